@@ -1,0 +1,38 @@
+// Result<T>: expected failures (bad input, missing environment) as values that carry the place they happened at.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace ulpscope {
+
+/// A place in a file a person wrote. line and column count from 1; line 0 means "no place".
+struct SourcePos {
+  std::string file;
+  int line = 0;
+  int column = 0;
+};
+
+/// An error that the user or the environment caused: what is wrong, where, what stood there, what belongs there.
+struct Error {
+  std::string message;
+  SourcePos pos;
+  std::string found;
+  std::string expected;
+  std::string hint;  ///< "did you mean ...", or the command that mends it
+
+  /// One line: `file:line:column: message; found X, expected Y (hint)`.
+  std::string Text() const;
+};
+
+/// The one alias for an expected failure. Broken invariants of our own use ULPSCOPE_CHECK instead.
+template <class T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> Fail(std::string message) {
+  return tl::unexpected<Error>(Error{.message = std::move(message), .pos = {}, .found = {}, .expected = {}, .hint = {}});
+}
+
+}  // namespace ulpscope

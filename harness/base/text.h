@@ -1,0 +1,22 @@
+// Small text helpers shared by every layer: nearest-name suggestions and closed-set joins.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ulpscope {
+
+/// The candidate nearest to `word` by edit distance, or "" when none is within a third of its length (at least 2).
+std::string NearestName(std::string_view word, std::span<const std::string> candidates);
+
+/// "did you mean 'x'?" or "".
+std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
+
+std::string Join(std::span<const std::string> parts, std::string_view separator);
+
+/// Splits at `separator`, but never inside (), so that `blockfma(8,24,rz)` stays whole.
+std::vector<std::string> SplitOutsideParentheses(std::string_view text, char separator);
+
+}  // namespace ulpscope

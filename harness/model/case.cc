@@ -1,0 +1,15 @@
+// Case look-ups.
+#include "harness/model/case.h"
+
+namespace ulpscope {
+
+const TensorSpec* Case::FindTensor(std::string_view name) const {
+  for (const auto& tensor : tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+bool IsScope(std::string_view op) { return op == "autocast" || op == "no_grad" || op == "enable_grad"; }
+
+}  // namespace ulpscope

@@ -1,0 +1,102 @@
+// A case: the program, its inputs, what is observed, what is demanded of it and on whose authority.
+//
+// A case is data. casefile/ decodes it from YAML, run/ sends its program to an adapter, oracles/ evaluates it exactly.
+// Everything here is fully resolved: sweeps are expanded, names are checked, every case stands alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/model/tensor.h"
+
+namespace ulpscope {
+
+/// An attribute of a step: a closed sum of what YAML can say. A dtype is a string ("bfloat16").
+struct Attr {
+  using List = std::vector<Attr>;
+  using Map = std::map<std::string, Attr>;
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value;
+};
+
+/// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
+struct Operand {
+  std::string name;             ///< empty for a scalar
+  std::optional<Attr> scalar;   ///< bool, int64 or double
+};
+
+/// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
+struct Step {
+  std::string op;               ///< vocabulary word ("matmul") or "aten::NAME"
+  std::vector<Operand> of;
+  std::string out;              ///< the buffer that out= names; empty without
+  std::string as;               ///< the name of the result; empty when nothing is named
+  std::map<std::string, Attr> attrs;
+  std::vector<Step> steps;      ///< body of a scope
+  SourcePos pos;
+};
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::vector<int64_t> strides;  ///< in elements; empty = contiguous
+  bool requires_grad = false;
+  Attr fill;                     ///< as written; casefile/generate.h turns it into bits
+  SourcePos pos;
+};
+
+/// Allowed words for a value: dtype and, per facet (in prod acc mid out), the words of the precision models.
+struct ValueDemand {
+  std::optional<std::string> dtype;
+  std::map<std::string, std::vector<std::string>> facets;  ///< keys: in prod acc mid out; in also as in.<operand>
+};
+
+struct RaisedMatch {
+  std::string error_class;  ///< empty = any
+  std::string match;        ///< ECMAScript regular expression searched in the text; empty = any
+};
+
+enum class ContractStatus { kNone, kSpecified, kDocumented, kDeFacto, kUnspecified };
+
+struct Contract {
+  ContractStatus status = ContractStatus::kNone;
+  std::string source;
+  bool accept_any = true;                          ///< `accept: any`, or no contract at all
+  std::map<std::string, ValueDemand> values;
+  std::optional<RaisedMatch> raised;               ///< raising is allowed (or, without values, demanded)
+};
+
+/// What is known today of one backend; the first entry whose versions match applies. A change is news.
+struct Expectation {
+  std::string versions;                            ///< "torch>=2.9,<2.16"; empty = any
+  std::optional<RaisedMatch> raised;
+  std::optional<std::string> unsupported;          ///< a regular expression for the reason
+  std::map<std::string, ValueDemand> values;
+  std::map<std::string, std::string> observations; ///< e.g. w.grad_metadata_dtype: bfloat16
+};
+
+struct Case {
+  std::string id;                                  ///< path + name, "seeds/matmul_out/as_posted[k=64]"
+  std::string about;
+  std::string source;
+  std::vector<std::string> tags;                   ///< tiers smoke < ci < nightly are tags
+  std::vector<TensorSpec> tensors;
+  std::vector<Step> program;
+  std::vector<std::string> observe;                ///< values, "w.grad", "w.grad_metadata_dtype", "peak_bytes"
+  Contract contract;
+  std::map<std::string, std::vector<Expectation>> expect;  ///< by backend string
+  std::map<std::string, std::string> knobs;
+  std::map<std::string, std::string> requires_;    ///< {device: cuda}
+  SourcePos pos;
+
+  const TensorSpec* FindTensor(std::string_view name) const;
+};
+
+/// True for the step words that hold steps: autocast, no_grad, enable_grad.
+bool IsScope(std::string_view op);
+
+}  // namespace ulpscope

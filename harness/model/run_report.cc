@@ -1,0 +1,38 @@
+// Closed sets of the report, and the exit code.
+#include "harness/model/run_report.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ulpscope {
+
+std::string_view Name(Status status) {
+  static constexpr std::array<std::string_view, 15> kNames{"HARNESS", "PROTOCOL", "CRASH", "TIMEOUT", "OOM", "TAINTED", "NOT_RUN", "SKIP", "NONDET", "FAIL", "XFAIL", "XPASS", "UNMODELLED", "INCONCLUSIVE", "PASS"};
+  return kNames[static_cast<size_t>(status)];
+}
+
+std::string_view Name(ContractVerdict verdict) {
+  static constexpr std::array<std::string_view, 5> kNames{"CONFORMS", "VIOLATES", "UNDETERMINED", "UNMODELLED", "NOT_JUDGED"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+std::string_view Name(DivergenceKind kind) {
+  static constexpr std::array<std::string_view, 8> kNames{"outcome", "dtype", "precision", "order", "value", "special", "casts", "graph_vs_execution"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+int ExitCode(const RunReport& report, Interruption interruption) {
+  const auto any = [&](std::initializer_list<Status> statuses) {
+    return std::any_of(report.results.begin(), report.results.end(), [&](const CaseResult& result) {
+      return std::find(statuses.begin(), statuses.end(), result.status) != statuses.end();
+    });
+  };
+  if (any({Status::kHarness})) return 3;
+  if (interruption == Interruption::kInterrupted) return 2;
+  if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted, Status::kNotRun})) return 6;
+  if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive})) return 1;
+  const bool ran = std::any_of(report.results.begin(), report.results.end(), [](const CaseResult& result) { return result.status != Status::kSkip; });
+  return ran ? 0 : 5;
+}
+
+}  // namespace ulpscope
