@@ -1,0 +1,33 @@
+// TensorData: description, coordinates, zeros.
+#include "harness/num/tensor_data.h"
+
+#include <utility>
+
+namespace ulpscope {
+
+std::string Describe(DType dtype, const Shape& shape) {
+  std::string text(Name(dtype));
+  text += '[';
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (axis > 0) text += ", ";
+    text += std::to_string(shape[axis]);
+  }
+  return text + ']';
+}
+
+std::vector<int64_t> Coordinates(int64_t index, const Shape& shape) {
+  std::vector<int64_t> coordinates(shape.size(), 0);
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] == 0) continue;
+    coordinates[axis] = index % shape[axis];
+    index /= shape[axis];
+  }
+  return coordinates;
+}
+
+TensorData TensorData::Zeros(DType dtype, Shape shape) {
+  const size_t bytes = static_cast<size_t>(ElementCount(shape)) * SizeOf(dtype);
+  return TensorData{.dtype = dtype, .shape = std::move(shape), .bytes = std::vector<std::byte>(bytes)};
+}
+
+}  // namespace ulpscope
