@@ -1,0 +1,134 @@
+# Shared by ci/setup, ci/suite and ci/test: where things are, what must be installed, how to say what is missing.
+# Sourced, never run. Everything here is idempotent and costs milliseconds when there is nothing to do.
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # used by the scripts that source this
+
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+build="$root/build/release"
+ulpscope="$build/bin/ulpscope"
+venv="$root/.venv"
+
+# The exit code of "usage or environment wrong", the same as the program's own.
+readonly kExitEnvironment=4
+
+# Debian 12 and Ubuntu 24.04 have all of these under these names.
+readonly kPackages=(
+  build-essential cmake git ninja-build pkg-config
+  libboost-dev libcli11-dev libexpected-dev libfmt-dev libgmock-dev libgtest-dev libmpfr-dev libgmp-dev
+  libopenblas-dev libpugixml-dev libsqlite3-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
+)
+# The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
+readonly kPythonPackages=(python3 python3-dev python3-venv)
+
+say() { printf '%s\n' "$*" >&2; }
+
+# stop TEXT: the environment or the command line is wrong.
+stop() {
+  say "$*"
+  exit "$kExitEnvironment"
+}
+
+# need_packages NAME...: installs the missing ones, or prints the one line that does and stops.
+need_packages() {
+  command -v dpkg-query >/dev/null || stop "ulpscope is set up for Debian 12 and Ubuntu 24.04; this machine has no dpkg. \
+Install the equivalents of: $*"
+  local installed missing=() name
+  installed="$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)"
+  for name in "$@"; do
+    grep -qx "installed $name" <<<"$installed" || missing+=("$name")
+  done
+  ((${#missing[@]} == 0)) && return
+  local as_root=()
+  if [[ "$(id -u)" != 0 ]]; then
+    if ! sudo -n true 2>/dev/null; then
+      say "Packages are missing, and this is not root. Paste this line, then call again:"
+      printf '%s\n' "sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]}"
+      exit "$kExitEnvironment"
+    fi
+    as_root=(sudo)
+  fi
+  say "installing ${#missing[@]} packages: ${missing[*]}"
+  local log="$root/build/apt.log"
+  mkdir -p "$root/build"
+  if ! { "${as_root[@]}" apt-get update -q &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -q -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    stop "apt-get failed (the whole of it: $log)"
+  fi
+}
+
+# base_python: the interpreter that the virtual environments are made with. The system's own comes first, because its
+# headers are the ones that python3-dev brings.
+base_python() {
+  local candidate
+  for candidate in "${ULPSCOPE_PYTHON:-}" /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
+    if ! command -v "$candidate" >/dev/null; then
+      continue
+    fi
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  stop "no Python 3.11 to 3.13 found (the range that torch 2.13.0 and jax 0.10.2 share); name one in ULPSCOPE_PYTHON"
+}
+
+# need_venv DIR REQUIREMENTS: a virtual environment that holds exactly these requirements. Its stamp is written last, and
+# whatever has no matching stamp is built again from nothing: a pip that was killed leaves half an environment.
+need_venv() {
+  local dir="$1" requirements="$2" python want
+  python="$(base_python)"
+  want="$({ "$python" -V && cat "$requirements" && printf '%s\n' "$dir"; } | sha256sum | cut -d' ' -f1)"
+  if [[ -x "$dir/bin/python" && "$(cat "$dir/ulpscope.stamp" 2>/dev/null)" == "$want" ]]; then
+    return
+  fi
+  say "building $dir from $requirements"
+  rm -rf "$dir"
+  "$python" -m venv "$dir" || stop "$python cannot make a virtual environment"
+  "$dir/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" ||
+    stop "pip could not install $requirements"
+  printf '%s\n' "$want" >"$dir/ulpscope.stamp"
+}
+
+# configure CMAKE_ARGUMENT...: runs CMake only when it never ran with these arguments; ninja notices edited lists itself.
+configure() {
+  local args=("$@") stamp="$build/ulpscope.configured"
+  # Warnings are errors where they are known to be none (GCC 12, and wherever CI asks): a newer compiler's new warning
+  # must not stand between a reader and a first run.
+  if [[ "${CI:-}" == true || "$(g++ -dumpversion)" == 12 ]]; then
+    args+=(-DULPSCOPE_WERROR=ON)
+  else
+    args+=(-DULPSCOPE_WERROR=OFF)
+  fi
+  if [[ -f "$build/build.ninja" && "$(cat "$stamp" 2>/dev/null)" == "$root ${args[*]}" ]]; then
+    return
+  fi
+  mkdir -p "$build"
+  rm -f "$stamp"
+  (cd "$root" && cmake --preset release "${args[@]}" >"$build/configure.log" 2>&1) || {
+    tail -n 30 "$build/configure.log" >&2
+    stop "CMake failed (the whole of it: $build/configure.log)"
+  }
+  printf '%s\n' "$root ${args[*]}" >"$stamp"
+}
+
+# compile TARGET...: builds, quiet unless there is something to do or something is wrong.
+compile() {
+  local log="$build/ninja.log"
+  if ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+    return
+  fi
+  say "building $build ($*)"
+  if [[ -t 2 ]]; then
+    ninja -C "$build" "$@" >&2
+  else
+    ninja -C "$build" "$@" >"$log" 2>&1 || {
+      grep -A 30 -m 3 -E 'FAILED|error:' "$log" >&2 || tail -n 30 "$log" >&2
+      say "the build failed (the whole of it: $log)"
+      return 1
+    }
+  fi
+}
