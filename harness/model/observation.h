@@ -51,10 +51,12 @@ struct Observation {
   std::vector<Cast> casts;
   std::vector<std::string> notes;                      ///< e.g. "set_data ran before the compiled region"
   std::optional<FpEnvironment> fp_before, fp_after;
+  std::string tainted;                                 ///< empty, or how the FP environment was left changed
   std::vector<std::string> unwritten;                  ///< values with elements that still hold the poison pattern
   /// Values whose bytes differ between repeated runs, with the largest difference in ulps of the value's dtype.
   std::map<std::string, double> nondeterministic;
   std::map<std::string, double> durations_ms;          ///< volatile
+  std::string worker_log;                              ///< volatile: the end of stderr and stdout when the worker broke
 };
 
 }  // namespace ulpscope

@@ -1,0 +1,82 @@
+// The backends that are known: one line of backends/registry.jsonl each, and whether this machine can start them.
+//
+// A row says how an adapter is started and what must be there first. Nothing is started to read it. A backend whose
+// executable or Python package is absent stays in the list, as "not installed", with the line that installs it: nothing is
+// silently dropped. Adapters that live outside this tree are added with AddAdapter; their hello names what they serve.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/base/result.h"
+
+namespace ulpscope {
+
+/// Where {bin}, {root} and {python} of a registry row lead.
+struct Places {
+  std::filesystem::path bin;     ///< folder of the running executable
+  std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
+  std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
+
+  static Places Detect();
+  /// Replaces {bin}, {root} and {python}.
+  std::string Expand(std::string_view text) const;
+};
+
+struct RegistryRow {
+  std::string backend;
+  std::string title;                         ///< one phrase for lists
+  std::vector<std::string> adapter;          ///< argv, with {bin} {root} {python}
+  std::string requires_file;                 ///< a file that must exist; empty = none
+  std::vector<std::string> python_packages;  ///< modules that {python} must find
+  std::vector<std::string> knobs;            ///< knobs that it takes; empty = only its hello knows
+  std::string install;                       ///< the line that installs it
+  std::string absent;                        ///< not empty: this version cannot run it, and why
+  bool is_default = false;                   ///< part of a run without -b
+  bool hidden = false;                       ///< left out of `-b all` (the harness's own test subjects)
+};
+
+/// Can this machine start the backend? `reason` says what is missing, `install` what to paste.
+struct Availability {
+  bool installed = false;
+  std::string reason;
+  std::string install;
+  std::map<std::string, std::string> versions;  ///< of its Python packages, where they were found
+};
+
+class Registry {
+ public:
+  /// Reads a registry; errors carry file and line.
+  static Result<Registry> Load(const std::filesystem::path& file, Places places);
+  /// {root}/backends/registry.jsonl of this installation.
+  static Result<Registry> LoadDefault();
+
+  const std::vector<RegistryRow>& rows() const { return rows_; }
+  const RegistryRow* Find(std::string_view backend) const;
+  /// Every name, in the order of the file.
+  std::vector<std::string> Names() const;
+  const Places& places() const { return places_; }
+
+  /// Starts the executable `adapter`, asks it which backends it serves and adds a row for each (`--adapter PATH`). A row of
+  /// the same name is replaced. Fails when it does not start or breaks the protocol.
+  Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter);
+  void AddRow(RegistryRow row);
+
+  /// Looks for the executable and the Python packages (one interpreter start for all rows, remembered).
+  Availability Check(const RegistryRow& row) const;
+
+  /// The argv of a row with its places filled in.
+  std::vector<std::string> Command(const RegistryRow& row) const;
+
+ private:
+  std::vector<RegistryRow> rows_;
+  Places places_;
+  mutable bool packages_known_ = false;
+  mutable std::map<std::string, std::string> packages_;  ///< found Python modules -> version
+  mutable std::string python_problem_;
+};
+
+}  // namespace ulpscope
