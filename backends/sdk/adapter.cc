@@ -1,0 +1,352 @@
+// The adapter's main loop: messages in, Run, answers out; the floating-point canary around every run.
+#include "backends/sdk/adapter.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <new>
+#include <set>
+#include <typeinfo>
+#include <utility>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace ulpscope::sdk {
+namespace {
+
+using Text = std::map<std::string, std::string>;
+
+Result<Text> ParseTextMap(const Json& value, const char* what) {
+  if (value.is_null()) return Text{};
+  if (!value.is_object()) return Fail(std::string(what) + " is no object");
+  Text texts;
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) return Fail(std::string(what) + " holds a value that is no text: " + key);
+    texts[key] = text.get<std::string>();
+  }
+  return texts;
+}
+
+Json ToJson(const FpState& state) {
+  return {{"mxcsr", state.mxcsr}, {"subnormals_kept", state.subnormals_kept}, {"threads", state.threads}};
+}
+
+Json ToJson(const Capabilities& can) {
+  return {{"protocol", kProtocolVersion},
+          {"name", can.name},
+          {"backends", can.backends},
+          {"versions", can.versions},
+          {"devices", can.devices},
+          {"knobs", can.knobs},
+          {"ops", can.ops},
+          {"dtypes", can.dtypes},
+          {"scopes", can.scopes},
+          {"capabilities", can.capabilities},
+          {"error", can.error}};
+}
+
+Json ToJson(const CastRecord& cast) {
+  return {{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},        {"bytes", cast.bytes},
+          {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}};
+}
+
+Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpState& after) {
+  Json casts = Json::array();
+  for (const CastRecord& cast : reply.casts) casts.push_back(ToJson(cast));
+  Json durations = Json::object();
+  for (const auto& [name, ms] : reply.durations_ms) durations[name] = FloatToJson(ms);
+  return {{"id", id},
+          {"outcome",
+           {{"kind", std::string(Name(reply.outcome))}, {"class", reply.error_class}, {"text", reply.text}}},
+          {"observations", reply.observations},
+          {"parts", reply.parts},
+          {"knobs", reply.knobs},
+          {"casts", casts},
+          {"notes", reply.notes},
+          {"fp", {{"before", ToJson(before)}, {"after", ToJson(after)}}},
+          {"durations_ms", durations}};
+}
+
+/// The text of `key`; "" when it is absent.
+Result<std::string> TextField(const Json& message, const char* key) {
+  const auto found = message.find(key);
+  if (found == message.end()) return std::string();
+  if (!found->is_string()) return Fail(std::string("'") + key + "' is no text");
+  return found->get<std::string>();
+}
+
+bool Flag(const Json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_boolean() && found->get<bool>();
+}
+
+int64_t Number(const Json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+/// The inputs file must hold the program's tensors, no more and no less.
+Result<void> CheckInputs(const Program& program, const TensorMap& inputs) {
+  for (const ProgramTensor& tensor : program.tensors) {
+    const auto found = inputs.find(tensor.name);
+    if (found == inputs.end()) return Fail("the inputs file lacks tensor '" + tensor.name + "'");
+    if (found->second.dtype != tensor.dtype || found->second.shape != tensor.shape) {
+      return Fail("tensor '" + tensor.name + "' is " + Describe(tensor.dtype, tensor.shape) +
+                  " in the program, " + Describe(found->second.dtype, found->second.shape) +
+                  " in the inputs file");
+    }
+  }
+  if (inputs.size() != program.tensors.size())
+    return Fail("the inputs file holds tensors that the program lacks");
+  return {};
+}
+
+std::string TypeName(const std::type_info& type) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 && text != nullptr ? text : type.name();
+  std::free(text);
+  return name;
+}
+
+/// Run with every exception turned into data.
+RunReply RunSafely(Adapter& adapter, const RunRequest& request) {
+  try {
+    return adapter.Run(request);
+  } catch (const std::bad_alloc& error) {
+    RunReply reply;
+    reply.outcome = Outcome::kOutOfMemory;
+    reply.text = error.what();
+    return reply;
+  } catch (const std::exception& error) {
+    return RunReply::Raised(TypeName(typeid(error)), error.what());
+  } catch (...) {
+    return RunReply::Raised("unknown", "an exception that is no std::exception");
+  }
+}
+
+/// A completed run answers every observed name exactly once; anything else is the adapter's own fault and is
+/// said so.
+void CheckAnswered(const Program& program, RunReply& reply) {
+  std::set<std::string> observed(program.observe.begin(), program.observe.end());
+  std::string problem;
+  for (const std::string& name : observed) {
+    const bool tensor = reply.tensors.contains(name);
+    if (tensor == reply.observations.contains(name)) {
+      problem = "observed '" + name + (tensor ? "' is answered twice" : "' is not answered by this adapter");
+    }
+  }
+  for (const auto& [name, ignored] : reply.tensors) {
+    if (!observed.contains(name)) problem = "tensor '" + name + "' is answered and was not observed";
+  }
+  if (!problem.empty()) reply = RunReply::Unsupported(problem);
+}
+
+class Session {
+ public:
+  Session(Adapter& adapter, int fd) : adapter_(adapter), fd_(fd), reader_(fd) {}
+
+  int Serve() {
+    while (true) {
+      const Result<ReadOutcome> read = reader_.Read();
+      if (!read) return Broken(read.error());
+      if (read->state == ReadState::kClosed) return 0;
+      const Result<Json> message = ParseMessage(read->line);
+      if (!message) return Broken(message.error());
+      const Result<std::string> verb = TextField(*message, "verb");
+      if (!verb) return Broken(verb.error());
+      if (*verb == "bye") return 0;
+      Result<void> answered = *verb == "hello" ? Hello(*message)
+                              : *verb == "run" ? Run(*message)
+                                               : Result<void>(Fail("unknown verb '" + *verb + "'"));
+      if (!answered) return Broken(answered.error());
+    }
+  }
+
+ private:
+  static int Broken(const Error& error) {
+    std::fprintf(stderr, "adapter: the harness broke the protocol: %s\n", error.message.c_str());
+    return 3;
+  }
+
+  Result<void> Hello(const Json& message) {
+    HelloRequest request{.protocol = Number(message, "protocol"), .backend = {}, .device = {}, .knobs = {}};
+    const Result<std::string> backend = TextField(message, "backend");
+    const Result<std::string> device = TextField(message, "device");
+    const Result<Text> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
+    if (!backend) return Fail(backend.error());
+    if (!device) return Fail(device.error());
+    if (!knobs) return Fail(knobs.error());
+    request.backend = *backend;
+    request.device = device->empty() ? "cpu" : *device;
+    request.knobs = *knobs;
+    Capabilities can;
+    if (request.protocol == kProtocolVersion) {
+      try {
+        can = adapter_.Hello(request);
+      } catch (const std::exception& error) {
+        can.error = TypeName(typeid(error)) + ": " + error.what();
+      }
+    } else {
+      can.error = "this adapter speaks protocol " + std::to_string(kProtocolVersion) + ", not " +
+                  std::to_string(request.protocol);
+    }
+    return WriteMessage(fd_, ToJson(can));
+  }
+
+  Result<void> Run(const Json& message) {
+    RunRequest request;
+    request.id = Number(message, "id");
+    request.seed = Number(message, "seed");
+    request.trace = Flag(message, "trace");
+    request.poison = Flag(message, "poison");
+    const Result<std::string> inputs = TextField(message, "inputs");
+    const Result<std::string> outputs = TextField(message, "outputs");
+    const Result<std::string> case_id = TextField(message, "case");
+    const Result<Text> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
+    for (const Result<std::string>* text : {&inputs, &outputs, &case_id}) {
+      if (!*text) return Fail(text->error());
+    }
+    if (!knobs) return Fail(knobs.error());
+    request.case_id = *case_id;
+    request.knobs = *knobs;
+    Result<Program> program = ParseProgram(message.value("program", Json()));
+    if (!program) return Fail(program.error());
+    request.program = std::move(*program);
+    if (!inputs->empty()) {
+      Result<TensorMap> tensors = ReadSafetensors(*inputs);
+      if (!tensors) return Fail(tensors.error().Text());
+      request.inputs = std::move(*tensors);
+    }
+    if (const Result<void> ok = CheckInputs(request.program, request.inputs); !ok) return Fail(ok.error());
+    return Execute(request, *outputs);
+  }
+
+  Result<void> Execute(const RunRequest& request, const std::string& outputs) {
+    const FpState before = ReadFpState(adapter_.Threads());
+    const Stopwatch stopwatch;
+    RunReply reply = RunSafely(adapter_, request);
+    reply.durations_ms.try_emplace("run", stopwatch.Milliseconds());
+    const FpState after = ReadFpState(adapter_.Threads());
+    if (reply.outcome == Outcome::kCompleted) CheckAnswered(request.program, reply);
+    if (reply.outcome == Outcome::kCompleted && !outputs.empty()) {
+      if (const Result<void> written = WriteSafetensors(outputs, reply.tensors); !written) {
+        return Fail(written.error().Text());
+      }
+    }
+    return WriteMessage(fd_, ToJson(request.id, reply, before, after));
+  }
+
+  Adapter& adapter_;
+  int fd_;
+  LineReader reader_;
+};
+
+/// The element of the poison, least significant byte first, as memory has it.
+void PoisonElement(std::byte* element, size_t size) {
+  for (size_t i = 0; i < size; ++i) element[i] = std::byte{0xa5};
+  element[size - 1] = std::byte{0xff};
+  if (size > 1) element[size - 2] = std::byte{0xfa};
+}
+
+}  // namespace
+
+std::string_view Name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kCompleted:
+      return "completed";
+    case Outcome::kRaised:
+      return "raised";
+    case Outcome::kUnsupported:
+      return "unsupported";
+    case Outcome::kOutOfMemory:
+      return "out_of_memory";
+  }
+  return "";
+}
+
+RunReply RunReply::Unsupported(std::string reason) {
+  RunReply reply;
+  reply.outcome = Outcome::kUnsupported;
+  reply.text = std::move(reason);
+  return reply;
+}
+
+RunReply RunReply::Raised(std::string error_class, std::string text) {
+  RunReply reply;
+  reply.outcome = Outcome::kRaised;
+  reply.error_class = std::move(error_class);
+  reply.text = std::move(text);
+  return reply;
+}
+
+int ServeAdapter(Adapter& adapter) {
+  const char* text = std::getenv("ULPSCOPE_FD");
+  char* end = nullptr;
+  const long fd = text != nullptr ? std::strtol(text, &end, 10) : -1;
+  if (text == nullptr || end == text || *end != '\0' || fd < 0 || fd > std::numeric_limits<int>::max()) {
+    std::fprintf(stderr,
+                 "This is an adapter of ulpscope: the harness starts it, with a socket whose number stands "
+                 "in ULPSCOPE_FD.\n"
+                 "To see what it can do: ulpscope doctor\n");
+    return 4;
+  }
+  return ServeAdapter(adapter, static_cast<int>(fd));
+}
+
+int ServeAdapter(Adapter& adapter, int fd) { return Session(adapter, fd).Serve(); }
+
+FpState ReadFpState(int64_t threads) {
+  FpState state;
+  state.threads = threads;
+#if defined(__x86_64__) || defined(__i386__)
+  // Bits 0 to 5 are sticky exception flags, which ordinary arithmetic sets; only control bits are state.
+  state.mxcsr = _mm_getcsr() & ~0x3fU;
+#endif
+  const volatile float small = 0x1p-100F;
+  const volatile float smaller = 0x1p-40F;
+  const volatile double tiny = 0x1p-1000;
+  const volatile double scale = 0x1p-60;
+  const volatile float product = small * smaller;
+  const volatile double wide_product = tiny * scale;
+  state.subnormals_kept = product == 0x1p-140F && wide_product == 0x1p-1060;
+  return state;
+}
+
+void FillPoison(std::span<std::byte> bytes, size_t element_size) {
+  for (size_t at = 0; at + element_size <= bytes.size(); at += element_size)
+    PoisonElement(&bytes[at], element_size);
+}
+
+int64_t CountPoisoned(const TensorData& tensor) {
+  const size_t size = SizeOf(tensor.dtype);
+  std::vector<std::byte> poison(size);
+  PoisonElement(poison.data(), size);
+  int64_t count = 0;
+  for (size_t at = 0; at + size <= tensor.bytes.size(); at += size) {
+    if (std::equal(poison.begin(), poison.end(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at)))
+      ++count;
+  }
+  return count;
+}
+
+Stopwatch::Stopwatch()
+    : start_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                    std::chrono::steady_clock::now().time_since_epoch())
+                    .count()) {}
+
+double Stopwatch::Milliseconds() const {
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::steady_clock::now().time_since_epoch())
+                       .count();
+  return static_cast<double>(now - start_ns_) / 1e6;
+}
+
+}  // namespace ulpscope::sdk

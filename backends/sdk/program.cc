@@ -1,0 +1,243 @@
+// Program: decoding and checking.
+#include "backends/sdk/program.h"
+
+#include <array>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace ulpscope::sdk {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+Result<std::string> Text(const Json& object, const char* key, const char* where) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::string();
+  if (!found->is_string()) return Fail(std::string(where) + ": '" + key + "' is no text");
+  return found->get<std::string>();
+}
+
+Result<std::vector<int64_t>> Counts(const Json& value, const std::string& what) {
+  if (!value.is_array()) return Fail(what + " is no list");
+  std::vector<int64_t> counts;
+  for (const Json& item : value) {
+    if (!item.is_number_integer() ||
+        (item.is_number_unsigned() && item.get<uint64_t>() > uint64_t{1} << 62)) {
+      return Fail(what + " holds " + item.dump() + ", not an integer");
+    }
+    counts.push_back(item.get<int64_t>());
+  }
+  return counts;
+}
+
+Result<void> CheckShape(const Shape& shape, const std::string& what) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape) {
+    if (extent < 0) return Fail(what + " has a negative extent");
+    if (extent != 0 && elements > kMaxElements / extent) return Fail(what + " has too many elements");
+    elements *= extent;
+  }
+  return {};
+}
+
+Result<ProgramTensor> ParseTensor(const Json& value) {
+  if (!value.is_object()) return Fail("a tensor of the program is no object");
+  ProgramTensor tensor;
+  const Result<std::string> name = Text(value, "name", "tensor");
+  const Result<std::string> dtype = Text(value, "dtype", "tensor");
+  if (!name) return Fail(name.error());
+  if (!dtype) return Fail(dtype.error());
+  if (name->empty()) return Fail("a tensor of the program has no name");
+  tensor.name = *name;
+  const std::optional<DType> parsed = ParseDType(*dtype);
+  if (!parsed) return Fail("tensor " + tensor.name + ": unknown dtype '" + *dtype + "'");
+  tensor.dtype = *parsed;
+  Result<Shape> shape = Counts(value.value("shape", Json()), "tensor " + tensor.name + ": shape");
+  if (!shape) return Fail(shape.error());
+  if (const Result<void> ok = CheckShape(*shape, "tensor " + tensor.name); !ok) return Fail(ok.error());
+  tensor.shape = std::move(*shape);
+  if (value.contains("strides")) {
+    Result<std::vector<int64_t>> strides = Counts(value["strides"], "tensor " + tensor.name + ": strides");
+    if (!strides) return Fail(strides.error());
+    if (!strides->empty() && strides->size() != tensor.shape.size()) {
+      return Fail("tensor " + tensor.name + ": strides and shape differ in length");
+    }
+    for (const int64_t stride : *strides) {
+      if (stride < 0 || stride > kMaxElements) return Fail("tensor " + tensor.name + ": stride out of range");
+    }
+    tensor.strides = std::move(*strides);
+  }
+  if (value.contains("requires_grad")) {
+    if (!value["requires_grad"].is_boolean())
+      return Fail("tensor " + tensor.name + ": requires_grad is no boolean");
+    tensor.requires_grad = value["requires_grad"].get<bool>();
+  }
+  return tensor;
+}
+
+/// Decodes steps and follows which names exist. A scope's names stay visible after it, as in Python.
+class StepParser {
+ public:
+  explicit StepParser(std::set<std::string> names) : names_(std::move(names)) {}
+
+  Result<std::vector<Step>> ParseAll(const Json& value) {
+    if (!value.is_array()) return Fail("steps are no list");
+    std::vector<Step> steps;
+    for (const Json& item : value) {
+      Result<Step> step = ParseStep(item);
+      if (!step) return Fail(step.error());
+      steps.push_back(std::move(*step));
+    }
+    return steps;
+  }
+
+  const std::set<std::string>& names() const { return names_; }
+
+ private:
+  Result<Operand> ParseOperand(const Json& value, const std::string& op) const {
+    if (value.is_string()) {
+      if (!names_.contains(value.get<std::string>())) {
+        return Fail("step " + op + ": operand '" + value.get<std::string>() +
+                    "' names nothing made before it");
+      }
+      return Operand{.name = value.get<std::string>(), .scalar = {}};
+    }
+    if (value.is_object() && value.size() == 1 && value.contains("scalar")) {
+      const Json& scalar = value["scalar"];
+      if (scalar.is_boolean() || scalar.is_number()) return Operand{.name = {}, .scalar = scalar};
+      const std::optional<double> special = JsonToDouble(scalar);
+      if (special) return Operand{.name = {}, .scalar = *special};
+    }
+    return Fail("step " + op + ": an operand is neither a name nor {\"scalar\": number}");
+  }
+
+  Result<Step> ParseStep(const Json& value) {
+    if (!value.is_object()) return Fail("a step is no object");
+    Step step;
+    for (const auto& [key, target] : {std::pair{"op", &step.op}, {"out", &step.out}, {"as", &step.as}}) {
+      Result<std::string> text = Text(value, key, "step");
+      if (!text) return Fail(text.error());
+      *target = std::move(*text);
+    }
+    if (step.op.empty()) return Fail("a step has no op");
+    const Json operands = value.value("of", Json::array());
+    if (!operands.is_array()) return Fail("step " + step.op + ": 'of' is no list");
+    for (const Json& item : operands) {
+      Result<Operand> operand = ParseOperand(item, step.op);
+      if (!operand) return Fail(operand.error());
+      step.of.push_back(std::move(*operand));
+    }
+    if (!step.out.empty() && !names_.contains(step.out)) {
+      return Fail("step " + step.op + ": out '" + step.out + "' names nothing made before it");
+    }
+    step.attrs = value.value("attrs", Json::object());
+    if (!step.attrs.is_object()) return Fail("step " + step.op + ": attrs are no object");
+    if (value.contains("steps")) {
+      Result<std::vector<Step>> body = ParseAll(value["steps"]);
+      if (!body) return Fail(body.error());
+      step.steps = std::move(*body);
+    }
+    if (!step.as.empty()) names_.insert(step.as);
+    return step;
+  }
+
+  std::set<std::string> names_;
+};
+
+tl::unexpected<Error> AttrError(const Step& step, const std::string& key, const std::string& what) {
+  return Fail("step " + step.op + ": attribute '" + key + "' " + what);
+}
+
+}  // namespace
+
+bool IsScope(std::string_view op) { return op == "autocast" || op == "no_grad" || op == "enable_grad"; }
+
+std::optional<double> JsonToDouble(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const std::string& word = value.get_ref<const std::string&>();
+  if (word == "inf") return std::numeric_limits<double>::infinity();
+  if (word == "-inf") return -std::numeric_limits<double>::infinity();
+  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
+
+ObservedName SplitObserved(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return {.value = std::string(name), .property = {}};
+  return {.value = std::string(name.substr(0, dot)), .property = std::string(name.substr(dot + 1))};
+}
+
+Result<Program> ParseProgram(const Json& value) {
+  if (!value.is_object()) return Fail("the program is no object");
+  Program program;
+  const Json tensors = value.value("tensors", Json::array());
+  if (!tensors.is_array()) return Fail("the program's tensors are no list");
+  std::set<std::string> names;
+  for (const Json& item : tensors) {
+    Result<ProgramTensor> tensor = ParseTensor(item);
+    if (!tensor) return Fail(tensor.error());
+    if (!names.insert(tensor->name).second)
+      return Fail("two tensors of the program are named '" + tensor->name + "'");
+    program.tensors.push_back(std::move(*tensor));
+  }
+  StepParser parser(std::move(names));
+  Result<std::vector<Step>> steps = parser.ParseAll(value.value("steps", Json::array()));
+  if (!steps) return Fail(steps.error());
+  program.steps = std::move(*steps);
+  const Json observe = value.value("observe", Json::array());
+  if (!observe.is_array()) return Fail("the program's observe is no list");
+  for (const Json& item : observe) {
+    if (!item.is_string()) return Fail("an observed name is no text");
+    program.observe.push_back(item.get<std::string>());
+  }
+  return program;
+}
+
+Result<DType> DTypeAttr(const Step& step, const std::string& key) {
+  if (!step.Has(key)) return AttrError(step, key, "is missing");
+  const Json& value = step.attrs[key];
+  const std::optional<DType> dtype = value.is_string() ? ParseDType(value.get<std::string>()) : std::nullopt;
+  if (!dtype) return AttrError(step, key, "is no dtype: " + value.dump());
+  return *dtype;
+}
+
+Result<Shape> ShapeAttr(const Step& step, const std::string& key) {
+  if (!step.Has(key)) return AttrError(step, key, "is missing");
+  const Json& value = step.attrs[key];
+  if (value.is_number_integer()) return Shape{value.get<int64_t>()};
+  Result<Shape> shape = Counts(value, "step " + step.op + ": attribute '" + key + "'");
+  return shape;
+}
+
+Result<int64_t> IntAttr(const Step& step, const std::string& key, std::optional<int64_t> otherwise) {
+  if (!step.Has(key)) {
+    if (otherwise) return *otherwise;
+    return AttrError(step, key, "is missing");
+  }
+  if (!step.attrs[key].is_number_integer())
+    return AttrError(step, key, "is no integer: " + step.attrs[key].dump());
+  return step.attrs[key].get<int64_t>();
+}
+
+Result<double> FloatAttr(const Step& step, const std::string& key, std::optional<double> otherwise) {
+  if (!step.Has(key)) {
+    if (otherwise) return *otherwise;
+    return AttrError(step, key, "is missing");
+  }
+  const std::optional<double> number = JsonToDouble(step.attrs[key]);
+  if (!number) return AttrError(step, key, "is no number: " + step.attrs[key].dump());
+  return *number;
+}
+
+Result<bool> BoolAttr(const Step& step, const std::string& key, std::optional<bool> otherwise) {
+  if (!step.Has(key)) {
+    if (otherwise) return *otherwise;
+    return AttrError(step, key, "is missing");
+  }
+  if (!step.attrs[key].is_boolean()) return AttrError(step, key, "is no boolean: " + step.attrs[key].dump());
+  return step.attrs[key].get<bool>();
+}
+
+}  // namespace ulpscope::sdk
