@@ -132,3 +132,29 @@ compile() {
     }
   fi
 }
+
+passed=0
+failed=0
+
+# count LEG PASSED FAILED: a leg that ran nothing is a failure of its own.
+count() {
+  local leg="$1" good="$2" bad="$3"
+  if ((good + bad == 0)); then
+    say "FAILED $leg: it ran no test"
+    bad=1
+  fi
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  say "$leg: $good passed, $bad failed"
+}
+
+# ran_of LOG: "PASSED FAILED" as a script's own closing lines tell it: unittest's `Ran N tests`, or `N passed, N failed`.
+ran_of() {
+  awk '
+    /^Ran [0-9]+ tests? in/ { ran = $2; unittest = 1 }
+    /^FAILED \(/ { n = 0; s = $0; while (match(s, /(failures|errors)=[0-9]+/)) {
+                     split(substr(s, RSTART, RLENGTH), p, "="); n += p[2]; s = substr(s, RSTART + RLENGTH) } bad = n }
+    /^OK \(.*skipped=/ || /^FAILED \(.*skipped=/ { s = $0; sub(/.*skipped=/, "", s); skipped = s + 0 }
+    /^[0-9]+ passed, [0-9]+ failed$/ { ran = $1 + $3; bad = $3; unittest = 0; skipped = 0 }
+    END { print ran - bad - skipped, bad + 0 }' "$1"
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""ci/: what the set-up says when it cannot go on, what it builds again and what it leaves alone, and how legs are counted."""
+import os
+import pathlib
+import resource
+import stat
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def bash(script, path=None, **environment):
+    env = dict(os.environ, **environment)
+    if path:
+        env["PATH"] = f"{path}:{env['PATH']}"
+    return subprocess.run(["bash", "-c", f"source {ROOT}/ci/lib.sh\n{script}"], env=env, text=True,
+                          capture_output=True, timeout=120)
+
+
+def stub(folder, name, body):
+    file = pathlib.Path(folder) / name
+    file.write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+class Packages(unittest.TestCase):
+    def run_with(self, installed, user, sudo):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = "\n".join(f"installed {name}" for name in installed)
+            stub(folder, "dpkg-query", f"printf '%s\\n' '{lines}'; exit 1")
+            stub(folder, "id", f"echo {user}")
+            stub(folder, "sudo", sudo)
+            stub(folder, "apt-get", f'echo "$@" >>{folder}/apt.calls')
+            done = bash("need_packages alpha beta gamma", path=folder)
+            calls = pathlib.Path(folder) / "apt.calls"
+            return done, calls.read_text(encoding="utf-8") if calls.exists() else ""
+
+    def test_not_root_gets_one_line_with_the_missing_names_only(self):
+        done, calls = self.run_with(["beta"], user=1000, sudo="exit 1")
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(done.stdout, "sudo apt-get update && sudo apt-get install -y --no-install-recommends alpha gamma\n")
+        self.assertEqual(calls, "")
+
+    def test_root_installs_the_missing_ones(self):
+        done, calls = self.run_with(["beta"], user=0, sudo="exit 1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("install -q -y --no-install-recommends alpha gamma\n", calls)
+
+    def test_nothing_missing_calls_nothing(self):
+        done, calls = self.run_with(["alpha", "beta", "gamma"], user=1000, sudo="exit 1")
+        self.assertEqual((done.returncode, done.stdout, calls), (0, "", ""))
+
+    def test_a_package_that_is_removed_but_configured_is_missing(self):
+        done, _ = self.run_with(["alpha", "beta", "gamma-extra"], user=1000, sudo="exit 1")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn(" gamma\n", done.stdout)
+
+
+class Environment(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        base = pathlib.Path(self.folder.name)
+        self.venv = base / "venv"
+        self.requirements = base / "requirements.txt"
+        self.requirements.write_text("something==1\n", encoding="utf-8")
+        self.calls = base / "calls"
+        # Plays the base interpreter and, copied into the environment, its pip.
+        self.python = stub(base, "python-stub", f"""
+echo "$@" >>{self.calls}
+case "$*" in
+  -V) echo "Python 3.12.1" ;;
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+  *pip*) exit ${{PIP_STATUS:-0}} ;;
+esac""")
+
+    def need(self, **environment):
+        self.calls.write_text("", encoding="utf-8")
+        done = bash(f"need_venv {self.venv} {self.requirements}", ULPSCOPE_PYTHON=str(self.python), **environment)
+        return done.returncode, self.calls.read_text(encoding="utf-8")
+
+    def test_built_once(self):
+        status, calls = self.need()
+        self.assertEqual(status, 0)
+        self.assertIn("pip install", calls)
+        status, calls = self.need()
+        self.assertEqual(status, 0)
+        self.assertNotIn("pip", calls)
+
+    def test_built_again_when_a_requirement_changes(self):
+        self.need()
+        self.requirements.write_text("something==2\n", encoding="utf-8")
+        self.assertIn("pip install", self.need()[1])
+
+    def test_half_an_environment_is_thrown_away(self):
+        status, _ = self.need(PIP_STATUS="1")
+        self.assertEqual(status, 4)
+        leftover = self.venv / "leftover"
+        leftover.write_text("from a pip that was killed", encoding="utf-8")
+        status, calls = self.need()
+        self.assertEqual(status, 0)
+        self.assertIn("pip install", calls)
+        self.assertFalse(leftover.exists())
+
+    def test_no_suitable_python_is_said(self):
+        done = bash("base_python", path=self.only_old_pythons(), ULPSCOPE_PYTHON="/nonexistent")
+        if pathlib.Path("/usr/bin/python3").exists():
+            self.assertEqual(done.stdout, "/usr/bin/python3\n")
+        else:
+            self.assertEqual(done.returncode, 4)
+
+    def only_old_pythons(self):
+        folder = pathlib.Path(self.folder.name)
+        for name in ("python3", "python3.11", "python3.12", "python3.13"):
+            stub(folder, name, "exit 1")
+        return folder
+
+
+class Counting(unittest.TestCase):
+    def ran(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".log", encoding="utf-8") as log:
+            log.write(text)
+            log.flush()
+            return bash(f"ran_of {log.name}").stdout.split()
+
+    def test_unittest(self):
+        self.assertEqual(self.ran("....\nRan 4 tests in 0.0s\n\nOK\n"), ["4", "0"])
+        self.assertEqual(self.ran("Ran 5 tests in 0.0s\n\nFAILED (failures=1, errors=2)\n"), ["2", "3"])
+        self.assertEqual(self.ran("Ran 3 tests in 0.0s\n\nOK (skipped=2)\n"), ["1", "0"])
+        self.assertEqual(self.ran("Ran 1 test in 0.0s\n\nOK\n"), ["1", "0"])
+
+    def test_own_closing_line(self):
+        self.assertEqual(self.ran("noise\n12 passed, 3 failed\n"), ["12", "3"])
+
+    def test_silence_is_nothing(self):
+        self.assertEqual(self.ran("all good!\n"), ["0", "0"])
+
+    def test_a_leg_that_ran_nothing_fails(self):
+        self.assertEqual(bash('count leg 0 0; echo "$passed $failed"').stdout, "0 1\n")
+        self.assertEqual(bash('count leg 3 1; count leg 2 0; echo "$passed $failed"').stdout, "5 1\n")
+
+
+class Commands(unittest.TestCase):
+    def test_unknown_arguments_are_refused(self):
+        for command in (["ci/setup", "--nonsense"], ["ci/setup", "--with", "nonsense"], ["ci/test", "--nonsense"]):
+            with self.subTest(command=command):
+                done = subprocess.run([ROOT / command[0], *command[1:]], text=True, capture_output=True, timeout=60)
+                self.assertEqual(done.returncode, 4)
+                self.assertIn("nonsense", done.stderr)
+
+    def test_second_setup_takes_under_two_seconds(self):
+        if not (ROOT / "build/release/ulpscope.configured").exists():
+            self.skipTest("this tree was not set up by ci/setup")
+        first = subprocess.run([ROOT / "ci/setup"], text=True, capture_output=True, timeout=600)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        # Processor time, so that a busy machine does not decide.
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([ROOT / "ci/setup"], text=True, capture_output=True, timeout=600)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, 2.0)
+
+
+if __name__ == "__main__":
+    unittest.main()
