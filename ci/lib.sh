@@ -64,7 +64,7 @@ Install the equivalents of: $*"
 # headers are the ones that python3-dev brings.
 base_python() {
   local candidate
-  for candidate in "${ULPSCOPE_PYTHON:-}" /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
+  for candidate in "${ULPSCOPE_BASE_PYTHON:-}" /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
     if ! command -v "$candidate" >/dev/null; then
       continue
     fi
@@ -73,7 +73,7 @@ base_python() {
       return
     fi
   done
-  stop "no Python 3.11 to 3.13 found (the range that torch 2.13.0 and jax 0.10.2 share); name one in ULPSCOPE_PYTHON"
+  stop "no Python 3.11 to 3.13 found (the range that torch 2.13.0 and jax 0.10.2 share); name one in ULPSCOPE_BASE_PYTHON"
 }
 
 # need_venv DIR REQUIREMENTS: a virtual environment that holds exactly these requirements. Its stamp is written last, and

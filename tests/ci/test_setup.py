@@ -79,7 +79,7 @@ esac""")
 
     def need(self, **environment):
         self.calls.write_text("", encoding="utf-8")
-        done = bash(f"need_venv {self.venv} {self.requirements}", ULPSCOPE_PYTHON=str(self.python), **environment)
+        done = bash(f"need_venv {self.venv} {self.requirements}", ULPSCOPE_BASE_PYTHON=str(self.python), **environment)
         return done.returncode, self.calls.read_text(encoding="utf-8")
 
     def test_built_once(self):
@@ -106,7 +106,7 @@ esac""")
         self.assertFalse(leftover.exists())
 
     def test_no_suitable_python_is_said(self):
-        done = bash("base_python", path=self.only_old_pythons(), ULPSCOPE_PYTHON="/nonexistent")
+        done = bash("base_python", path=self.only_old_pythons(), ULPSCOPE_BASE_PYTHON="/nonexistent")
         if pathlib.Path("/usr/bin/python3").exists():
             self.assertEqual(done.stdout, "/usr/bin/python3\n")
         else:
