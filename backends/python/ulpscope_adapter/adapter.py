@@ -1,0 +1,114 @@
+"""Adapter: the class that a backend's author derives from, and the checks made on its behalf."""
+
+from ulpscope_adapter.request import SCOPES, Unsupported
+
+_LISTS = ("backends", "dtypes", "scopes", "capabilities", "devices")
+
+
+class Adapter:
+    """Serves one or more backends. Only `capabilities` and `run` must be written."""
+
+    def configure(self, backend, device, knobs):
+        """Called once, before everything else: the moment to set what must be set before a library is loaded."""
+
+    def capabilities(self):
+        """A dict. Needed: name, backends, versions, dtypes, ops {op: [attributes], or None for any attribute}.
+
+        Optional: devices (["cpu"]), knobs {name: [values], "N" standing for a positive integer} (none), scopes (none),
+        capabilities (words: "out", "autograd", "strides"), observations (suffixes after NAME., such as "grad"),
+        reasons {word: why it is not served}.
+        """
+        raise NotImplementedError
+
+    def start(self):
+        """Called once, after the worker's backend, device and knobs were found to be among the capabilities."""
+
+    def run(self, request):
+        """Runs one program and gives back a Result. Whatever it raises is reported as the framework's own error."""
+        raise NotImplementedError
+
+    def read_back(self):
+        """Knobs as the framework itself states them now; never an echo of what was asked."""
+        return {}
+
+    def threads(self):
+        """How many threads the framework computes with now."""
+        return 1
+
+    def root_cause(self, error):
+        """The exception to report, for a framework that wraps its errors."""
+        return error
+
+    def error_text(self, error):
+        """What the framework says, without what it says about this adapter's own source."""
+        return str(error)
+
+
+def filled_capabilities(adapter):
+    """The adapter's capabilities with every optional entry present."""
+    table = dict(adapter.capabilities())
+    for key in _LISTS:
+        table.setdefault(key, ["cpu"] if key == "devices" else [])
+    for key in ("knobs", "reasons", "versions"):
+        table.setdefault(key, {})
+    table.setdefault("observations", [])
+    return table
+
+
+def check_worker(table, backend, device, knobs):
+    """Raises Unsupported when this worker cannot be had as asked."""
+    if backend not in table["backends"]:
+        raise Unsupported(f"backend {backend}: this adapter serves {', '.join(table['backends'])}")
+    if device not in table["devices"]:
+        raise Unsupported(f"device {device}: {backend} serves {', '.join(table['devices'])}")
+    for knob, value in knobs.items():
+        allowed = table["knobs"].get(knob)
+        if allowed is None:
+            raise Unsupported(f"knob {knob}: not one of {backend}'s ({', '.join(sorted(table['knobs'])) or 'none'})")
+        if value not in allowed and not ("N" in allowed and value.isdigit() and int(value) > 0):
+            raise Unsupported(f"knob {knob}={value}: {backend} takes {', '.join(allowed)}")
+
+
+def check_request(table, request):
+    """Raises Unsupported, naming the first thing in `request` that the capabilities do not hold."""
+    def refuse(word, where=""):
+        reason = table["reasons"].get(word)
+        raise Unsupported((f"{where}: " if where else "") + (reason or f"{word} is not served"))
+
+    for spec in request.tensors:
+        if spec.dtype not in table["dtypes"]:
+            refuse(spec.dtype, f"tensor {spec.name}")
+        if spec.strides and "strides" not in table["capabilities"]:
+            refuse("strides", f"tensor {spec.name}")
+    # An out= says why its buffer exists, so it is named before the `empty` that makes the buffer.
+    for step in request.all_steps():
+        if step.out and "out" not in table["capabilities"]:
+            refuse("out", f"{step.op} out={step.out}")
+    for step in request.all_steps():
+        _check_step(table, step, refuse)
+    _check_observed(table, request, refuse)
+
+
+def _check_step(table, step, refuse):
+    if step.op in SCOPES:
+        if step.op not in table["scopes"]:
+            refuse(step.op, f"scope {step.op}")
+        return
+    known = step.op if step.op in table["ops"] else "aten::*" if step.op.startswith("aten::") else step.op
+    if known not in table["ops"]:
+        refuse(step.op, f"op {step.op}")
+    attributes = table["ops"][known]
+    for attribute, value in step.attrs.items():
+        if attributes is not None and attribute not in attributes:
+            refuse(attribute, f"{step.op} {attribute}=")
+        if attribute in ("dtype", "out_dtype", "preferred_element_type") and value not in table["dtypes"]:
+            refuse(value, f"{step.op} {attribute}={value}")
+
+
+def _check_observed(table, request, refuse):
+    defined = {spec.name for spec in request.tensors}
+    defined |= {step.target for step in request.all_steps() if step.target}
+    for name in request.observe:
+        base, _, suffix = name.partition(".")
+        if base not in defined or (suffix and suffix not in table["observations"]):
+            refuse(suffix if base in defined else name, f"observation {name}")

@@ -1,0 +1,131 @@
+"""What the harness asks (Request) and what an adapter answers (Result)."""
+
+from dataclasses import dataclass, field
+
+from ulpscope_adapter.tensor import Tensor
+
+SCOPES = ("autocast", "no_grad", "enable_grad")
+
+
+class Unsupported(Exception):
+    """Raised by an adapter for what it cannot do; the text is the reason that the report shows."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input: its bits, contiguous, and the layout (strides in elements; empty = contiguous) that is asked for."""
+
+    name: str
+    tensor: Tensor
+    strides: tuple = ()
+    requires_grad: bool = False
+
+    @property
+    def dtype(self):
+        return self.tensor.dtype
+
+    @property
+    def shape(self):
+        return self.tensor.shape
+
+    def numpy(self):
+        """The contiguous array; a program that asks for strides needs an adapter that gives them."""
+        return self.tensor.numpy()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. `of` holds names (str) and Python scalars; `name` is what the case calls `as`."""
+
+    op: str
+    of: tuple = ()
+    out: str = ""
+    name: str = ""
+    attrs: dict = field(default_factory=dict)
+    steps: tuple = ()
+
+    def operands(self, values):
+        """The operands, names looked up in `values`, scalars as they are."""
+        return [values[operand] if isinstance(operand, str) else operand for operand in self.of]
+
+    @property
+    def target(self):
+        """The name under which the result is known: `as`, or the buffer that it was written to."""
+        return self.name or self.out
+
+
+@dataclass
+class Request:
+    """One case to run."""
+
+    id: int
+    case: str
+    seed: int
+    trace: bool
+    tensors: list
+    steps: list
+    observe: list
+    knobs: dict
+    poison: bool
+
+    def all_steps(self):
+        """Every step and scope, in program order."""
+        yield from _walk(self.steps)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A dtype conversion that a graph shows. `redundant`: it belongs to a pair that changes no value."""
+
+    source: str
+    target: str
+    shape: tuple
+    under: str
+    stage: str
+    redundant: bool = False
+
+
+@dataclass
+class Result:
+    """What came out. A value is a Tensor, anything NumPy can view, or None when it does not exist (no gradient)."""
+
+    values: dict
+    observations: dict = field(default_factory=dict)
+    parts: dict = field(default_factory=dict)
+    casts: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
+    durations_ms: dict = field(default_factory=dict)
+
+
+def parse_step(message):
+    """A Step from its JSON object."""
+    operands = tuple(_scalar(o["scalar"]) if isinstance(o, dict) else o for o in message.get("of", []))
+    return Step(op=message["op"], of=operands, out=message.get("out", ""), name=message.get("as", ""),
+                attrs=dict(message.get("attrs", {})), steps=tuple(parse_step(s) for s in message.get("steps", [])))
+
+
+def parse_request(message, tensors):
+    """A Request from the JSON object of `run` and the tensors of its inputs file."""
+    program = message["program"]
+    specs = []
+    for entry in program["tensors"]:
+        tensor = tensors.get(entry["name"])
+        if tensor is None or (tensor.dtype, list(tensor.shape)) != (entry["dtype"], list(entry["shape"])):
+            raise ValueError(f"inputs: {entry['name']} is not {entry['dtype']}{entry['shape']}")
+        specs.append(TensorSpec(name=entry["name"], tensor=tensor, strides=tuple(entry.get("strides", [])),
+                                requires_grad=bool(entry.get("requires_grad", False))))
+    return Request(id=message["id"], case=message.get("case", ""), seed=message.get("seed", 0),
+                   trace=message.get("trace", False), tensors=specs, steps=[parse_step(s) for s in program["steps"]],
+                   observe=list(program["observe"]), knobs=dict(message.get("knobs", {})),
+                   poison=message.get("poison", False))
+
+
+def _scalar(value):
+    """JSON has no words for infinity and NaN: they travel as text."""
+    return float(value) if isinstance(value, str) else value
+
+
+def _walk(steps):
+    for step in steps:
+        yield step
+        yield from _walk(step.steps)

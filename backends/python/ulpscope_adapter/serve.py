@@ -1,0 +1,128 @@
+"""The protocol loop: JSON Lines on the socket in ULPSCOPE_FD, one answer for each message."""
+
+import json
+import os
+import re
+import socket
+import sys
+import time
+import traceback
+
+from ulpscope_adapter.adapter import check_request, check_worker, filled_capabilities
+from ulpscope_adapter.fpenv import fp_environment
+from ulpscope_adapter.request import Unsupported, parse_request
+from ulpscope_adapter.tensor import DTYPES, Tensor, read_safetensors, write_safetensors
+
+PROTOCOL = 1
+_MAX_MESSAGE = 16 << 20
+_MAX_TEXT = 4096
+_ABSOLUTE_PATH = re.compile(r"(?<![\w/])/(?:[\w.+~-]+/)+([\w.+~-]+)")
+
+
+def serve(adapter):
+    """Answers the harness until `bye` or until it goes away. Does not return."""
+    if "ULPSCOPE_FD" not in os.environ:
+        sys.exit("This is an ulpscope adapter: `ulpscope doctor --adapter PATH` starts and checks it.")
+    # Taken out of the environment and closed on exec: a compiler that the framework starts has no business with it.
+    link = socket.socket(fileno=int(os.environ.pop("ULPSCOPE_FD")))
+    link.set_inheritable(False)
+    worker = _Worker(adapter)
+    with link, link.makefile("rb") as lines:
+        while True:
+            line = lines.readline(_MAX_MESSAGE + 1)
+            if not line:
+                sys.exit(0)
+            if len(line) > _MAX_MESSAGE:
+                sys.exit("message larger than 16 MiB")
+            message = json.loads(line)
+            if message["verb"] == "bye":
+                sys.exit(0)
+            answer = worker.hello(message) if message["verb"] == "hello" else worker.run(message)
+            link.sendall(json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+
+
+class _Worker:
+    """One (backend, device, knob set), as the hello named it."""
+
+    def __init__(self, adapter):
+        self._adapter = adapter
+        self._table = None
+
+    def hello(self, message):
+        answer = {"protocol": PROTOCOL, "name": "", "backends": [], "versions": {}, "devices": [], "knobs": {}, "ops": [],
+                  "dtypes": [], "scopes": [], "capabilities": [], "error": ""}
+        try:
+            if message["protocol"] != PROTOCOL:
+                raise Unsupported(f"protocol {message['protocol']}: this adapter speaks {PROTOCOL}")
+            self._adapter.configure(message["backend"], message["device"], dict(message["knobs"]))
+            table = filled_capabilities(self._adapter)
+            answer.update({key: table[key] for key in answer if key in table})
+            answer["ops"] = sorted(table["ops"])
+            check_worker(table, message["backend"], message["device"], message["knobs"])
+            self._adapter.start()
+            self._table = table
+        except (Unsupported, ImportError) as error:
+            answer["error"] = plain_text(str(error)) or type(error).__name__
+        return answer
+
+    def run(self, message):
+        answer = {"id": message["id"], "outcome": {"kind": "completed", "class": "", "text": ""}, "observations": {},
+                  "parts": {}, "knobs": {}, "casts": [], "notes": [], "fp": {}, "durations_ms": {}}
+        if self._table is None:
+            answer["outcome"].update(kind="unsupported", text="no hello was answered without an error")
+            return answer
+        request = parse_request(message, read_safetensors(message["inputs"]))
+        before = fp_environment(self._adapter.threads())
+        begin = time.perf_counter()
+        try:
+            check_request(self._table, request)
+            result = self._adapter.run(request)
+        except Unsupported as error:
+            answer["outcome"].update(kind="unsupported", text=plain_text(str(error)))
+        except Exception as error:  # the framework's own: an answer, not a failure of this process
+            traceback.print_exc()
+            answer["outcome"].update(self._raised(self._adapter.root_cause(error)))
+        else:
+            answer["durations_ms"].update(result.durations_ms)
+            _fill(answer, result, request, message["outputs"])
+        answer["durations_ms"]["run"] = (time.perf_counter() - begin) * 1e3
+        answer["fp"] = {"before": before, "after": fp_environment(self._adapter.threads())}
+        answer["knobs"] = {key: str(value) for key, value in self._adapter.read_back().items()}
+        return answer
+
+    def _raised(self, error):
+        name = type(error).__name__
+        memory = isinstance(error, MemoryError) or name == "OutOfMemoryError"
+        return {"kind": "out_of_memory" if memory else "raised", "class": name,
+                "text": plain_text(self._adapter.error_text(error))}
+
+
+def plain_text(text):
+    """At most 4 KiB of `text`, absolute paths cut to their last part: they differ from machine to machine."""
+    return _ABSOLUTE_PATH.sub(r"\1", text.strip())[:_MAX_TEXT]
+
+
+def _fill(answer, result, request, path):
+    """Writes the observed tensors and everything that goes into the answer itself."""
+    tensors = {}
+    answer["observations"] = {key: str(value) for key, value in result.observations.items()}
+    for name in request.observe:
+        if name in answer["observations"]:
+            continue
+        value = result.values[name]
+        if value is None:
+            answer["observations"][name] = "none"
+        else:
+            tensors[name] = value if isinstance(value, Tensor) else Tensor.of(value)
+    write_safetensors(path, tensors)
+    answer["parts"] = dict(result.parts)
+    answer["notes"] = list(result.notes)
+    answer["casts"] = [_cast_entry(cast) for cast in result.casts]
+
+
+def _cast_entry(cast):
+    count = 1
+    for extent in cast.shape:
+        count *= extent
+    return {"from": cast.source, "to": cast.target, "shape": list(cast.shape), "bytes": count * DTYPES[cast.target][1],
+            "under": cast.under, "stage": cast.stage, "redundant": cast.redundant}

@@ -1,0 +1,101 @@
+"""Tensors as bits: dtype name, shape, row-major little-endian bytes; and the safetensors files that carry them.
+
+Values are never converted on their way: a framework is handed the bytes and reinterprets them. A bfloat16 that travelled
+through float32 or float64 would already have been through arithmetic that this project measures.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+
+# Long name -> (name in a safetensors header, bytes per element). ml_dtypes names the types that NumPy lacks.
+DTYPES = {
+    "float64": ("F64", 8), "float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2),
+    "float8_e4m3fn": ("F8_E4M3", 1), "float8_e5m2": ("F8_E5M2", 1), "int64": ("I64", 8), "int32": ("I32", 4),
+    "int16": ("I16", 2), "int8": ("I8", 1), "uint8": ("U8", 1), "bool": ("BOOL", 1),
+}
+_LONG_NAMES = {short: name for name, (short, _) in DTYPES.items()}
+_MAX_HEADER = 16 << 20
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Row-major elements of `dtype` (a long name) as little-endian bytes."""
+
+    dtype: str
+    shape: tuple
+    data: bytes
+
+    def numpy(self):
+        """A writable array over a copy of the bytes; needs the package ml_dtypes for bfloat16 and float8."""
+        import numpy
+        return numpy.frombuffer(bytearray(self.data), dtype=numpy_dtype(self.dtype)).reshape(self.shape)
+
+    @staticmethod
+    def of(array):
+        """From anything that NumPy can view: an ndarray or a jax.Array."""
+        import numpy
+        array = numpy.asarray(array)
+        if array.dtype.name not in DTYPES:
+            raise TypeError(f"dtype {array.dtype.name} cannot be carried to the harness")
+        return Tensor(array.dtype.name, tuple(array.shape), array.tobytes(order="C"))
+
+
+def numpy_dtype(name):
+    """The NumPy dtype of a long name."""
+    import numpy
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        import ml_dtypes
+        return numpy.dtype(getattr(ml_dtypes, name))
+    return numpy.dtype(name)
+
+
+def poison_bytes(dtype, count):
+    """`count` elements whose bytes, most significant first, are FF FA A5 A5 ...: a quiet NaN in every float format."""
+    return (b"\xff\xfa" + b"\xa5" * 6)[:DTYPES[dtype][1]][::-1] * count
+
+
+def read_safetensors(path):
+    """name -> Tensor. Raises ValueError when the file is not what its header says."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    if len(blob) < 8:
+        raise ValueError(f"{len(blob)} bytes are no safetensors file")
+    (size,) = struct.unpack_from("<Q", blob)
+    if size > _MAX_HEADER or 8 + size > len(blob):
+        raise ValueError(f"safetensors header of {size} bytes in a file of {len(blob)}")
+    tensors = {}
+    for name, entry in json.loads(blob[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        dtype, shape = _LONG_NAMES[entry["dtype"]], tuple(entry["shape"])
+        data = blob[8 + size + begin:8 + size + end]
+        _check_size(name, dtype, shape, data)
+        tensors[name] = Tensor(dtype, shape, data)
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    """Writes name -> Tensor, in the order of the names."""
+    header, offset = {}, 0
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        _check_size(name, tensor.dtype, tensor.shape, tensor.data)
+        end = offset + len(tensor.data)
+        header[name] = {"dtype": DTYPES[tensor.dtype][0], "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the format aligns the data to 8 bytes
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in sorted(tensors):
+            file.write(tensors[name].data)
+
+
+def _check_size(name, dtype, shape, data):
+    count = 1
+    for extent in shape:
+        count *= extent
+    if len(data) != count * DTYPES[dtype][1]:
+        raise ValueError(f"{name}: {dtype}{list(shape)} needs {count * DTYPES[dtype][1]} bytes, has {len(data)}")

@@ -1,0 +1,165 @@
+"""The vocabulary of steps over torch: one row each, in PyTorch's own terms. Imported after the knobs are set."""
+
+import contextlib
+import functools
+
+import torch
+import torch.nn.functional as F
+
+from ulpscope_adapter import Unsupported
+
+DTYPES = {name: getattr(torch, name) for name in
+          ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8",
+           "uint8", "bool")}
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def dtype_name(dtype):
+    """The long name of a torch.dtype."""
+    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
+    return F.layer_norm(x, normalized_shape, weight, bias, eps)
+
+
+# op -> (callable over the operands with the attributes as keywords, attributes, takes out=)
+OPS = {
+    "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype), ("shape", "dtype"), False),
+    "ones": (lambda shape, dtype: torch.ones(shape, dtype=dtype), ("shape", "dtype"), False),
+    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype), ("shape", "dtype", "value"), False),
+    "matmul": (torch.matmul, (), True),
+    "mm": (torch.mm, ("out_dtype",), True),
+    "bmm": (torch.bmm, ("out_dtype",), True),
+    "addmm": (torch.addmm, ("alpha", "beta", "out_dtype"), True),
+    "baddbmm": (torch.baddbmm, ("alpha", "beta", "out_dtype"), True),
+    "linear": (F.linear, (), False),
+    "add": (torch.add, ("alpha",), True),
+    "sub": (torch.sub, ("alpha",), True),
+    "mul": (torch.mul, (), True),
+    "div": (torch.div, (), True),
+    "neg": (torch.neg, (), True),
+    "relu": (torch.relu, (), False),
+    "sqrt": (torch.sqrt, (), True),
+    "rsqrt": (torch.rsqrt, (), True),
+    "exp": (torch.exp, (), True),
+    "clone": (torch.clone, (), False),
+    "detach": (torch.detach, (), False),
+    "sum": (torch.sum, ("dim", "keepdim", "dtype"), True),
+    "mean": (torch.mean, ("dim", "keepdim", "dtype"), True),
+    "cast": (lambda a, dtype: a.to(dtype), ("dtype",), False),
+    "layer_norm": (_layer_norm, ("normalized_shape", "eps"), False),
+    "transpose": (torch.transpose, ("dim0", "dim1"), False),
+    "t": (torch.t, (), False),
+    "reshape": (lambda a, shape: a.reshape(shape), ("shape",), False),
+    "view": (lambda a, shape: a.view(shape), ("shape",), False),
+    "expand": (lambda a, shape: a.expand(shape), ("shape",), False),
+    "permute": (lambda a, dims: a.permute(dims), ("dims",), False),
+    "select": (lambda a, dim, index: a.select(dim, index), ("dim", "index"), False),
+    "unsqueeze": (lambda a, dim: a.unsqueeze(dim), ("dim",), False),
+    "squeeze": (lambda a, dim=None: a.squeeze() if dim is None else a.squeeze(dim), ("dim",), False),
+}
+
+# Steps that run outside a compiled region, and their attributes; adapter.py carries them out.
+OUTSIDE_OPS = {"empty": ("shape", "dtype"), "set_data": ("to",), "backward": ("grad", "retain_graph"),
+               "module_to": ("dtype", "overwrite"), "requires_grad_": (), "sync": ()}
+
+
+def bind(step):
+    """A function over the environment (name -> tensor) that carries out `step`. Raises Unsupported for what torch has not."""
+    function, keywords = _function(step)
+    operands, out, target = step.of, step.out, step.target
+
+    def run(env):
+        arguments = [_lookup(env, operand) if isinstance(operand, str) else operand for operand in operands]
+        if out:
+            result = function(*arguments, **keywords, out=env[out])
+        else:
+            result = function(*arguments, **keywords)
+        if target:
+            env[target] = result
+
+    return run
+
+
+def bind_scope(scope, body):
+    """A function over the environment that carries out `body` (such functions) inside a scope."""
+    enter = _scope(scope)
+
+    def run(env):
+        with enter():
+            for step in body:
+                step(env)
+
+    return run
+
+
+def bind_all(placed):
+    """Functions for Placed steps in order, neighbours in one scope sharing one entry to it."""
+    functions, index = [], 0
+    while index < len(placed):
+        if not placed[index].scopes:
+            functions.append(bind(placed[index].step))
+            index += 1
+            continue
+        number, scope = placed[index].scopes[0]
+        inner = []
+        while index < len(placed) and placed[index].scopes and placed[index].scopes[0][0] == number:
+            inner.append(type(placed[index])(placed[index].step, placed[index].scopes[1:]))
+            index += 1
+        functions.append(bind_scope(scope, bind_all(inner)))
+    return functions
+
+
+def scopes_of(item):
+    """A context manager that enters the scopes around one Placed step."""
+    stack = contextlib.ExitStack()
+    for _, scope in item.scopes:
+        stack.enter_context(_scope(scope)())
+    return stack
+
+
+def _lookup(env, name):
+    base, _, suffix = name.partition(".")
+    return env[base].grad if suffix == "grad" else env[name]
+
+
+def _function(step):
+    keywords = {key: _attribute(key, value) for key, value in step.attrs.items()}
+    if step.op in OPS:
+        function, _, takes_out = OPS[step.op]
+        if step.out and not takes_out:
+            raise Unsupported(f"torch's {step.op} has no out=")
+        if step.op == "layer_norm" and "normalized_shape" not in keywords:
+            raise Unsupported("layer_norm without normalized_shape")
+        return function, keywords
+    name, _, overload = step.op.removeprefix("aten::").partition(".")
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None or (overload and overload not in packet.overloads()):
+        raise Unsupported(f"op {step.op}: torch has no such operator")
+    return (getattr(packet, overload) if overload else packet), {k: _aten_attribute(v) for k, v in step.attrs.items()}
+
+
+def _attribute(key, value):
+    if key in ("dtype", "out_dtype"):
+        return DTYPES[value]
+    if key == "value" and isinstance(value, str):  # "inf", "-inf", "nan"
+        return float(value)
+    return value
+
+
+def _aten_attribute(value):
+    return DTYPES.get(value, value) if isinstance(value, str) else value
+
+
+def _scope(scope):
+    if scope.op == "no_grad":
+        return torch.no_grad
+    if scope.op == "enable_grad":
+        return torch.enable_grad
+    attrs = scope.attrs
+    device = attrs.get("device", "auto")
+    if device not in ("auto", "cpu"):
+        raise Unsupported(f"autocast for device {device}")
+    return functools.partial(torch.autocast, "cpu", dtype=DTYPES[attrs.get("dtype", "bfloat16")],
+                             enabled=attrs.get("enabled", True), cache_enabled=attrs.get("cache", True))

@@ -1,0 +1,118 @@
+"""Cuts a program into the parts that torch.compile takes and those that must run outside it.
+
+`w.data = ...`, `backward()` and what replaces a parameter raise inside a compiled region. So: an eager prologue (the
+preparation of parameters), one compiled region, then set_data and backward outside it, eagerly. A program with several
+forward passes has a region for each. `empty` is moved to the front: a buffer is made, and poisoned, before the region that
+writes it. Every value's part is reported; nothing here needs torch.
+"""
+
+from dataclasses import dataclass, field
+
+from ulpscope_adapter.request import SCOPES, Step
+
+OUTSIDE = frozenset({"set_data", "backward", "module_to", "requires_grad_"})
+# What may stand before a set_data in the prologue: it prepares parameters and computes nothing.
+_PREPARATION = frozenset({"clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand", "permute", "select",
+                          "unsqueeze", "squeeze", "zeros", "ones", "full"})
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A step with the scopes around it, outermost first, each as (its number in the program, the scope)."""
+
+    step: Step
+    scopes: tuple = ()
+
+
+@dataclass
+class Part:
+    """Consecutive steps of one kind: "eager" or "compiled"."""
+
+    kind: str
+    placed: list = field(default_factory=list)
+
+
+def flatten(steps):
+    """Every step but scopes, `sync` (which cuts nothing here) and `empty`; and the `empty` steps."""
+    placed, empties = [], []
+    count = 0
+
+    def walk(steps, scopes):
+        nonlocal count
+        for step in steps:
+            if step.op in SCOPES:
+                count += 1
+                walk(step.steps, scopes + ((count, step),))
+            elif step.op == "empty":
+                empties.append(step)
+            elif step.op != "sync":
+                placed.append(Placed(step, scopes))
+
+    walk(steps, ())
+    return placed, empties
+
+
+def cut(placed):
+    """The parts, in order."""
+    prologue = _prologue_length(placed)
+    parts = [Part("eager", list(placed[:prologue]))] if prologue else []
+    for item in placed[prologue:]:
+        kind = "eager" if item.step.op in OUTSIDE else "compiled"
+        if not parts or parts[-1].kind != kind:
+            parts.append(Part(kind))
+        parts[-1].placed.append(item)
+    return parts
+
+
+def _prologue_length(placed):
+    length = 0
+    for index, item in enumerate(placed):
+        if item.step.op == "backward" or item.step.op not in OUTSIDE | _PREPARATION:
+            break
+        if item.step.op in OUTSIDE:
+            length = index + 1
+    return length
+
+
+def names_used(step):
+    """The values that a step reads or writes into: operands, out=, and names inside its attributes."""
+    names = [operand for operand in step.of if isinstance(operand, str)]
+    names += [step.out] if step.out else []
+    grad, to = step.attrs.get("grad"), step.attrs.get("to")
+    names += [grad] if step.op == "backward" and isinstance(grad, str) else []
+    names += [to["value"]] if isinstance(to, dict) and "value" in to else []
+    return names
+
+
+def interface(part, later_parts, observed):
+    """(inputs, outputs) of a part: names it takes from before, and names of its own that are wanted afterwards."""
+    defined, inputs = [], []
+    for item in part.placed:
+        for name in names_used(item.step):
+            if name not in defined and name not in inputs:
+                inputs.append(name)
+        if item.step.target and item.step.target not in defined:
+            defined.append(item.step.target)
+    wanted = {name.partition(".")[0] for name in observed}
+    for later in later_parts:
+        wanted |= {name.partition(".")[0] for item in later.placed for name in names_used(item.step)}
+    return inputs, [name for name in defined if name in wanted]
+
+
+def notes(parts, empties):
+    """How the program was cut, in words."""
+    lines = []
+    if empties:
+        lines.append("made before the region and passed in: " + ", ".join(step.target for step in empties))
+    regions = sum(part.kind == "compiled" for part in parts)
+    seen = 0
+    for part in parts:
+        seen += part.kind == "compiled"
+        if part.kind == "eager":
+            words = ", ".join(" ".join([p.step.op, *names_used(p.step)[:1]]) for p in part.placed)
+            where = "before the compiled region" if seen == 0 else "after the compiled region" if seen == regions else \
+                f"between compiled regions {seen} and {seen + 1}"
+            lines.append(f"cut: ran eagerly {where}: {words}")
+    if regions > 1:
+        lines.append(f"{regions} compiled regions")
+    return lines
