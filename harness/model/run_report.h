@@ -63,6 +63,7 @@ struct RunReport {
   int64_t seed = 0;
   bool complete = true;
   std::map<std::string, std::map<std::string, std::string>> versions;     ///< backend -> package -> version
+  std::map<std::string, std::string> not_installed;                       ///< backend -> the line that installs it
   std::map<std::string, std::optional<std::string>> environment;          ///< variables that change numerics, as preset
   std::vector<CaseResult> results;
   std::vector<Divergence> divergences;

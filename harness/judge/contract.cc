@@ -1,0 +1,129 @@
+// Contracts on the joint set of proved models.
+#include "harness/judge/contract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <locale>
+#include <regex>
+#include <set>
+
+#include "harness/base/text.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr size_t kSearchedBytes = 4096;  // std::regex recurses per character: a long text would exhaust the stack
+constexpr std::string_view kInPrefix = "in.";
+constexpr std::string_view kCutsPrefix = "cuts.";
+
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string Lookup(const std::map<std::string, std::string>& entries, std::string_view name, const char* absent) {
+  const auto entry = entries.find(std::string(name));
+  return entry == entries.end() ? absent : entry->second;
+}
+
+bool InsideFacet(const PrecisionModel& model, const std::string& facet, const std::vector<std::string>& words,
+                 const Classification& classification) {
+  if (facet == "prod") return Contains(words, model.prod);
+  if (facet == "acc") return Contains(words, model.acc);
+  if (facet == "mid") return Contains(words, model.mid);
+  if (facet == "out") return Contains(words, model.out);
+  if (facet.starts_with(kInPrefix)) {
+    return Contains(words, Lookup(model.in, std::string_view(facet).substr(kInPrefix.size()), "as_is"));
+  }
+  if (facet.starts_with(kCutsPrefix)) {
+    return Contains(words, Lookup(model.cuts, std::string_view(facet).substr(kCutsPrefix.size()), "none"));
+  }
+  if (facet != "in") return false;
+  std::set<std::string> operands;
+  for (const auto& [operand, survivors] : classification.facets_in) operands.insert(operand);
+  for (const auto& [operand, word] : model.in) operands.insert(operand);
+  if (operands.empty()) return Contains(words, "as_is");
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const std::string& operand) { return Contains(words, Lookup(model.in, operand, "as_is")); });
+}
+
+ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& classification) {
+  using enum ContractVerdict;
+  switch (classification.kind) {
+    case ClassificationKind::kNoReference:
+    case ClassificationKind::kNotFloating:
+      return kUndetermined;
+    case ClassificationKind::kUnmodelled:
+      return kUnmodelled;
+    case ClassificationKind::kIdentified:
+    case ClassificationKind::kIndistinguishable:
+    case ClassificationKind::kExactOnly:
+      break;
+  }
+  const auto& proved = classification.models_proved;
+  if (proved.empty()) return classification.kind == ClassificationKind::kExactOnly ? kUndetermined : kUnmodelled;
+  const auto inside = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
+    return IsInside(model, demand, classification);
+  });
+  if (static_cast<size_t>(inside) == proved.size()) return kConforms;
+  return inside == 0 ? kViolates : kUndetermined;
+}
+
+}  // namespace
+
+bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
+  return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
+    return InsideFacet(model, facet.first, facet.second, classification);
+  });
+}
+
+ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {
+  if (test_case.contract.accept_any) return ContractVerdict::kConforms;
+  const auto demand = test_case.contract.values.find(value);
+  if (demand == test_case.contract.values.end()) return ContractVerdict::kNotJudged;
+  if (demand->second.dtype && *demand->second.dtype != Name(result.dtype)) return ContractVerdict::kViolates;
+  if (demand->second.facets.empty()) return ContractVerdict::kConforms;
+  return JudgeModels(demand->second, result.classification);
+}
+
+ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome, const std::vector<std::string>& values) {
+  using enum ContractVerdict;
+  const Contract& contract = test_case.contract;
+  const bool completed = outcome.kind == OutcomeKind::kCompleted;
+  if (!completed && outcome.kind != OutcomeKind::kRaised) return kNotJudged;
+  if (contract.accept_any) return kConforms;
+  if (!completed) return contract.raised && MatchesRaised(*contract.raised, outcome) ? kConforms : kViolates;
+  if (contract.values.empty()) return contract.raised ? kViolates : kConforms;
+  const bool all_there = std::all_of(contract.values.begin(), contract.values.end(),
+                                     [&](const auto& demand) { return Contains(values, demand.first); });
+  return all_there ? kConforms : kViolates;
+}
+
+bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome) {
+  if (outcome.kind != OutcomeKind::kRaised) return false;
+  if (!match.error_class.empty() && match.error_class != outcome.error_class) return false;
+  return match.match.empty() || SearchPattern(match.match, outcome.text);
+}
+
+bool SearchPattern(const std::string& pattern, std::string_view text) {
+  try {
+    std::regex compiled;
+    compiled.imbue(std::locale::classic());
+    compiled.assign(pattern, std::regex::ECMAScript);
+    const std::string head(text.substr(0, kSearchedBytes));
+    return std::regex_search(head, compiled);
+  } catch (const std::regex_error&) {
+    return false;
+  }
+}
+
+std::string Describe(const ValueDemand& demand) {
+  std::vector<std::string> parts;
+  if (demand.dtype) parts.push_back("dtype " + *demand.dtype);
+  for (const auto& [facet, words] : demand.facets) {
+    parts.push_back(words.size() == 1 ? facet + " " + words[0] : fmt::format("{} one of {}", facet, Join(words, " ")));
+  }
+  return Join(parts, ", ");
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,354 @@
+// Pairwise comparison, grouping, and one divergence per pair of groups.
+#include "harness/judge/divergence.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "harness/judge/sentence.h"
+#include "harness/judge/tensor_diff.h"
+
+namespace ulpscope {
+namespace {
+
+enum class Basis { kSame, kLikely, kProved };
+
+/// Where two participants part in one kind: at which value (an index into the program order), and how surely.
+struct Part {
+  size_t value = 0;
+  Basis basis = Basis::kSame;
+};
+using Parts = std::vector<Part>;
+
+bool TakesPart(const CaseResult& result) {
+  switch (result.status) {
+    case Status::kHarness:
+    case Status::kProtocol:
+    case Status::kTimeout:
+    case Status::kOom:
+    case Status::kTainted:
+    case Status::kNotRun:
+    case Status::kSkip:
+      return false;
+    default:
+      break;
+  }
+  const OutcomeKind kind = result.outcome.kind;
+  return kind == OutcomeKind::kCompleted || kind == OutcomeKind::kRaised || kind == OutcomeKind::kCrashed;
+}
+
+bool Disjoint(const std::vector<PrecisionModel>& a, const std::vector<PrecisionModel>& b) {
+  return std::none_of(a.begin(), a.end(),
+                      [&](const PrecisionModel& model) { return std::find(b.begin(), b.end(), model) != b.end(); });
+}
+
+bool HasModels(const Classification& classification) {
+  return classification.kind == ClassificationKind::kIdentified ||
+         classification.kind == ClassificationKind::kIndistinguishable ||
+         classification.kind == ClassificationKind::kExactOnly;
+}
+
+/// Whether two classifications of one value in one dtype exclude each other.
+Basis CompareClasses(const Classification& a, const Classification& b) {
+  using enum ClassificationKind;
+  const bool unmodelled_a = a.kind == kUnmodelled;
+  const bool unmodelled_b = b.kind == kUnmodelled;
+  if (!(HasModels(a) || unmodelled_a) || !(HasModels(b) || unmodelled_b)) return Basis::kSame;
+  if (unmodelled_a && unmodelled_b) return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
+  if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
+  if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
+  return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
+}
+
+/// The comparison of one case: its participants, their values in program order, and the relation of each kind.
+class Comparison {
+ public:
+  Comparison(const Case& test_case, std::span<const Participant> participants) : case_(test_case) {
+    for (const Participant& participant : participants) {
+      if (TakesPart(*participant.result)) members_.push_back(participant);
+    }
+    for (const Participant& member : members_) {
+      for (const auto& value : member.result->value_order) AddName(value);
+    }
+    for (const Participant& member : members_) {
+      for (const auto& [name, text] : member.result->observations) {
+        if (name.ends_with("_dtype")) AddName(name);
+      }
+    }
+  }
+
+  std::vector<Divergence> Run() {
+    const auto outcome = [this](size_t i, size_t j) { return OutcomeParts(i, j); };
+    const auto dtype = [this](size_t i, size_t j) { return AtEachValue(i, j, &Comparison::PartInDtype); };
+    const auto precision = [this](size_t i, size_t j) { return AtEachValue(i, j, &Comparison::PartInPrecision); };
+    const auto classes = [&](size_t i, size_t j) {
+      Parts parts = outcome(i, j);
+      for (const Part& part : dtype(i, j)) parts.push_back(part);
+      for (const Part& part : precision(i, j)) parts.push_back(part);
+      return parts;
+    };
+    Collect(DivergenceKind::kOutcome, classes, outcome);
+    Collect(DivergenceKind::kDtype, dtype, dtype);
+    Collect(DivergenceKind::kPrecision, precision, precision);
+    for (const auto& [kind, member] :
+         {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder}, std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
+          std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
+      const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
+      Collect(kind, relation, relation);
+    }
+    const auto casts = [this](size_t i, size_t j) { return CastParts(i, j); };
+    Collect(DivergenceKind::kCasts, casts, casts);
+    return std::move(divergences_);
+  }
+
+ private:
+  using Relation = std::function<Parts(size_t, size_t)>;
+  using ValueRelation = Basis (Comparison::*)(size_t, size_t, const std::string&) const;
+
+  void AddName(const std::string& name) {
+    if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
+  }
+
+  bool Completed(size_t i) const { return members_[i].result->outcome.kind == OutcomeKind::kCompleted; }
+
+  const ValueResult* FindValue(size_t i, const std::string& name) const {
+    const auto& values = members_[i].result->values;
+    const auto value = values.find(name);
+    return value == values.end() ? nullptr : &value->second;
+  }
+
+  const TensorData* FindTensor(size_t i, const std::string& name) const {
+    if (members_[i].observation == nullptr) return nullptr;
+    const auto& values = members_[i].observation->values;
+    const auto value = values.find(name);
+    return value == values.end() ? nullptr : &value->second;
+  }
+
+  /// The dtype of a value, or what was answered for an observed dtype; "none" for neither.
+  std::string DtypeOf(size_t i, const std::string& name) const {
+    if (const ValueResult* value = FindValue(i, name)) return std::string(Name(value->dtype));
+    const auto& observations = members_[i].result->observations;
+    const auto observation = observations.find(name);
+    return observation == observations.end() ? "none" : observation->second;
+  }
+
+  bool ShapesDiffer(size_t i, size_t j, const std::string& name) const {
+    const ValueResult* a = FindValue(i, name);
+    const ValueResult* b = FindValue(j, name);
+    return a != nullptr && b != nullptr && a->shape != b->shape;
+  }
+
+  /// The dtype, with the shape where that is what parts the two.
+  std::string TypeOf(size_t i, size_t j, const std::string& name) const {
+    if (!ShapesDiffer(i, j, name)) return DtypeOf(i, name);
+    const ValueResult* value = FindValue(i, name);
+    return Describe(value->dtype, value->shape);
+  }
+
+  /// Null unless both have the value in one dtype and shape. Remembered: every kind asks, and tensors may be large.
+  const TensorDifference* Difference(size_t i, size_t j, const std::string& name) const {
+    const TensorData* a = FindTensor(i, name);
+    const TensorData* b = FindTensor(j, name);
+    if (a == nullptr || b == nullptr || a->dtype != b->dtype || a->shape != b->shape) return nullptr;
+    const auto [entry, inserted] = differences_.try_emplace({i, j, name});
+    if (inserted) entry->second = CompareTensors(*a, *b);
+    return &entry->second;
+  }
+
+  bool Nondeterministic(size_t i, const std::string& name) const {
+    return members_[i].observation != nullptr && members_[i].observation->nondeterministic.contains(name);
+  }
+
+  Parts OutcomeParts(size_t i, size_t j) const {
+    if (members_[i].result->outcome.kind == members_[j].result->outcome.kind) return {};
+    return {Part{.value = 0, .basis = Basis::kProved}};
+  }
+
+  Parts AtEachValue(size_t i, size_t j, ValueRelation relation) const {
+    Parts parts;
+    if (!Completed(i) || !Completed(j)) return parts;
+    for (size_t v = 0; v < names_.size(); ++v) {
+      const Basis basis = (this->*relation)(i, j, names_[v]);
+      if (basis != Basis::kSame) parts.push_back({.value = v, .basis = basis});
+    }
+    return parts;
+  }
+
+  Basis PartInDtype(size_t i, size_t j, const std::string& name) const {
+    return DtypeOf(i, name) == DtypeOf(j, name) && !ShapesDiffer(i, j, name) ? Basis::kSame : Basis::kProved;
+  }
+
+  Basis PartInPrecision(size_t i, size_t j, const std::string& name) const {
+    const ValueResult* a = FindValue(i, name);
+    const ValueResult* b = FindValue(j, name);
+    if (a == nullptr || b == nullptr || a->dtype != b->dtype || !IsFloating(a->dtype)) return Basis::kSame;
+    if (const auto* difference = Difference(i, j, name); difference != nullptr && difference->Same()) return Basis::kSame;
+    return CompareClasses(a->classification, b->classification);
+  }
+
+  Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
+    const ValueResult* a = FindValue(i, name);
+    const ValueResult* b = FindValue(j, name);
+    if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification)) return Basis::kSame;
+    if (PartInPrecision(i, j, name) != Basis::kSame || Nondeterministic(i, name) || Nondeterministic(j, name)) {
+      return Basis::kSame;
+    }
+    const TensorDifference* difference = Difference(i, j, name);
+    return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
+  }
+
+  Basis PartInValue(size_t i, size_t j, const std::string& name) const {
+    const ValueResult* a = FindValue(i, name);
+    const ValueResult* b = FindValue(j, name);
+    if (a == nullptr || b == nullptr || HasModels(a->classification) || HasModels(b->classification)) return Basis::kSame;
+    if (Nondeterministic(i, name) || Nondeterministic(j, name)) return Basis::kSame;
+    const TensorDifference* difference = Difference(i, j, name);
+    return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
+  }
+
+  Basis PartInSpecial(size_t i, size_t j, const std::string& name) const {
+    const TensorDifference* difference = Difference(i, j, name);
+    return difference != nullptr && difference->special > 0 ? Basis::kProved : Basis::kSame;
+  }
+
+  std::vector<Cast> CastsOf(size_t i, const std::string& stage) const {
+    std::vector<Cast> casts;
+    for (const Cast& cast : members_[i].result->casts) {
+      if (cast.stage == stage) casts.push_back(cast);
+    }
+    return casts;
+  }
+
+  /// The first stage that both traces have and in which the casts differ; "" when there is none.
+  std::string StageThatDiffers(size_t i, size_t j) const {
+    const auto key = [](const Cast& cast) { return std::tuple(cast.from, cast.to, cast.shape); };
+    std::set<std::string> seen;
+    for (const Cast& cast : members_[i].result->casts) {
+      if (!seen.insert(cast.stage).second) continue;
+      const auto theirs = CastsOf(j, cast.stage);
+      if (theirs.empty()) continue;
+      std::multiset<std::tuple<std::string, std::string, Shape>> a, b;
+      for (const Cast& mine : CastsOf(i, cast.stage)) a.insert(key(mine));
+      for (const Cast& other : theirs) b.insert(key(other));
+      if (a != b) return cast.stage;
+    }
+    return "";
+  }
+
+  Parts CastParts(size_t i, size_t j) const {
+    if (!Completed(i) || !Completed(j) || StageThatDiffers(i, j).empty()) return {};
+    size_t compared = 0;
+    for (const auto& name : names_) {
+      if (DtypeOf(i, name) != DtypeOf(j, name)) return {};
+      if (FindValue(i, name) == nullptr) continue;
+      const TensorDifference* difference = Difference(i, j, name);
+      if (difference == nullptr || !difference->Same()) return {};
+      ++compared;
+    }
+    return compared == 0 ? Parts{} : Parts{Part{.value = 0, .basis = Basis::kProved}};
+  }
+
+  /// Each backend joins the first group from none of whose members it parts.
+  std::vector<std::vector<size_t>> Group(const Relation& relation) const {
+    std::vector<std::vector<size_t>> groups;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const auto fits = std::find_if(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
+        return std::all_of(group.begin(), group.end(), [&](size_t member) { return relation(member, i).empty(); });
+      });
+      if (fits == groups.end()) {
+        groups.push_back({i});
+      } else {
+        fits->push_back(i);
+      }
+    }
+    return groups;
+  }
+
+  void Collect(DivergenceKind kind, const Relation& grouping, const Relation& relation) {
+    const auto groups = Group(grouping);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (size_t h = g + 1; h < groups.size(); ++h) Compare(kind, groups[g], groups[h], relation);
+    }
+  }
+
+  void Compare(DivergenceKind kind, const std::vector<size_t>& left, const std::vector<size_t>& right,
+               const Relation& relation) {
+    std::set<size_t> left_members, right_members, values;
+    size_t speakers[2] = {0, 0};
+    bool all_proved = true;
+    for (const size_t i : left) {
+      for (const size_t j : right) {
+        const Parts parts = relation(i, j);
+        if (parts.empty()) continue;
+        left_members.insert(i);
+        right_members.insert(j);
+        for (const Part& part : parts) {
+          if (values.empty() || part.value < *values.begin()) {
+            speakers[0] = i;
+            speakers[1] = j;
+          }
+          values.insert(part.value);
+        }
+        all_proved = all_proved && parts.front().basis == Basis::kProved;
+      }
+    }
+    if (values.empty()) return;
+    Divergence divergence;
+    divergence.case_id = case_.id;
+    divergence.kind = kind;
+    divergence.basis = all_proved ? "proved" : "likely";
+    const bool names_values = kind != DivergenceKind::kOutcome && kind != DivergenceKind::kCasts;
+    if (names_values) {
+      divergence.value = names_[*values.begin()];
+      for (const size_t v : values) {
+        if (v != *values.begin()) divergence.also.push_back(names_[v]);
+      }
+    }
+    const Side a = MakeSide(left_members, speakers[0]);
+    const Side b = MakeSide(right_members, speakers[1]);
+    divergence.backends = {a.names, b.names};
+    if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(speakers[0], speakers[1])};
+    divergence.sentence = Sentence(divergence, a, b, speakers[0], speakers[1]);
+    divergences_.push_back(std::move(divergence));
+  }
+
+  Side MakeSide(const std::set<size_t>& members, size_t speaker) const {
+    Side side{.names = {}, .speaker = members_[speaker]};
+    for (const size_t member : members) side.names.push_back(members_[member].result->backend);
+    return side;
+  }
+
+  std::string Sentence(const Divergence& divergence, const Side& a, const Side& b, size_t i, size_t j) const {
+    const std::string& value = divergence.value;
+    switch (divergence.kind) {
+      case DivergenceKind::kOutcome:
+        return OutcomeSentence(a, b);
+      case DivergenceKind::kDtype:
+        return DtypeSentence(a, b, value, TypeOf(i, j, value), TypeOf(j, i, value));
+      case DivergenceKind::kPrecision:
+        return PrecisionSentence(case_, a, b, value, divergence.basis);
+      case DivergenceKind::kCasts: {
+        const std::string& stage = divergence.stages.front();
+        return CastsSentence(a, b, stage, CastsOf(i, stage), CastsOf(j, stage));
+      }
+      default:
+        return DifferenceSentence(divergence.kind, a, b, value, *Difference(i, j, value));
+    }
+  }
+
+  const Case& case_;
+  std::vector<Participant> members_;
+  std::vector<std::string> names_;  ///< values in program order, then observed dtypes
+  std::vector<Divergence> divergences_;
+  mutable std::map<std::tuple<size_t, size_t, std::string>, TensorDifference> differences_;
+};
+
+}  // namespace
+
+std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants) {
+  return Comparison(test_case, participants).Run();
+}
+
+}  // namespace ulpscope

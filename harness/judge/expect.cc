@@ -1,0 +1,134 @@
+// Expectations against results.
+#include "harness/judge/expect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/judge/contract.h"
+
+namespace ulpscope {
+namespace {
+
+std::string Changed(std::string_view expected, std::string_view observed) {
+  return fmt::format("changed: expected {}, observed {}", expected, observed);
+}
+
+std::string Quote(std::string_view text) {
+  constexpr size_t kShown = 160;
+  std::string_view line = text.substr(0, text.find('\n'));
+  return fmt::format("\"{}{}\"", line.substr(0, kShown), line.size() > kShown ? "..." : "");
+}
+
+std::string DescribeRaised(const RaisedMatch& raised) {
+  std::string text = "to raise";
+  if (!raised.error_class.empty()) text += " " + raised.error_class;
+  if (!raised.match.empty()) text += fmt::format(" matching /{}/", raised.match);
+  return text;
+}
+
+std::string DescribeOutcome(const Outcome& outcome) {
+  std::string text(Name(outcome.kind));
+  if (!outcome.error_class.empty()) text += " " + outcome.error_class;
+  if (!outcome.text.empty()) text += " " + Quote(outcome.text);
+  return text;
+}
+
+/// The words that survive for `facet`, in the words of a ValueDemand key; for a bare `in` those of every operand.
+std::vector<std::string> ObservedWords(const Classification& classification, const std::string& facet) {
+  const auto find = [](const std::map<std::string, std::vector<std::string>>& entries, const std::string& name) {
+    const auto entry = entries.find(name);
+    return entry == entries.end() ? std::vector<std::string>{} : entry->second;
+  };
+  if (facet.starts_with("in.")) return find(classification.facets_in, facet.substr(3));
+  if (facet.starts_with("cuts.")) return find(classification.cuts, facet.substr(5));
+  if (facet != "in") return find(classification.facets, facet);
+  std::vector<std::string> words;
+  for (const auto& [operand, survivors] : classification.facets_in) {
+    for (const auto& word : survivors) {
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    }
+  }
+  return words;
+}
+
+std::string ExplainValue(const std::string& name, const ValueDemand& demand, const CaseResult& result) {
+  const auto value = result.values.find(name);
+  if (value == result.values.end()) return Changed(name + " to exist", "no such value");
+  if (demand.dtype && *demand.dtype != Name(value->second.dtype)) {
+    return Changed(fmt::format("{} {}", name, *demand.dtype), Name(value->second.dtype));
+  }
+  const Classification& classification = value->second.classification;
+  for (const auto& [facet, allowed] : demand.facets) {
+    const auto words = ObservedWords(classification, facet);
+    const bool met = !words.empty() && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::find(allowed.begin(), allowed.end(), word) != allowed.end();
+    });
+    if (met) continue;
+    const std::string observed = words.empty() ? std::string(Name(classification.kind)) : Join(words, " or ");
+    return Changed(fmt::format("{} {} {}", name, facet, Join(allowed, " or ")), observed);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CanonicalBackend(std::string_view backend) {
+  const size_t colon = backend.find(':');
+  std::string name(backend.substr(0, colon));
+  constexpr std::string_view kCpu = "@cpu";
+  if (name.ends_with(kCpu)) name.resize(name.size() - kCpu.size());
+  if (colon == std::string_view::npos) return name;
+  std::string_view rest = backend.substr(colon + 1);
+  std::string_view model;  // the value of the knob `model` runs to the end: it may hold commas of its own
+  if (const size_t at = rest.starts_with("model=") ? 0 : rest.find(",model="); at != std::string_view::npos) {
+    model = rest.substr(at == 0 ? 0 : at + 1);
+    rest = rest.substr(0, at);
+  }
+  auto knobs = SplitOutsideParentheses(rest, ',');
+  std::sort(knobs.begin(), knobs.end());
+  if (!model.empty()) knobs.emplace_back(model);
+  return knobs.empty() ? name : name + ":" + Join(knobs, ",");
+}
+
+Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend, const Versions& versions) {
+  const std::string wanted = CanonicalBackend(backend);
+  for (const auto& [name, expectations] : test_case.expect) {
+    if (CanonicalBackend(name) != wanted) continue;
+    for (const Expectation& expectation : expectations) {
+      const auto matches = VersionsMatch(expectation.versions, versions);
+      if (!matches) return Fail(matches.error());
+      if (*matches) return &expectation;
+    }
+  }
+  return nullptr;
+}
+
+std::string ExplainUnmet(const Expectation& expectation, const CaseResult& result) {
+  const Outcome& outcome = result.outcome;
+  if (expectation.raised) {
+    return MatchesRaised(*expectation.raised, outcome)
+               ? ""
+               : Changed(DescribeRaised(*expectation.raised), DescribeOutcome(outcome));
+  }
+  if (expectation.unsupported) {
+    const bool met = outcome.kind == OutcomeKind::kUnsupported &&
+                     (expectation.unsupported->empty() || SearchPattern(*expectation.unsupported, outcome.text));
+    return met ? "" : Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome));
+  }
+  if (expectation.values.empty() && expectation.observations.empty()) return "";
+  if (outcome.kind != OutcomeKind::kCompleted) return Changed("completed", DescribeOutcome(outcome));
+  for (const auto& [name, demand] : expectation.values) {
+    if (auto unmet = ExplainValue(name, demand, result); !unmet.empty()) return unmet;
+  }
+  for (const auto& [name, wanted] : expectation.observations) {
+    const auto observed = result.observations.find(name);
+    const std::string text = observed == result.observations.end() ? "nothing" : observed->second;
+    if (text != wanted) return Changed(name + " " + wanted, text);
+  }
+  return "";
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,307 @@
+// Judging one case, and putting a report together.
+#include "harness/judge/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "harness/base/text.h"
+#include "harness/judge/contract.h"
+#include "harness/judge/expect.h"
+#include "harness/judge/sentence.h"
+#include "harness/judge/status.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr uint32_t kMxcsrControl = 0xffc0;  // all but the six sticky exception flags
+
+CaseResult EmptyResult(const Case& test_case, const std::string& backend, const JudgeContext& context) {
+  CaseResult result;
+  result.id = test_case.id;
+  result.backend = backend;
+  result.repro = ReproLine(test_case.id, backend, context);
+  return result;
+}
+
+void CopyFacts(const Observation& observation, CaseResult* result) {
+  result->outcome = observation.outcome;
+  result->knobs_asked = observation.knobs_asked;
+  result->knobs_effective = observation.knobs_effective;
+  result->observations = observation.observations;
+  result->casts = observation.casts;
+  result->notes = observation.notes;
+  result->durations_ms = observation.durations_ms;
+}
+
+void JudgeValues(const Case& test_case, const Observation& observation,
+                 const std::map<std::string, Classification>& classifications, CaseResult* result) {
+  for (const auto& [name, tensor] : observation.values) {
+    ValueResult value{.dtype = tensor.dtype, .shape = tensor.shape, .part = {}, .classification = {}};
+    if (const auto part = observation.parts.find(name); part != observation.parts.end()) value.part = part->second;
+    if (const auto known = classifications.find(name); known != classifications.end()) {
+      value.classification = known->second;
+    } else {
+      value.classification.elements = tensor.size();
+    }
+    value.contract = JudgeContract(test_case, name, value);
+    result->values.emplace(name, std::move(value));
+  }
+  for (const auto& name : ProgramOrder(test_case)) {
+    if (result->values.contains(name)) result->value_order.push_back(name);
+  }
+  for (const auto& [name, value] : result->values) {
+    const auto& order = result->value_order;
+    if (std::find(order.begin(), order.end(), name) == order.end()) result->value_order.push_back(name);
+  }
+}
+
+std::string Labelled(const Classification& classification) {
+  if (!classification.label.empty()) return classification.label;
+  std::vector<std::string> names;
+  for (const auto& model : classification.models_proved) names.push_back(model.Name());
+  return names.empty() ? std::string(Name(classification.kind)) : Join(names, " or ");
+}
+
+std::string ViolationSentence(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
+  if (demand.dtype && *demand.dtype != Name(value.dtype)) {
+    return fmt::format("{} is {}, the contract says {}", name, Name(value.dtype), *demand.dtype);
+  }
+  std::string text = fmt::format("{} violates its contract ({}): {}", name, Describe(demand), Labelled(value.classification));
+  for (const Exclusion& exclusion : value.classification.excluded) {
+    if (!IsInside(exclusion.model, demand, value.classification)) continue;
+    return text + fmt::format("; e.g. {}", exclusion.why);
+  }
+  return text;
+}
+
+/// The probes that tell apart what the models of a value disagree about (the table of probes names what each reads).
+std::string SettlingProbes(const Classification& classification) {
+  static const std::pair<std::string_view, std::string_view> kProbes[] = {
+      {"prod", "pair"}, {"acc", "swamp"}, {"mid", "fuse"}, {"out", "single"}};
+  std::vector<std::string> fills;
+  for (const auto& [facet, probe] : kProbes) {
+    std::vector<std::string> words;
+    for (const PrecisionModel& model : classification.models_proved) {
+      const std::string word = facet == "prod" ? model.prod : facet == "acc" ? model.acc : facet == "mid" ? model.mid : model.out;
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    }
+    if (words.size() > 1) fills.push_back(fmt::format("{{probe: {}}}", probe));
+  }
+  const bool inputs_differ = std::any_of(classification.models_proved.begin(), classification.models_proved.end(),
+                                         [&](const auto& model) { return model.in != classification.models_proved[0].in; });
+  if (inputs_differ) fills.push_back("{probe: residual}");
+  return fills.empty() ? "inputs with more significant bits would settle it"
+                       : "inputs that would settle it: fill " + Join(fills, ", ");
+}
+
+void AddValueFindings(const Case& test_case, const CaseResult& result, StatusFacts* facts) {
+  for (const auto& name : result.value_order) {
+    const ValueResult& value = result.values.at(name);
+    const auto demand = test_case.contract.values.find(name);
+    if (test_case.contract.accept_any || demand == test_case.contract.values.end()) continue;
+    const std::string wanted = Describe(demand->second);
+    switch (value.contract) {
+      case ContractVerdict::kViolates:
+        facts->violations.push_back({.value = name, .sentence = ViolationSentence(name, demand->second, value)});
+        break;
+      case ContractVerdict::kUnmodelled:
+        facts->unmodelled.push_back(
+            {.value = name, .sentence = fmt::format("no precision model explains {} (the contract says {})", name, wanted)});
+        break;
+      case ContractVerdict::kUndetermined:
+        facts->undetermined.push_back(
+            {.value = name,
+             .sentence = fmt::format("{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
+                                     Labelled(value.classification), SettlingProbes(value.classification))});
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+std::string OutcomeViolation(const Case& test_case, const CaseResult& result) {
+  if (result.outcome.kind == OutcomeKind::kRaised) {
+    return fmt::format("raised {}, which the contract does not allow: {}",
+                       result.outcome.error_class.empty() ? "an error" : result.outcome.error_class,
+                       FirstLine(result.outcome.text, 160));
+  }
+  if (test_case.contract.values.empty()) return "completed, though the contract demands that it raises";
+  for (const auto& [name, demand] : test_case.contract.values) {
+    if (!result.values.contains(name)) return fmt::format("{} does not exist, the contract says {}", name, Describe(demand));
+  }
+  return "the outcome violates the contract";
+}
+
+/// Entries for this case and backend whose versions match and whose date has not passed. Error: unreadable versions.
+Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::string& backend, const JudgeContext& context) {
+  std::vector<Deviation> live;
+  for (const Deviation& deviation : context.deviations) {
+    if (deviation.case_id != test_case.id || CanonicalBackend(deviation.backend) != CanonicalBackend(backend)) continue;
+    const auto matches = VersionsMatch(deviation.versions, context.versions);
+    if (!matches) return Fail(matches.error());
+    // ISO dates compare as text. Without a recorded date nothing expires.
+    const bool expired = !deviation.expires.empty() && !context.date.empty() && deviation.expires < context.date;
+    if (*matches && !expired) live.push_back(deviation);
+  }
+  return live;
+}
+
+void Decide(const Case& test_case, const JudgeContext& context, StatusFacts facts, CaseResult* result) {
+  facts.outcome = result->outcome;
+  if (JudgeOutcome(test_case, result->outcome, result->value_order) == ContractVerdict::kViolates) {
+    facts.violations.push_back({.value = "", .sentence = OutcomeViolation(test_case, *result)});
+  }
+  AddValueFindings(test_case, *result, &facts);
+  const auto live = LiveDeviations(test_case, result->backend, context);
+  if (live) facts.live_deviations = *live;
+  const auto expectation = FindExpectation(test_case, result->backend, context.versions);
+  if (!live) {
+    facts.unmet_expectation = "a deviation entry cannot be read: " + live.error().Text();
+  } else if (!expectation) {
+    facts.unmet_expectation = "an expectation cannot be read: " + expectation.error().Text();
+  } else if (*expectation != nullptr) {
+    facts.unmet_expectation = ExplainUnmet(**expectation, *result);
+  }
+  const StatusReason verdict = DecideStatus(facts);
+  result->status = verdict.status;
+  result->reason = verdict.reason;
+}
+
+struct Position {
+  int group = 0;  ///< 0: made by a step, 1: a gradient, 2: a tensor at the end, 3: unknown
+  size_t step = 0;
+};
+
+void NumberSteps(const std::vector<Step>& steps, std::map<std::string, size_t>* order) {
+  for (const Step& step : steps) {
+    if (!step.as.empty()) order->try_emplace(step.as, order->size());
+    NumberSteps(step.steps, order);
+  }
+}
+
+std::string ShapeOfMxcsr(uint32_t mxcsr) {
+  return fmt::format("{:#06x}{}{}", mxcsr, (mxcsr & 0x8000) != 0 ? " FTZ" : "", (mxcsr & 0x40) != 0 ? " DAZ" : "");
+}
+
+}  // namespace
+
+CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Observation& observation,
+                     const std::map<std::string, Classification>& classifications, const JudgeContext& context) {
+  CaseResult result = EmptyResult(test_case, backend, context);
+  CopyFacts(observation, &result);
+  JudgeValues(test_case, observation, classifications, &result);
+  StatusFacts facts;
+  facts.taint = FindTaint(observation);
+  facts.nondeterministic = observation.nondeterministic;
+  Decide(test_case, context, std::move(facts), &result);
+  return result;
+}
+
+CaseResult NotReachedResult(const Case& test_case, const std::string& backend, const std::string& why,
+                            const JudgeContext& context) {
+  CaseResult result = EmptyResult(test_case, backend, context);
+  // The closed set of outcomes has no word for "never begun"; nothing was supported or refused either.
+  result.outcome = {.kind = OutcomeKind::kUnsupported, .error_class = {}, .text = why};
+  StatusFacts facts;
+  facts.reach = StatusFacts::Reach::kNotReached;
+  facts.outcome = result.outcome;
+  const StatusReason verdict = DecideStatus(facts);
+  result.status = verdict.status;
+  result.reason = verdict.reason;
+  return result;
+}
+
+CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend, const Observation& observation,
+                              const std::string& fault, const JudgeContext& context) {
+  CaseResult result = EmptyResult(test_case, backend, context);
+  CopyFacts(observation, &result);
+  StatusFacts facts;
+  facts.harness_fault = fault;
+  const StatusReason verdict = DecideStatus(facts);
+  result.status = verdict.status;
+  result.reason = verdict.reason;
+  return result;
+}
+
+std::vector<std::string> ProgramOrder(const Case& test_case) {
+  std::map<std::string, size_t> steps;
+  NumberSteps(test_case.program, &steps);
+  const auto position = [&](const std::string& name) {
+    if (const auto step = steps.find(name); step != steps.end()) return Position{.group = 0, .step = step->second};
+    const bool gradient = name.ends_with(".grad");
+    return Position{.group = gradient ? 1 : test_case.FindTensor(name) != nullptr ? 2 : 3, .step = 0};
+  };
+  std::vector<std::string> order = test_case.observe;
+  std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
+    const Position left = position(a);
+    const Position right = position(b);
+    return std::pair(left.group, left.step) < std::pair(right.group, right.step);
+  });
+  return order;
+}
+
+std::string FindTaint(const Observation& observation) {
+  std::vector<std::string> taints;
+  if (!observation.unwritten.empty()) taints.push_back("elements never written: " + Join(observation.unwritten, ", "));
+  if (observation.fp_before && observation.fp_after) {
+    const FpEnvironment& before = *observation.fp_before;
+    const FpEnvironment& after = *observation.fp_after;
+    if ((before.mxcsr & kMxcsrControl) != (after.mxcsr & kMxcsrControl)) {
+      taints.push_back(fmt::format("MXCSR changed from {} to {}", ShapeOfMxcsr(before.mxcsr), ShapeOfMxcsr(after.mxcsr)));
+    }
+    if (before.subnormals_kept != after.subnormals_kept) {
+      taints.push_back(after.subnormals_kept ? "subnormals are kept now, and were not before" : "subnormals are flushed now");
+    }
+    if (before.threads != after.threads) {
+      taints.push_back(fmt::format("the thread count changed from {} to {}", before.threads, after.threads));
+    }
+  }
+  return Join(taints, "; ");
+}
+
+std::string ReproLine(const std::string& id, const std::string& backend, const JudgeContext& context) {
+  std::string line = "ulpscope run " + ShellQuote(id) + " -b " + ShellQuote(backend) + fmt::format(" --seed {}", context.seed);
+  if (!context.extra_flags.empty()) line += " " + context.extra_flags;
+  return line;
+}
+
+std::string ShellQuote(std::string_view word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-,:=@+%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+RunReport BuildReport(RunFacts facts, std::vector<CaseResult> results, std::vector<Divergence> divergences) {
+  const auto rank = [&](const std::string& backend) {
+    const auto at = std::find(facts.backends.begin(), facts.backends.end(), backend);
+    return at - facts.backends.begin();
+  };
+  std::stable_sort(results.begin(), results.end(), [&](const CaseResult& a, const CaseResult& b) {
+    return std::tuple(a.id, rank(a.backend), a.backend) < std::tuple(b.id, rank(b.backend), b.backend);
+  });
+  std::stable_sort(divergences.begin(), divergences.end(), [](const Divergence& a, const Divergence& b) {
+    return std::tie(a.case_id, a.kind) < std::tie(b.case_id, b.kind);
+  });
+  RunReport report;
+  report.seed = facts.seed;
+  report.complete = facts.complete;
+  report.versions = std::move(facts.versions);
+  report.not_installed = std::move(facts.not_installed);
+  report.environment = std::move(facts.environment);
+  report.id = std::move(facts.id);
+  report.started = std::move(facts.started);
+  report.durations_s = std::move(facts.durations_s);
+  report.results = std::move(results);
+  report.divergences = std::move(divergences);
+  return report;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,281 @@
+// The sentences of divergences.
+#include "harness/judge/sentence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "harness/base/text.h"
+
+namespace ulpscope {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Picks the verb that fits the number of names.
+std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural) {
+  return side.names.size() == 1 ? singular : plural;
+}
+
+std::string Element(const std::vector<int64_t>& coordinates) {
+  std::vector<std::string> parts;
+  for (const int64_t coordinate : coordinates) parts.push_back(std::to_string(coordinate));
+  return "[" + Join(parts, ",") + "]";
+}
+
+bool Disjoint(const Words& a, const Words& b) {
+  if (a.empty() || b.empty()) return false;
+  return std::none_of(a.begin(), a.end(), [&](const std::string& word) { return std::find(b.begin(), b.end(), word) != b.end(); });
+}
+
+/// What a side does in one facet: "rounds product through bfloat16 before the float32 buffer". An empty `does` is the
+/// absence of a rounding.
+struct Deed {
+  std::string singular, plural;
+
+  bool Nothing() const { return singular.empty(); }
+};
+
+Deed Say(std::string_view singular, std::string_view plural, const std::string& rest) {
+  return {.singular = fmt::format("{} {}", singular, rest), .plural = fmt::format("{} {}", plural, rest)};
+}
+
+struct Parting {
+  Deed a, b;
+};
+
+bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) {
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return (step.as == value && !step.out.empty()) || WritesIntoBuffer(step.steps, value);
+  });
+}
+
+/// Compares one facet of both sides; `none` is the word for no rounding ("" where every word is a deed).
+std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std::map<std::string, Words>& b,
+                               const std::string& key, std::string_view none, std::string_view singular,
+                               std::string_view plural, std::string_view form) {
+  const auto left = a.find(key);
+  const auto right = b.find(key);
+  if (left == a.end() || right == b.end() || !Disjoint(left->second, right->second)) return std::nullopt;
+  const auto deed = [&](const Words& words) {
+    if (words.size() == 1 && words[0] == none) return Deed{};
+    return Say(singular, plural, fmt::format(fmt::runtime(form), Join(words, " or ")));
+  };
+  return Parting{.a = deed(left->second), .b = deed(right->second)};
+}
+
+std::string Braced(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    escaped += c;
+    if (c == '{' || c == '}') escaped += c;
+  }
+  return escaped;
+}
+
+/// The most telling facet in which the two classifications have no word in common.
+std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
+                                   const ValueResult& b) {
+  const Classification& left = a.classification;
+  const Classification& right = b.classification;
+  const std::string where = fmt::format("before the {} {}", Name(a.dtype),
+                                        WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
+  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round",
+                         fmt::format("{} through {{}} {}", Braced(value), where))) {
+    return mid;
+  }
+  for (const auto& [name, words] : left.cuts) {
+    auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
+                       fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
+    if (cut) return cut;
+  }
+  if (auto acc = Compare(left.facets, right.facets, "acc", "", "accumulates", "accumulate", Braced(value) + " in {}")) {
+    return acc;
+  }
+  for (const auto& [operand, words] : left.facets_in) {
+    auto in = Compare(left.facets_in, right.facets_in, operand, "as_is", "rounds", "round",
+                      fmt::format("operand {} to {{}}", Braced(operand)));
+    if (in) return in;
+  }
+  if (auto prod = Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}")) return prod;
+  return Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}");
+}
+
+/// The element of `mine` that no model of `rival` can give; "" when nothing was excluded so.
+std::string Evidence(const Classification& mine, const Classification& rival, const std::string& rival_name) {
+  const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
+  for (const Exclusion& exclusion : mine.excluded) {
+    if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
+    const std::string range = exclusion.low == exclusion.high
+                                  ? FormatNumber(exclusion.low)
+                                  : fmt::format("{} to {}", FormatNumber(exclusion.low), FormatNumber(exclusion.high));
+    return fmt::format(" (element {} = {}; as {} computes it, {})", Element(exclusion.element),
+                       FormatNumber(exclusion.observed), rival_name, range);
+  }
+  return "";
+}
+
+const ValueResult& ValueOf(const Side& side, const std::string& value) { return side.speaker.result->values.at(value); }
+
+std::string DescribeClass(const Classification& classification) {
+  if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
+  if (!classification.label.empty()) return "as " + classification.label;
+  std::vector<std::string> names;
+  for (const auto& model : classification.models) names.push_back(model.Name());
+  return "as " + (names.empty() ? std::string(Name(classification.kind)) : Join(names, " or "));
+}
+
+std::string DescribeOutcome(const Side& side) {
+  const Outcome& outcome = side.speaker.result->outcome;
+  const std::string names = JoinNames(side.names);
+  if (outcome.kind == OutcomeKind::kCrashed) {
+    return fmt::format("{} {}{}", names, Verb(side, "crashes", "crash"),
+                       outcome.error_class.empty() ? "" : " with " + FirstLine(outcome.error_class, 40));
+  }
+  if (outcome.kind == OutcomeKind::kRaised) {
+    constexpr size_t kShown = 140;
+    std::string text = FirstLine(outcome.text, kShown);
+    return fmt::format("{} {} {}{}", names, Verb(side, "raises", "raise"),
+                       outcome.error_class.empty() ? "an error" : FirstLine(outcome.error_class, 80),
+                       text.empty() ? "" : fmt::format(" (\"{}\")", text));
+  }
+  const CaseResult& result = *side.speaker.result;
+  if (result.value_order.empty()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
+  const std::string& first = result.value_order.front();
+  const auto value = result.values.find(first);
+  if (value == result.values.end()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
+  std::string text = fmt::format("{} {} {} as {}", names, Verb(side, "returns", "return"), first, Name(value->second.dtype));
+  if (!value->second.classification.label.empty()) text += fmt::format(" ({})", value->second.classification.label);
+  return text;
+}
+
+std::string Share(int64_t part, int64_t whole) { return fmt::format("{} of {} elements", part, whole); }
+
+std::string ValueAt(const Side& side, const std::string& value, int64_t index) {
+  return FormatNumber(side.speaker.observation->values.at(value).At(index));
+}
+
+std::string Spell(const Cast& cast) {
+  return fmt::format("{} to {} of {} under {}", cast.from, cast.to, Element(cast.shape), FirstLine(cast.under, 60));
+}
+
+}  // namespace
+
+std::string JoinNames(const std::vector<std::string>& names) {
+  if (names.size() < 2) return names.empty() ? "" : names.front();
+  const std::vector<std::string> head(names.begin(), names.end() - 1);
+  return Join(head, ", ") + " and " + names.back();
+}
+
+std::string FirstLine(std::string_view text, size_t limit) {
+  std::string line;
+  for (const char c : text.substr(0, text.find('\n'))) {
+    line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  }
+  if (line.size() <= limit) return line;
+  while (limit > 0 && (static_cast<unsigned char>(line[limit]) & 0xc0) == 0x80) --limit;  // not inside a UTF-8 character
+  return line.substr(0, limit) + "...";
+}
+
+std::string OutcomeSentence(const Side& left, const Side& right) {
+  const bool left_first = left.speaker.result->outcome.kind != OutcomeKind::kCompleted;
+  const Side& first = left_first ? left : right;
+  const Side& second = left_first ? right : left;
+  return fmt::format("{}; {}.", DescribeOutcome(first), DescribeOutcome(second));
+}
+
+std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
+                          std::string_view right) {
+  const auto clause = [&](const Side& side, std::string_view dtype) {
+    if (dtype == "none") return fmt::format("{} {} no {}", JoinNames(side.names), Verb(side, "gives", "give"), value);
+    return fmt::format("{} {} {} as {}", JoinNames(side.names), Verb(side, "gives", "give"), value, dtype);
+  };
+  return fmt::format("{}; {}.", clause(a, left), clause(b, right));
+}
+
+std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
+                              std::string_view basis) {
+  const ValueResult& left = ValueOf(a, value);
+  const ValueResult& right = ValueOf(b, value);
+  const std::string likely = basis == "proved" ? "" : " likely";
+  const auto parting = FindParting(test_case, value, left, right);
+  if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
+    const auto clause = [&](const Side& side, const ValueResult& mine, const ValueResult& rival, const Side& other) {
+      return fmt::format("{}{} {} {} {}{}", JoinNames(side.names), likely, Verb(side, "computes", "compute"), value,
+                         DescribeClass(mine.classification),
+                         Evidence(mine.classification, rival.classification, other.names.front()));
+    };
+    return fmt::format("{}; {}.", clause(a, left, right, b), clause(b, right, left, a));
+  }
+  const bool a_first = !parting->a.Nothing();
+  const Side& first = a_first ? a : b;
+  const Side& second = a_first ? b : a;
+  const Deed& deed = a_first ? parting->a : parting->b;
+  const Deed& other = a_first ? parting->b : parting->a;
+  std::string evidence = Evidence(ValueOf(first, value).classification, ValueOf(second, value).classification,
+                                  second.names.front());
+  std::string second_evidence;
+  if (evidence.empty()) {
+    second_evidence = Evidence(ValueOf(second, value).classification, ValueOf(first, value).classification,
+                               first.names.front());
+  }
+  const std::string second_deed = other.Nothing() ? std::string(Verb(second, "does not", "do not"))
+                                                  : std::string(Verb(second, other.singular, other.plural));
+  return fmt::format("{}{} {}{}; {} {}{}.", JoinNames(first.names), likely, Verb(first, deed.singular, deed.plural),
+                     evidence, JoinNames(second.names), second_deed, second_evidence);
+}
+
+std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
+                               const TensorDifference& difference) {
+  const bool special = kind == DivergenceKind::kSpecial;
+  const int64_t index = special ? difference.first_special : difference.first_number;
+  const Shape& shape = ValueOf(a, value).shape;
+  const std::string witness = fmt::format("{} = {} against {}", Element(Coordinates(index, shape)), ValueAt(a, value, index),
+                                          ValueAt(b, value, index));
+  const std::string who = fmt::format("{} and {}", JoinNames(a.names), JoinNames(b.names));
+  if (special) {
+    return fmt::format("{} differ in the special values of {} ({}, first {}).", who, value,
+                       Share(difference.special, difference.elements), witness);
+  }
+  const std::string spread = ShortestDecimal(difference.largest_ulp);
+  if (kind == DivergenceKind::kOrder) {
+    return fmt::format("{} compute {} in the same class with other bits ({}, by up to {} ulp, first {}): the order of "
+                       "accumulation differs.",
+                       who, value, Share(difference.number, difference.elements), spread, witness);
+  }
+  const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
+  return fmt::format("{} differ in {} ({}{}, first {}).", who, value, Share(difference.number, difference.elements), size,
+                     witness);
+}
+
+std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
+                          std::span<const Cast> right) {
+  const auto only = [](std::span<const Cast> mine, std::span<const Cast> theirs) {
+    std::vector<std::string> spelled;
+    for (const Cast& cast : mine) {
+      const auto same = [&](const Cast& other) {
+        return cast.from == other.from && cast.to == other.to && cast.shape == other.shape;
+      };
+      if (std::count_if(mine.begin(), mine.end(), same) <= std::count_if(theirs.begin(), theirs.end(), same)) continue;
+      if (std::string text = Spell(cast); std::find(spelled.begin(), spelled.end(), text) == spelled.end()) {
+        spelled.push_back(std::move(text));
+      }
+    }
+    return spelled;
+  };
+  const auto clause = [&](const Side& side, const std::vector<std::string>& extra) {
+    return fmt::format("{} {} {}", JoinNames(side.names), Verb(side, "casts", "cast"), Join(extra, ", "));
+  };
+  const auto left_only = only(left, right);
+  const auto right_only = only(right, left);
+  std::vector<std::string> clauses;
+  if (!left_only.empty()) clauses.push_back(clause(a, left_only));
+  if (!right_only.empty()) clauses.push_back(clause(b, right_only));
+  const Side& silent = left_only.empty() ? a : b;
+  if (clauses.size() == 1) clauses.push_back(fmt::format("{} {}", JoinNames(silent.names), Verb(silent, "does not", "do not")));
+  return fmt::format("The bits agree, but in the {} stage {}.", stage, Join(clauses, "; "));
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,36 @@
+// One plain sentence per divergence: which backends round what where, or differ in what, and an element that shows it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/judge/divergence.h"
+#include "harness/judge/tensor_diff.h"
+
+namespace ulpscope {
+
+/// One side of a divergence: its backends and the member that speaks for it.
+struct Side {
+  std::vector<std::string> names;
+  Participant speaker;
+};
+
+std::string OutcomeSentence(const Side& left, const Side& right);
+/// `left` and `right` are dtype names, "none" for a value that does not exist.
+std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
+                          std::string_view right);
+std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
+                              std::string_view basis);
+/// For the kinds order, value and special.
+std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
+                               const TensorDifference& difference);
+std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
+                          std::span<const Cast> right);
+
+/// "a", "a and b", "a, b and c".
+std::string JoinNames(const std::vector<std::string>& names);
+/// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a character.
+std::string FirstLine(std::string_view text, size_t limit);
+
+}  // namespace ulpscope

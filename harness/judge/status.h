@@ -1,0 +1,54 @@
+// The status of one case on one backend: a table, read from the top, first match wins.
+//
+// | when                                                                                    | status                              |
+// |-----------------------------------------------------------------------------------------|-------------------------------------|
+// | our own invariant broke                                                                 | HARNESS                             |
+// | the worker broke: protocol, crash, time, memory, FP environment changed, unwritten output | PROTOCOL CRASH TIMEOUT OOM TAINTED |
+// | not reached (interrupted, missing shard)                                                | NOT_RUN                             |
+// | unsupported, not installed, requirement absent                                          | SKIP                                |
+// | repeated runs differ                                                                    | NONDET                              |
+// | the contract is violated                                                                | FAIL; XFAIL if live deviations cover it |
+// | a live deviation and no violation                                                       | XPASS                               |
+// | an expectation is not met                                                               | FAIL                                |
+// | the contract names classes and the value is UNMODELLED                                  | UNMODELLED                          |
+// | the same, UNDETERMINED                                                                  | INCONCLUSIVE                        |
+// | else                                                                                    | PASS                                |
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/model/deviation.h"
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// Something the contract says about a value ("" is the outcome itself), with one sentence.
+struct Finding {
+  std::string value;
+  std::string sentence;
+};
+
+/// Everything that the table reads.
+struct StatusFacts {
+  std::string harness_fault;                        ///< what of ours broke; empty = nothing
+  enum class Reach { kReached, kNotReached } reach = Reach::kReached;
+  Outcome outcome;
+  std::string taint;                                ///< what the worker left behind; empty = nothing
+  std::map<std::string, double> nondeterministic;   ///< value -> spread in ulps
+  std::vector<Finding> violations;
+  std::vector<Deviation> live_deviations;           ///< those of this case, backend, version and date
+  std::string unmet_expectation;                    ///< "changed: expected X, observed Y"; empty = met or none
+  std::vector<Finding> unmodelled;
+  std::vector<Finding> undetermined;
+};
+
+struct StatusReason {
+  Status status = Status::kPass;
+  std::string reason;                               ///< empty for PASS
+};
+
+StatusReason DecideStatus(const StatusFacts& facts);
+
+}  // namespace ulpscope

@@ -1,0 +1,47 @@
+// Element-wise comparison.
+#include "harness/judge/tensor_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "harness/base/check.h"
+
+namespace ulpscope {
+namespace {
+
+bool DiffersInKind(double left, double right) {
+  if (std::isnan(left) || std::isnan(right)) return std::isnan(left) != std::isnan(right);
+  if (std::isinf(left) || std::isinf(right)) return left != right;
+  return left == 0 && right == 0 && std::signbit(left) != std::signbit(right);
+}
+
+bool DiffersInNumber(double left, double right) {
+  return std::isfinite(left) && std::isfinite(right) && left != right;
+}
+
+}  // namespace
+
+TensorDifference CompareTensors(const TensorData& left, const TensorData& right) {
+  ULPSCOPE_CHECK(left.dtype == right.dtype && left.shape == right.shape, "tensors of one dtype and shape");
+  TensorDifference difference{.elements = left.size()};
+  if (left.bytes == right.bytes) return difference;
+  const FloatFormat* format = FormatOf(left.dtype);
+  const size_t width = SizeOf(left.dtype);
+  for (int64_t i = 0; i < left.size(); ++i) {
+    const size_t offset = static_cast<size_t>(i) * width;
+    if (std::memcmp(left.bytes.data() + offset, right.bytes.data() + offset, width) == 0) continue;
+    const double a = left.At(i);
+    const double b = right.At(i);
+    // Integers beyond 2^53 may decode to one double: their bytes differ, so they do.
+    if (format == nullptr || DiffersInNumber(a, b)) {
+      if (difference.number++ == 0) difference.first_number = i;
+      if (format != nullptr) difference.largest_ulp = std::max(difference.largest_ulp, std::abs(b - a) / Ulp(a, *format));
+    } else if (DiffersInKind(a, b)) {
+      if (difference.special++ == 0) difference.first_special = i;
+    }
+  }
+  return difference;
+}
+
+}  // namespace ulpscope

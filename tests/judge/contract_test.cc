@@ -1,0 +1,120 @@
+// Contracts on the joint set of proved models, and on outcomes.
+#include "harness/judge/contract.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/judge/make.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::Classify;
+using testing::MakeCase;
+using testing::Model;
+using testing::Value;
+using enum ContractVerdict;
+
+Case Demanding(ValueDemand demand) {
+  Case c = MakeCase();
+  c.contract.accept_any = false;
+  c.contract.values["product"] = std::move(demand);
+  return c;
+}
+
+const ValueDemand kFloat32Unrounded{.dtype = "float32", .facets = {{"acc", {"float32", "float64"}}, {"mid", {"none"}}}};
+
+TEST(Contract, AcceptAnyConformsForEveryClass) {
+  const Case c = MakeCase();
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({}))), kConforms);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("bfloat16", "none")}))), kConforms);
+  EXPECT_EQ(JudgeOutcome(c, testing::Raised("RuntimeError", "no").outcome, {}), kConforms);
+}
+
+TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
+  const Case c = Demanding(kFloat32Unrounded);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}))), kConforms);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float64", "none")}))), kConforms);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16")}))), kViolates);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float32", "bfloat16")}))), kUndetermined);
+  EXPECT_EQ(JudgeContract(c, "result", Value(Classify({Model("bfloat16", "none")}))), kNotJudged);
+}
+
+TEST(Contract, TheSetIsJointNotFacetByFacet) {
+  // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be undetermined.
+  const Case c = Demanding(kFloat32Unrounded);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16"), Model("bfloat16", "none")}))), kViolates);
+}
+
+TEST(Contract, LikelihoodDecidesNothing) {
+  const Case c = Demanding(kFloat32Unrounded);
+  const auto likely_bad = Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("float32", "none")});
+  EXPECT_EQ(JudgeContract(c, "product", Value(likely_bad)), kUndetermined);
+  const auto likely_good = Classify({Model("float32", "none")}, {Model("float32", "bfloat16"), Model("float32", "none")});
+  EXPECT_EQ(JudgeContract(c, "product", Value(likely_good)), kUndetermined);
+}
+
+TEST(Contract, DtypeIsJudgedBeforeTheClass) {
+  const Case c = Demanding(kFloat32Unrounded);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}), DType::kBfloat16)), kViolates);
+  const Case only_dtype = Demanding({.dtype = "float32", .facets = {}});
+  EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}))), kConforms);
+  EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}), DType::kFloat16)), kViolates);
+}
+
+TEST(Contract, NothingKnownIsNeverConforming) {
+  const Case c = Demanding(kFloat32Unrounded);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({}))), kUnmodelled);
+  Classification no_reference;
+  EXPECT_EQ(JudgeContract(c, "product", Value(no_reference)), kUndetermined);
+  Classification exact = Classify({Model("float32", "none"), Model("bfloat16", "none")});
+  exact.kind = ClassificationKind::kExactOnly;
+  EXPECT_EQ(JudgeContract(c, "product", Value(exact)), kUndetermined);
+}
+
+TEST(Contract, InputsPerOperandAndTogether) {
+  PrecisionModel y_rounded = Model("float32", "none");
+  y_rounded.in["y"] = "bfloat16_rne";
+  const auto value = Value(Classify({y_rounded}));
+  const auto judge = [&](const std::string& key, std::vector<std::string> words) {
+    return JudgeContract(Demanding({.dtype = {}, .facets = {{key, std::move(words)}}}), "product", value);
+  };
+  EXPECT_EQ(judge("in.y", {"bfloat16_rne"}), kConforms);
+  EXPECT_EQ(judge("in.y", {"as_is"}), kViolates);
+  EXPECT_EQ(judge("in.x", {"as_is"}), kConforms);
+  EXPECT_EQ(judge("in.x", {"bfloat16_rne"}), kViolates);
+  EXPECT_EQ(judge("in", {"as_is"}), kViolates);
+  EXPECT_EQ(judge("in", {"bfloat16_rne"}), kViolates) << "x is read as it is";
+  EXPECT_EQ(judge("in", {"as_is", "bfloat16_rne"}), kConforms);
+}
+
+TEST(Contract, Cuts) {
+  PrecisionModel cut = Model("float32", "none");
+  cut.cuts["product"] = "bfloat16";
+  const auto value = Value(Classify({cut}));
+  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value), kViolates);
+  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"bfloat16"}}}}), "product", value), kConforms);
+}
+
+TEST(Contract, RaisingViolatesUnlessListed) {
+  Case c = Demanding(kFloat32Unrounded);
+  const Outcome raised = testing::Raised("RuntimeError", testing::kRefusal).outcome;
+  EXPECT_EQ(JudgeOutcome(c, raised, {}), kViolates);
+  c.contract.raised = RaisedMatch{.error_class = "RuntimeError", .match = "Expected out .* dtype"};
+  EXPECT_EQ(JudgeOutcome(c, raised, {}), kConforms);
+  EXPECT_EQ(JudgeOutcome(c, testing::Raised("TypeError", testing::kRefusal).outcome, {}), kViolates);
+  EXPECT_EQ(JudgeOutcome(c, testing::Raised("RuntimeError", "something else").outcome, {}), kViolates);
+  EXPECT_EQ(JudgeOutcome(c, Outcome{}, {"product"}), kConforms) << "values are demanded too, so completing is allowed";
+  EXPECT_EQ(JudgeOutcome(c, Outcome{}, {}), kViolates) << "the demanded value does not exist";
+  c.contract.values.clear();
+  EXPECT_EQ(JudgeOutcome(c, Outcome{}, {"product"}), kViolates) << "a refusal is demanded";
+  EXPECT_EQ(JudgeOutcome(c, {.kind = OutcomeKind::kCrashed, .error_class = {}, .text = {}}, {}), kNotJudged);
+}
+
+TEST(Contract, PatternsCannotThrowOrExhaustTheStack) {
+  EXPECT_FALSE(SearchPattern("(", "anything"));
+  EXPECT_FALSE(SearchPattern("x$", std::string(1 << 20, 'a')));
+  EXPECT_TRUE(SearchPattern("^a+", std::string(1 << 20, 'a')));
+}
+
+}  // namespace
+}  // namespace ulpscope

@@ -1,0 +1,310 @@
+// Which backends part, in what kind, in which groups, and what the sentence says.
+#include "harness/judge/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+
+#include "harness/judge/judge.h"
+#include "tests/judge/make.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::Classify;
+using testing::Completed;
+using testing::MakeCase;
+using testing::Model;
+using testing::Raised;
+using testing::Tensor;
+using enum DivergenceKind;
+
+/// Runs of one case, kept alive for the comparison.
+class Table {
+ public:
+  explicit Table(Case c) : case_(std::move(c)) {}
+
+  Table& Add(const std::string& backend, Observation observation, const std::map<std::string, Classification>& classes = {}) {
+    observations_.push_back(std::make_unique<Observation>(std::move(observation)));
+    results_.push_back(std::make_unique<CaseResult>(JudgeCase(case_, backend, *observations_.back(), classes, {})));
+    return *this;
+  }
+  /// A backend that completed with `product` in `dtype`.
+  Table& Add(const std::string& backend, const Classification& product, std::vector<double> numbers,
+             DType dtype = DType::kFloat32) {
+    return Add(backend, Completed({{"product", Tensor(dtype, {2, 2}, numbers)}}), {{"product", product}});
+  }
+  CaseResult& Last() { return *results_.back(); }
+
+  std::vector<Divergence> Find() const {
+    std::vector<Participant> participants;
+    for (size_t i = 0; i < results_.size(); ++i) participants.push_back({results_[i].get(), observations_[i].get()});
+    return FindDivergences(case_, participants);
+  }
+
+ private:
+  Case case_;
+  std::vector<std::unique_ptr<Observation>> observations_;
+  std::vector<std::unique_ptr<CaseResult>> results_;
+};
+
+using Groups = std::vector<std::vector<std::string>>;
+
+const std::vector<double> kRounded{1, 2, 3, 4};
+const std::vector<double> kUnrounded{1.0009765625, 2, 3, 4};
+
+Classification ThroughBfloat16() {
+  Classification c = Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("bfloat16", "none")},
+                              "accumulated in float32, rounded through bfloat16, stored float32");
+  Exclusion exclusion;
+  exclusion.model = Model("float32", "none");
+  exclusion.element = {0, 1};
+  exclusion.observed = 2;
+  exclusion.low = 2.0009765625;
+  exclusion.high = 2.001953125;
+  exclusion.why = "float32 gives more bits";
+  c.excluded = {exclusion};
+  return c;
+}
+
+Classification Float32() { return Classify({Model("float32", "none")}, "accumulated in float32, stored float32"); }
+
+std::vector<Divergence> OfKind(const std::vector<Divergence>& all, DivergenceKind kind) {
+  std::vector<Divergence> some;
+  for (const auto& divergence : all) {
+    if (divergence.kind == kind) some.push_back(divergence);
+  }
+  return some;
+}
+
+TEST(Divergence, MatmulIntoFloat32AsPosted) {
+  Table table(MakeCase());
+  table.Add("torch-eager", Raised("RuntimeError", testing::kRefusal))
+      .Add("torch-aot-eager", ThroughBfloat16(), kRounded)
+      .Add("torch-inductor", Float32(), kUnrounded);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 3u) << "two of kind outcome, one of kind precision, nothing else";
+  EXPECT_EQ(found[0].kind, kOutcome);
+  EXPECT_EQ(found[0].backends, (Groups{{"torch-eager"}, {"torch-aot-eager"}}));
+  EXPECT_EQ(found[0].value, "");
+  EXPECT_EQ(found[0].sentence,
+            "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16, but got float instead\"); "
+            "torch-aot-eager returns product as float32 (accumulated in float32, rounded through bfloat16, stored float32).");
+  EXPECT_EQ(found[1].kind, kOutcome);
+  EXPECT_EQ(found[1].backends, (Groups{{"torch-eager"}, {"torch-inductor"}}));
+  EXPECT_EQ(found[2].kind, kPrecision);
+  EXPECT_EQ(found[2].value, "product");
+  EXPECT_EQ(found[2].basis, "proved");
+  EXPECT_EQ(found[2].sentence,
+            "torch-aot-eager rounds product through bfloat16 before the float32 buffer (element [0,1] = 0x1p+1 (2); as "
+            "torch-inductor computes it, 0x1.002p+1 (2.0009765625) to 0x1.004p+1 (2.001953125)); torch-inductor does not.");
+}
+
+TEST(Divergence, BackendsOfOneClassFormAGroup) {
+  Table table(MakeCase());
+  table.Add("torch-eager", Raised("RuntimeError", "no"))
+      .Add("torch-traced", Raised("TorchError", "no"))
+      .Add("torch-aot-eager", ThroughBfloat16(), kRounded)
+      .Add("torch-inductor", Float32(), kUnrounded)
+      .Add("openblas", Float32(), kUnrounded);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-aot-eager"}}));
+  EXPECT_EQ(found[1].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-inductor", "openblas"}}));
+  EXPECT_EQ(found[2].backends, (Groups{{"torch-aot-eager"}, {"torch-inductor", "openblas"}}));
+  EXPECT_NE(found[2].sentence.find("torch-inductor and openblas do not."), std::string::npos) << found[2].sentence;
+}
+
+TEST(Divergence, OutDtypeOneByOne) {
+  const auto narrow = Classify({Model("float32", "none", "bfloat16_rne")});
+  Table table(MakeCase());
+  table.Add("torch-eager", Raised("NotImplementedError", "no")).Add("torch-inductor", narrow, kRounded, DType::kBfloat16);
+  auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kOutcome);
+  table.Add("jax", Float32(), kUnrounded);
+  found = table.Find();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(OfKind(found, kOutcome).size(), 2u);
+  const auto dtypes = OfKind(found, kDtype);
+  ASSERT_EQ(dtypes.size(), 1u) << "and no precision divergence: the dtype says it";
+  EXPECT_EQ(dtypes[0].backends, (Groups{{"torch-inductor"}, {"jax"}}));
+  EXPECT_EQ(dtypes[0].sentence, "torch-inductor gives product as bfloat16; jax gives product as float32.");
+}
+
+TEST(Divergence, OverlappingSetsDoNotPartAndOverlapIsNotTransitive) {
+  const auto both = Classify({Model("float32", "none"), Model("float32", "bfloat16")});
+  Table table(MakeCase());
+  table.Add("wide", both, {9, 9, 9, 9}).Add("rounds", ThroughBfloat16(), kRounded).Add("keeps", Float32(), kUnrounded);
+  const auto precision = OfKind(table.Find(), kPrecision);
+  ASSERT_EQ(precision.size(), 1u);
+  EXPECT_EQ(precision[0].backends, (Groups{{"rounds"}, {"keeps"}})) << "`wide` parts from nobody";
+}
+
+TEST(Divergence, LikelyWhenOnlyTheLikelihoodParts) {
+  const auto likely = Classify({Model("bfloat16", "none")}, {Model("float32", "none"), Model("bfloat16", "none")});
+  Table table(MakeCase());
+  table.Add("a", likely, kRounded).Add("b", Float32(), kUnrounded);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].basis, "likely");
+  EXPECT_EQ(found[0].sentence, "a likely accumulates product in bfloat16; b accumulates product in float32.");
+}
+
+TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
+  Case c = MakeCase({"result", "product"});
+  const auto run = [](const Classification& classification, const std::vector<double>& numbers) {
+    return std::pair(Completed({{"product", Tensor(DType::kFloat32, {2, 2}, numbers)}, {"result", Tensor(DType::kFloat32, {2, 2}, numbers)}}),
+                     std::map<std::string, Classification>{{"product", classification}, {"result", classification}});
+  };
+  Table table(c);
+  const auto [a, a_classes] = run(ThroughBfloat16(), kRounded);
+  const auto [b, b_classes] = run(Float32(), kUnrounded);
+  table.Add("a", a, a_classes).Add("b", b, b_classes);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].value, "product");
+  EXPECT_EQ(found[0].also, std::vector<std::string>{"result"});
+}
+
+TEST(Divergence, OrderIsSameClassOtherBits) {
+  Table table(MakeCase());
+  table.Add("a", Float32(), {1, 2, 3, 4}).Add("b", Float32(), {1, 2 + 0x1p-22, 3, 4}).Add("c", Float32(), {1, 2, 3, 4});
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kOrder);
+  EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
+  EXPECT_NE(found[0].sentence.find("1 of 4 elements, by up to 1 ulp"), std::string::npos) << found[0].sentence;
+}
+
+TEST(Divergence, SpecialValuesAreNotNumbers) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto kinds = [&](std::vector<double> left, std::vector<double> right) {
+    Table table(MakeCase());
+    table.Add("a", Float32(), std::move(left)).Add("b", Float32(), std::move(right));
+    std::vector<DivergenceKind> found;
+    for (const auto& divergence : table.Find()) found.push_back(divergence.kind);
+    return found;
+  };
+  using Kinds = std::vector<DivergenceKind>;
+  EXPECT_EQ(kinds({0.0, 1, 2, 3}, {-0.0, 1, 2, 3}), Kinds{kSpecial});
+  EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 3}), Kinds{kSpecial});
+  EXPECT_EQ(kinds({inf, 1, 2, 3}, {-inf, 1, 2, 3}), Kinds{kSpecial});
+  EXPECT_EQ(kinds({inf, 1, 2, 3}, {7, 1, 2, 3}), Kinds{kSpecial});
+  EXPECT_EQ(kinds({nan, inf, 2, 3}, {nan, inf, 2, 3}), Kinds{});
+  EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 4}), (Kinds{kOrder, kSpecial}));
+}
+
+TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
+  Classification integers;
+  integers.kind = ClassificationKind::kNotFloating;
+  Table table(MakeCase());
+  table.Add("a", integers, {1, 2, 3, 4}, DType::kInt64).Add("b", integers, {1, 2, 3, 5}, DType::kInt64);
+  auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kValue);
+  EXPECT_EQ(found[0].sentence, "a and b differ in product (1 of 4 elements, first [1,1] = 0x1p+2 (4) against 0x1.4p+2 (5)).");
+  Table unmodelled(MakeCase());
+  unmodelled.Add("a", Classify({}), kRounded).Add("b", Classify({}), kUnrounded);
+  found = unmodelled.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kValue) << "nothing is known of either class";
+  Table one(MakeCase());
+  one.Add("a", Classify({}), kRounded).Add("b", Float32(), kUnrounded);
+  found = one.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kPrecision);
+  EXPECT_EQ(found[0].sentence, "a computes product in a way that no model explains; b computes product as accumulated in float32, stored float32.");
+}
+
+TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
+  Case c = MakeCase({"product", "w.grad_metadata_dtype"});
+  Observation a = Completed({});
+  Observation b = Completed({});
+  a.observations["w.grad_metadata_dtype"] = "bfloat16";
+  b.observations["w.grad_metadata_dtype"] = "float32";
+  Table table(c);
+  table.Add("a", a).Add("b", b);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kDtype);
+  EXPECT_EQ(found[0].sentence, "a gives w.grad_metadata_dtype as bfloat16; b gives w.grad_metadata_dtype as float32.");
+  Table missing(MakeCase());
+  missing.Add("a", Float32(), kRounded).Add("b", Completed({}));
+  ASSERT_EQ(missing.Find().size(), 1u);
+  EXPECT_EQ(missing.Find()[0].sentence, "a gives product as float32; b gives no product.");
+  Table shapes(MakeCase());
+  shapes.Add("a", Float32(), kRounded).Add("b", Completed({{"product", Tensor(DType::kFloat32, {4}, kRounded)}}), {{"product", Float32()}});
+  ASSERT_EQ(shapes.Find().size(), 1u);
+  EXPECT_EQ(shapes.Find()[0].sentence, "a gives product as float32[2, 2]; b gives product as float32[4].");
+}
+
+TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
+  const auto traced = [](std::vector<double> numbers, std::vector<Cast> casts) {
+    Observation observation = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, numbers)}});
+    observation.casts = std::move(casts);
+    return observation;
+  };
+  Cast up;
+  up.from = "bfloat16";
+  up.to = "float32";
+  up.shape = {2, 2};
+  up.under = "aten::copy_";
+  up.stage = "dispatch";
+  Cast down = up;
+  std::swap(down.from, down.to);
+  const auto count = [&](const Observation& a, const Observation& b) {
+    Table table(MakeCase());
+    table.Add("a", a, {{"product", Float32()}}).Add("b", b, {{"product", Float32()}});
+    return OfKind(table.Find(), kCasts);
+  };
+  EXPECT_EQ(count(traced(kRounded, {up}), traced(kRounded, {up})).size(), 0u);
+  const auto found = count(traced(kRounded, {up, down}), traced(kRounded, {up}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].stages, std::vector<std::string>{"dispatch"});
+  EXPECT_EQ(found[0].sentence, "The bits agree, but in the dispatch stage a casts float32 to bfloat16 of [2,2] under aten::copy_; b does not.");
+  EXPECT_EQ(count(traced(kRounded, {up, down}), traced(kUnrounded, {up})).size(), 0u) << "other bits";
+  Cast elsewhere = up;
+  elsewhere.stage = "hlo";
+  EXPECT_EQ(count(traced(kRounded, {up}), traced(kRounded, {elsewhere, elsewhere})).size(), 0u) << "no stage in common";
+}
+
+TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
+  Observation unsupported;
+  unsupported.outcome.kind = OutcomeKind::kUnsupported;
+  Observation hung;
+  hung.outcome.kind = OutcomeKind::kTimedOut;
+  Observation tainted = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kRounded)}});
+  tainted.unwritten = {"product"};
+  Table table(MakeCase());
+  table.Add("skips", unsupported).Add("hangs", hung).Add("taints", tainted, {{"product", ThroughBfloat16()}}).Add("b", Float32(), kUnrounded);
+  EXPECT_TRUE(table.Find().empty());
+  Observation crashed;
+  crashed.outcome = {.kind = OutcomeKind::kCrashed, .error_class = "SIGSEGV", .text = {}};
+  table.Add("crashes", crashed);
+  ASSERT_EQ(table.Find().size(), 1u) << "a crash is an outcome";
+}
+
+TEST(Divergence, RoundingOfOperandsAndCuts) {
+  PrecisionModel rounded = Model("float32", "none");
+  rounded.in["y"] = "bfloat16_rne";
+  Table table(MakeCase());
+  table.Add("a", Float32(), kUnrounded).Add("b", Classify({rounded}), kRounded);
+  ASSERT_EQ(table.Find().size(), 1u);
+  EXPECT_EQ(table.Find()[0].sentence, "b rounds operand y to bfloat16_rne; a does not.");
+  PrecisionModel cut = Model("float32", "none");
+  cut.cuts["hidden"] = "bfloat16";
+  Classification with = Classify({cut});
+  with.cuts["hidden"] = {"bfloat16"};
+  Classification without = Float32();
+  without.cuts["hidden"] = {"none"};
+  Table cuts(MakeCase());
+  cuts.Add("a", with, kRounded).Add("b", without, kUnrounded);
+  ASSERT_EQ(cuts.Find().size(), 1u);
+  EXPECT_EQ(cuts.Find()[0].sentence, "a rounds hidden to bfloat16 on the way to product; b does not.");
+}
+
+}  // namespace
+}  // namespace ulpscope
