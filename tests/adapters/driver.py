@@ -1,176 +1,156 @@
-"""Starts an adapter as the harness does and talks to it: what the adapter tests stand on.
-
-The process gets a whitelisted environment, one end of a socket pair, and pipes for stdout and stderr. Programs are written
-as the wire carries them (backends/PROTOCOL.md); tensors are (dtype, shape, bytes).
-"""
+# A harness in 150 lines of plain Python: starts an adapter, speaks the protocol, reads and writes safetensors.
+"""Drives one adapter process over a socket pair, with nothing but the standard library, so that what an adapter says is
+checked by code that shares nothing with the C++ SDK it was built with."""
 
 import json
 import os
-import random
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
-from fractions import Fraction
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "backends", "python"))
-
-from ulpscope_adapter.tensor import Tensor, read_safetensors, write_safetensors  # noqa: E402
-
-PYTHON = sys.executable
-_KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
-_INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{os.getuid()}")
+ITEM = {"float64": ("F64", "d"), "float32": ("F32", "f"), "float16": ("F16", "e"), "bfloat16": ("BF16", None),
+        "int64": ("I64", "q"), "int32": ("I32", "i"), "bool": ("BOOL", "?")}
+NAME = {short: long for long, (short, _) in ITEM.items()}
 
 
-class Adapter:
-    """A running adapter. `hello` holds its answer to the hello."""
-
-    def __init__(self, command, backend, knobs=None, device="cpu", env=None, stay_on_error=False):
-        ours, theirs = socket.socketpair()
-        environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
-        environment.update(ULPSCOPE_FD=str(theirs.fileno()), TORCHINDUCTOR_CACHE_DIR=_INDUCTOR_CACHE, **(env or {}))
-        self._folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
-        self._stdout = open(os.path.join(self._folder.name, "stdout"), "wb+")
-        self._stderr = open(os.path.join(self._folder.name, "stderr"), "wb+")
-        self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                                         stdout=self._stdout, stderr=self._stderr, cwd=self._folder.name)
-        theirs.close()
-        ours.settimeout(300)
-        self._link, self._lines, self._next = ours, ours.makefile("rb"), 1
-        self.hello = self.ask({"verb": "hello", "protocol": 1, "backend": backend, "device": device, "knobs": knobs or {}})
-        if self.hello["error"] and not stay_on_error:
-            raise AssertionError("hello: " + self.hello["error"])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        try:
-            self._link.sendall(b'{"verb": "bye"}\n')
-        except OSError:
-            pass
-        self._link.close()
-        try:
-            self.exit_code = self._process.wait(timeout=60)
-        finally:
-            self._process.kill()
-            self._stdout.close()
-            self._stderr.close()
-            self._folder.cleanup()
-
-    def ask(self, message):
-        self._link.sendall(json.dumps(message).encode() + b"\n")
-        line = self._lines.readline()
-        if not line:
-            raise AssertionError("the adapter went away; its stderr:\n" + self.stderr())
-        return json.loads(line)
-
-    def stderr(self):
-        with open(self._stderr.name, "r", errors="replace") as file:
-            return file.read()
-
-    def stdout(self):
-        with open(self._stdout.name, "r", errors="replace") as file:
-            return file.read()
-
-    def run(self, tensors, steps, observe, requires_grad=(), strides=None, trace=True, knobs=None):
-        """The answer of one run, with the output tensors under "values"."""
-        inputs, outputs = (os.path.join(self._folder.name, f"{self._next}.{end}") for end in ("in", "out"))
-        write_safetensors(inputs, tensors)
-        specs = [{"name": name, "dtype": t.dtype, "shape": list(t.shape), "strides": (strides or {}).get(name, []),
-                  "requires_grad": name in requires_grad} for name, t in tensors.items()]
-        answer = self.ask({"verb": "run", "id": self._next, "case": "test", "seed": 0, "trace": trace,
-                           "program": {"tensors": specs, "steps": steps, "observe": observe},
-                           "inputs": inputs, "outputs": outputs, "knobs": knobs or {}, "poison": True})
-        assert answer["id"] == self._next
-        self._next += 1
-        answer["values"] = read_safetensors(outputs) if answer["outcome"]["kind"] == "completed" else {}
-        expected = set(observe) - set(answer["observations"])
-        if answer["outcome"]["kind"] == "completed":
-            assert set(answer["values"]) == expected, (set(answer["values"]), expected)
-        return answer
-
-
-def torch_compile(backend, **options):
-    return Adapter([PYTHON, os.path.join(ROOT, "backends", "torch_compile", "adapter.py")], backend, **options)
-
-
-def jax(backend, **options):
-    return Adapter([PYTHON, os.path.join(ROOT, "backends", "jax", "adapter.py")], backend, **options)
-
-
-def step(op, *of, out="", name="", **attrs):
-    """A step as the wire carries it; a number among the operands is a scalar. `steps` becomes the body of a scope."""
-    body = attrs.pop("steps", None)
-    message = {"op": op, "of": [o if isinstance(o, str) else {"scalar": o} for o in of], "out": out, "as": name, "attrs": attrs}
-    return message if body is None else {**message, "steps": body}
+def bfloat16_bits(value):
+    """The bits of `value` rounded once to bfloat16 (nearest even) from binary64; normal results only."""
+    if value == 0:
+        return 0
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    keep = 52 - 7
+    half = 1 << (keep - 1)
+    rest = bits & ((1 << keep) - 1)
+    bits >>= keep
+    if rest > half or (rest == half and bits & 1):
+        bits += 1
+    rounded = struct.unpack("<d", struct.pack("<Q", bits << keep))[0]
+    return struct.unpack("<I", struct.pack("<f", rounded))[0] >> 16
 
 
 def bfloat16(value):
-    """The bits of a float rounded to the nearest bfloat16, ties to even; from the bits of float32."""
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return struct.unpack("<f", struct.pack("<I", bfloat16_bits(value) << 16))[0]
 
 
-def normal(dtype, shape, seed):
-    """A tensor of standard normal deviates in float32 or bfloat16."""
-    generator = random.Random(seed)
+def float32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def elements(shape):
     count = 1
     for extent in shape:
         count *= extent
-    values = [generator.gauss(0, 1) for _ in range(count)]
-    if dtype == "bfloat16":
-        data = b"".join(struct.pack("<H", bfloat16(value)) for value in values)
-    else:
-        data = struct.pack(f"<{count}{'d' if dtype == 'float64' else 'f'}", *values)
-    return Tensor(dtype, tuple(shape), data)
+    return count
 
 
-def values(tensor):
-    """The elements as Python floats, exactly."""
-    if tensor.dtype == "bfloat16":
-        widened = b"".join(b"\0\0" + tensor.data[i:i + 2] for i in range(0, len(tensor.data), 2))
-        return list(struct.unpack(f"<{len(widened) // 4}f", widened))
-    code = {"float32": ("f", 4), "float64": ("d", 8), "float16": ("e", 2)}[tensor.dtype]
-    return list(struct.unpack(f"<{len(tensor.data) // code[1]}{code[0]}", tensor.data))
+class Tensor:
+    """dtype (long name), shape, flat list of values."""
+
+    def __init__(self, dtype, shape, values):
+        assert len(values) == elements(shape), (shape, len(values))
+        self.dtype, self.shape, self.values = dtype, list(shape), list(values)
+
+    def encode(self):
+        if self.dtype == "bfloat16":
+            return struct.pack(f"<{len(self.values)}H", *map(bfloat16_bits, self.values))
+        return struct.pack(f"<{len(self.values)}{ITEM[self.dtype][1]}", *self.values)
+
+    @staticmethod
+    def decode(dtype, shape, data):
+        count = elements(shape)
+        if dtype == "bfloat16":
+            halves = struct.unpack(f"<{count}H", data)
+            return Tensor(dtype, shape, [struct.unpack("<f", struct.pack("<I", half << 16))[0] for half in halves])
+        return Tensor(dtype, shape, struct.unpack(f"<{count}{ITEM[dtype][1]}", data))
+
+    def __repr__(self):
+        return f"{self.dtype}{self.shape} {self.values[:8]}"
 
 
-def count_bfloat16_valued(tensor):
-    """How many float32 elements have their low 16 bits zero."""
-    assert tensor.dtype == "float32", tensor.dtype
-    return sum(tensor.data[i:i + 2] == b"\0\0" for i in range(0, len(tensor.data), 4))
+def write_safetensors(path, tensors):
+    header, blob = {}, b""
+    for name, tensor in tensors.items():
+        data = tensor.encode()
+        header[name] = {"dtype": ITEM[tensor.dtype][0], "shape": tensor.shape,
+                        "data_offsets": [len(blob), len(blob) + len(data)]}
+        blob += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + blob)
 
 
-def exact_matmul(a, b):
-    """The exact products of two matrices, or of two equal stacks of them, as Fractions in row-major order."""
-    left, right = [Fraction(v) for v in values(a)], [Fraction(v) for v in values(b)]
-    m, k = a.shape[-2:]
-    n = b.shape[-1]
-    batches = len(left) // (m * k)
-    return [sum(left[(s * m + i) * k + l] * right[(s * k + l) * n + j] for l in range(k))
-            for s in range(batches) for i in range(m) for j in range(n)]
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header, blob = json.loads(file.read(length)), file.read()
+    return {name: Tensor.decode(NAME[entry["dtype"]], entry["shape"], blob[slice(*entry["data_offsets"])])
+            for name, entry in header.items() if name != "__metadata__"}
 
 
-def worst_relative_error(tensor, exact):
-    """max |value - exact| / max |exact|"""
-    scale = max(abs(e) for e in exact)
-    return float(max(abs(Fraction(v) - e) for v, e in zip(values(tensor), exact, strict=True)) / scale)
+def step(op, *of, out="", name="", steps=None, **attrs):
+    entry = {"op": op, "of": [operand if isinstance(operand, str) else {"scalar": operand} for operand in of],
+             "out": out, "as": name, "attrs": attrs}
+    if steps is not None:
+        entry["steps"] = steps
+    return entry
 
 
-def main(namespace):
-    """Runs every test_* function of a module: `python3 tests/adapters/test_x.py` without pytest."""
-    tests = [(name, f) for name, f in namespace.items() if name.startswith("test_") and callable(f)]
-    failed = 0
-    for name, test in tests:
-        try:
-            test()
-            print(f"ok   {name}", flush=True)
-        except Exception as error:  # report and go on
-            failed += 1
-            import traceback
-            traceback.print_exc()
-            print(f"FAIL {name}: {type(error).__name__}: {error}", flush=True)
-    print(f"{len(tests) - failed} passed, {failed} failed")
-    sys.exit(1 if failed or not tests else 0)
+class Reply:
+    def __init__(self, message, tensors):
+        self.message, self.tensors = message, tensors
+        self.kind = message["outcome"]["kind"]
+        self.error_class, self.text = message["outcome"]["class"], message["outcome"]["text"]
+        self.observations, self.parts, self.casts = message["observations"], message["parts"], message["casts"]
+        self.notes, self.knobs = message["notes"], message["knobs"]
+
+    def __repr__(self):
+        return f"{self.message} {self.tensors}"
+
+
+class Adapter:
+    """One worker. `environment` is all that it inherits beside PATH and HOME."""
+
+    def __init__(self, command, backend, knobs=None, environment=None):
+        ours, theirs = socket.socketpair()
+        variables = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+        variables.update(environment or {}, ULPSCOPE_FD=str(theirs.fileno()))
+        self.process = subprocess.Popen(command if isinstance(command, list) else [command], env=variables,
+                                        pass_fds=[theirs.fileno()])
+        theirs.close()
+        self.socket, self.file = ours, ours.makefile("rwb")
+        self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
+        self.runs = 0
+        self.hello = self.ask({"verb": "hello", "protocol": 1, "backend": backend, "device": "cpu", "knobs": knobs or {}})
+        self.knobs = knobs or {}
+
+    def ask(self, message):
+        self.file.write(json.dumps(message).encode() + b"\n")
+        self.file.flush()
+        line = self.file.readline()
+        assert line.endswith(b"\n"), f"the adapter left: exit code {self.process.wait()}"
+        return json.loads(line)
+
+    def run(self, tensors, steps, observe, requires_grad=(), strides=None, trace=True, poison=True):
+        self.runs += 1
+        inputs, outputs = (os.path.join(self.folder.name, f"{self.runs}.{end}") for end in ("in", "out"))
+        write_safetensors(inputs, tensors)
+        program = {"tensors": [{"name": name, "dtype": tensor.dtype, "shape": tensor.shape,
+                                "strides": (strides or {}).get(name, []), "requires_grad": name in requires_grad}
+                               for name, tensor in tensors.items()],
+                   "steps": steps, "observe": observe}
+        message = self.ask({"verb": "run", "id": self.runs, "case": "test", "seed": 0, "trace": trace, "poison": poison,
+                            "program": program, "inputs": inputs, "outputs": outputs, "knobs": self.knobs})
+        assert message["id"] == self.runs
+        found = read_safetensors(outputs) if os.path.exists(outputs) else {}
+        return Reply(message, found)
+
+    def close(self):
+        self.file.write(b'{"verb": "bye"}\n')
+        self.file.flush()
+        code = self.process.wait(timeout=30)
+        self.file.close()
+        self.socket.close()
+        self.folder.cleanup()
+        assert code == 0, f"exit code {code} after bye"
