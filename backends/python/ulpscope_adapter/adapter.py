@@ -86,6 +86,11 @@ def check_request(table, request):
             refuse("out", f"{step.op} out={step.out}")
     for step in request.all_steps():
         _check_step(table, step, refuse)
+    defined = {spec.name for spec in request.tensors} | {step.target for step in request.all_steps()}
+    for step in request.all_steps():
+        for operand in step.of:
+            if isinstance(operand, str) and operand.partition(".")[0] not in defined:
+                refuse(operand, f"{step.op}: operand {operand}")
     _check_observed(table, request, refuse)
 
 

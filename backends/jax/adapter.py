@@ -1,0 +1,126 @@
+"""The JAX backends: jax (the whole program under one jit) and jax-eager (op by op). They round differently.
+
+Under jit XLA sees the whole program and may keep more precision than it says (`(a @ b).astype(float32)` of bfloat16 is not
+rounded to bfloat16 in between); op by op every result is stored in its dtype.
+"""
+
+import glob
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+from ulpscope_adapter import Adapter, Result, serve  # noqa: E402
+
+_PRECISIONS = ["default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
+               "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+               "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"]
+_NO_OUT = "JAX has no out= (the cases with preferred_element_type ask JAX the same question)"
+
+
+class Jax(Adapter):
+    """One worker serves one of the two backends."""
+
+    def configure(self, backend, device, knobs):
+        self._backend = backend
+        self._knobs = knobs
+        # Read when the client is made: the size of XLA's thread pool is NPROC, and the flags are read once per process.
+        os.environ["NPROC"] = knobs.get("threads", "1")
+        flags = [] if knobs.get("threads", "1") != "1" else ["--xla_cpu_multi_thread_eigen=false"]
+        if knobs.get("xla_allow_excess_precision") == "false":
+            flags.append("--xla_allow_excess_precision=false")
+        os.environ["XLA_FLAGS"] = " ".join(flags)
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        os.environ["JAX_TRACEBACK_FILTERING"] = "off"  # else errors get a made-up cause
+
+    def capabilities(self):
+        import jax
+        import jaxlib
+        import numpy
+        import ops
+        return {"name": "jax", "backends": ["jax", "jax-eager"],
+                "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": numpy.__version__},
+                "knobs": {"threads": ["1", "N"], "jax_matmul_precision": _PRECISIONS, "jax_enable_x64": ["true", "false"],
+                          "xla_allow_excess_precision": ["true", "false"]},
+                "ops": {**{name: attributes for name, (_, attributes) in ops.OPS.items()},
+                        "set_data": ("to",), "backward": ("grad", "retain_graph"), "sync": ()},
+                "dtypes": list(ops.DTYPES), "scopes": ["no_grad", "enable_grad"], "capabilities": ["autograd"],
+                "observations": ["grad", "grad_metadata_dtype"],
+                "reasons": {"out": _NO_OUT, "empty": "JAX has no uninitialised arrays; " + _NO_OUT,
+                            "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
+                            "autocast": "JAX has no autocast", "strides": "JAX arrays have no strides",
+                            "module_to": "JAX has no modules"}}
+
+    def start(self):
+        import jax
+        jax.config.update("jax_enable_x64", self._knobs.get("jax_enable_x64", "true") == "true")
+        precision = self._knobs.get("jax_matmul_precision", "default")
+        jax.config.update("jax_default_matmul_precision", None if precision == "default" else precision)
+        jax.devices()
+
+    def run(self, request):
+        import jax.numpy as jnp
+        from program import Program
+        program = Program(request)
+        inputs = {spec.name: jnp.asarray(spec.numpy()) for spec in request.tensors}
+        result = Result(values={}, notes=program.notes())
+        carry_out = self._jit if self._backend == "jax" else self._op_by_op
+        values = carry_out(program, inputs, request.trace, result)
+        for name in request.observe:
+            if name.endswith(".grad_metadata_dtype"):
+                result.observations[name] = "none"  # an engine's book-keeping; JAX has no such engine
+            else:
+                result.values[name] = values[name]
+                result.parts[name] = "backward" if name.endswith(".grad") else self._part()
+        return result
+
+    def read_back(self):
+        import jax
+        return {"threads": str(self.threads()), "jax_enable_x64": str(jax.config.jax_enable_x64).lower(),
+                "jax_matmul_precision": str(jax.config.jax_default_matmul_precision or "default")}
+
+    def threads(self):
+        """The threads of XLA's pool, counted by their names."""
+        def name(path):
+            try:
+                with open(path) as file:
+                    return file.read().strip()
+            except OSError:  # a thread that has just ended
+                return ""
+        return sum(name(path) == "tf_XLAEigen" for path in glob.glob("/proc/self/task/*/comm"))
+
+    def _part(self):
+        return "compiled" if self._backend == "jax" else "eager"
+
+    def _jit(self, program, inputs, trace, result):
+        import jax
+        import evidence
+        begin = time.perf_counter()
+        traced = jax.jit(program).trace(inputs)
+        lowered = traced.lower()
+        excess = self._knobs.get("xla_allow_excess_precision", "true") == "true"
+        compiled = lowered.compile(compiler_options={"xla_allow_excess_precision": excess})
+        ready = time.perf_counter()
+        values = jax.block_until_ready(compiled(inputs))
+        result.durations_ms = {"compile": (ready - begin) * 1e3, "execute": (time.perf_counter() - ready) * 1e3}
+        if trace:
+            result.casts = [*evidence.jaxpr_casts(traced.jaxpr), *evidence.stablehlo_casts(lowered.as_text())]
+            for stage, text in (("hlo", lowered.as_text("hlo")), ("hlo_optimized", compiled.as_text())):
+                result.casts += evidence.hlo_casts(text, stage)
+                result.notes.append(evidence.stage_note(text, result.casts, stage))
+        return values
+
+    def _op_by_op(self, program, inputs, trace, result):
+        import jax
+        import evidence
+        begin = time.perf_counter()
+        values = jax.block_until_ready(program(inputs))
+        result.durations_ms = {"execute": (time.perf_counter() - begin) * 1e3}
+        if trace:
+            result.casts = evidence.jaxpr_casts(jax.make_jaxpr(program)(inputs))
+        return values
+
+
+if __name__ == "__main__":
+    serve(Jax())

@@ -1,0 +1,104 @@
+"""The vocabulary of steps over jax.numpy, in JAX's own terms: what a user of JAX would write for each step.
+
+Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported after the knobs are set.
+"""
+
+import jax
+import jax.numpy as jnp
+
+DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8",
+          "uint8", "bool")
+
+NOTES = {
+    "layer_norm": "layer_norm: mean, variance and affine part in at least float32, then cast to the dtype of the input",
+    "linear": "linear: x @ weight.T, then + bias as an op of its own",
+    "addmm": "addmm: beta * c + alpha * (a @ b), unfused",
+    "baddbmm": "baddbmm: beta * c + alpha * (a @ b), unfused",
+}
+
+
+def _matmul(a, b, preferred_element_type=None):
+    return jnp.matmul(a, b, preferred_element_type=preferred_element_type)
+
+
+def _scaled(factor, a):
+    return a if factor == 1 else factor * a
+
+
+def _addmm(c, a, b, alpha=1, beta=1):
+    return _scaled(beta, c) + _scaled(alpha, jnp.matmul(a, b))
+
+
+def _linear(x, weight, bias=None):
+    product = jnp.matmul(x, weight.T)
+    return product if bias is None else product + bias
+
+
+def _reduction(function):
+    def reduce(a, dim=None, keepdim=False, dtype=None):
+        return function(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, dtype=dtype)
+    return reduce
+
+
+def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    centred = wide - jnp.mean(wide, axis=axes, keepdims=True)
+    result = centred * jax.lax.rsqrt(jnp.mean(centred * centred, axis=axes, keepdims=True) + eps)
+    if weight is not None:
+        result = result * weight.astype(wide.dtype)
+    if bias is not None:
+        result = result + bias.astype(wide.dtype)
+    return result.astype(x.dtype)
+
+
+def _expand(a, shape):
+    kept = (1,) * (len(shape) - a.ndim) + a.shape
+    return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])
+
+
+def _full(shape, dtype, value):
+    return jnp.full(shape, float(value) if isinstance(value, str) else value, dtype)  # "inf", "-inf", "nan"
+
+
+# op -> (callable over the operands with the attributes as keywords, attributes)
+OPS = {
+    "zeros": (jnp.zeros, ("shape", "dtype")),
+    "ones": (jnp.ones, ("shape", "dtype")),
+    "full": (_full, ("shape", "dtype", "value")),
+    "matmul": (_matmul, ("preferred_element_type",)),
+    "mm": (_matmul, ("preferred_element_type",)),
+    "bmm": (_matmul, ("preferred_element_type",)),
+    "addmm": (_addmm, ("alpha", "beta")),
+    "baddbmm": (_addmm, ("alpha", "beta")),
+    "linear": (_linear, ()),
+    "add": (lambda a, b, alpha=1: jnp.add(a, _scaled(alpha, b)), ("alpha",)),
+    "sub": (lambda a, b, alpha=1: jnp.subtract(a, _scaled(alpha, b)), ("alpha",)),
+    "mul": (jnp.multiply, ()),
+    "div": (jnp.divide, ()),
+    "neg": (jnp.negative, ()),
+    "relu": (jax.nn.relu, ()),
+    "sqrt": (jnp.sqrt, ()),
+    "rsqrt": (jax.lax.rsqrt, ()),
+    "exp": (jnp.exp, ()),
+    "clone": (lambda a: a, ()),
+    "detach": (jax.lax.stop_gradient, ()),
+    "sum": (_reduction(jnp.sum), ("dim", "keepdim", "dtype")),
+    "mean": (_reduction(jnp.mean), ("dim", "keepdim", "dtype")),
+    "cast": (lambda a, dtype: a.astype(dtype), ("dtype",)),
+    "layer_norm": (_layer_norm, ("normalized_shape", "eps")),
+    "transpose": (lambda a, dim0, dim1: jnp.swapaxes(a, dim0, dim1), ("dim0", "dim1")),
+    "t": (jnp.transpose, ()),
+    "reshape": (jnp.reshape, ("shape",)),
+    "view": (jnp.reshape, ("shape",)),
+    "expand": (_expand, ("shape",)),
+    "permute": (lambda a, dims: jnp.transpose(a, dims), ("dims",)),
+    "select": (lambda a, dim, index: jax.lax.index_in_dim(a, index, dim, keepdims=False), ("dim", "index")),
+    "unsqueeze": (lambda a, dim: jnp.expand_dims(a, dim), ("dim",)),
+    "squeeze": (lambda a, dim=None: jnp.squeeze(a, tuple(dim) if isinstance(dim, list) else dim), ("dim",)),
+}
+
+
+def apply(step, operands):
+    """The result of one step of OPS."""
+    return OPS[step.op][0](*operands, **step.attrs)
