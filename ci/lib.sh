@@ -85,10 +85,10 @@ need_venv() {
   if [[ -x "$dir/bin/python" && "$(cat "$dir/ulpscope.stamp" 2>/dev/null)" == "$want" ]]; then
     return
   fi
-  say "building $dir from $requirements"
+  say "building $dir from $requirements (some minutes: 1 GB with the CPU build of PyTorch, 5 GB with the CUDA build)"
   rm -rf "$dir"
   "$python" -m venv "$dir" || stop "$python cannot make a virtual environment"
-  "$dir/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" ||
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check -r "$requirements" ||
     stop "pip could not install $requirements"
   printf '%s\n' "$want" >"$dir/ulpscope.stamp"
 }
@@ -115,22 +115,24 @@ configure() {
   printf '%s\n' "$root ${args[*]}" >"$stamp"
 }
 
-# compile TARGET...: builds, quiet unless there is something to do or something is wrong.
+# compile TARGET...: builds, silent when there is nothing to do. ninja -n cannot tell: the sources are globbed.
 compile() {
-  local log="$build/ninja.log"
-  if ninja -C "$build" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+  local log="$build/ninja.log" terminal=0
+  if [[ -t 2 ]]; then
+    terminal=1
+  fi
+  if ninja -C "$build" "$@" 2>&1 | tee "$log" | awk -v terminal="$terminal" -v what="building $build" '
+    /^\[[0-9]+\/[0-9]+\]/ && !/Re-checking globbed|Re-running CMake/ {
+      if (terminal) printf "\r\033[K%s %s", what, $1 > "/dev/stderr"
+      else if (!said) print what > "/dev/stderr"
+      said = 1
+    }
+    END { if (terminal && said) print "" > "/dev/stderr" }'; then
     return
   fi
-  say "building $build ($*)"
-  if [[ -t 2 ]]; then
-    ninja -C "$build" "$@" >&2
-  else
-    ninja -C "$build" "$@" >"$log" 2>&1 || {
-      grep -A 30 -m 3 -E 'FAILED|error:' "$log" >&2 || tail -n 30 "$log" >&2
-      say "the build failed (the whole of it: $log)"
-      return 1
-    }
-  fi
+  grep -A 30 -m 3 -E 'FAILED|error:' "$log" >&2 || tail -n 30 "$log" >&2
+  say "the build failed (the whole of it: $log)"
+  return 1
 }
 
 passed=0

@@ -1,0 +1,175 @@
+// Glue: walking the program; names, buffers, aliases, observed values.
+#include "backends/sdk/glue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ulpscope::sdk {
+
+tl::unexpected<StepFailure> StepUnsupported(std::string reason) {
+  return tl::unexpected(
+      StepFailure{.outcome = Outcome::kUnsupported, .error_class = {}, .text = std::move(reason)});
+}
+
+tl::unexpected<StepFailure> StepRaised(std::string error_class, std::string text) {
+  return tl::unexpected(StepFailure{
+      .outcome = Outcome::kRaised, .error_class = std::move(error_class), .text = std::move(text)});
+}
+
+const TensorData* GlueContext::Tensor(const Operand& operand) const {
+  const auto found = values_.find(operand.name);
+  return operand.IsScalar() || found == values_.end() ? nullptr : found->second.get();
+}
+
+std::optional<DType> GlueContext::OutDType(const Step& step) const {
+  const auto found = values_.find(step.out);
+  if (step.out.empty() || found == values_.end()) return std::nullopt;
+  return found->second->dtype;
+}
+
+TensorData GlueContext::Cast(const TensorData& tensor, DType dtype, const std::string& under) {
+  if (tensor.dtype == dtype) return tensor;
+  TensorData result = RoundedCopy(tensor, dtype);
+  casts_.push_back({.from = std::string(Name(tensor.dtype)),
+                    .to = std::string(Name(dtype)),
+                    .shape = tensor.shape,
+                    .bytes = static_cast<int64_t>(result.bytes.size()),
+                    .under = under,
+                    .stage = "glue",
+                    .redundant = false});
+  return result;
+}
+
+/// Runs one program; lives for one request.
+class GlueMachine {
+ public:
+  GlueMachine(const RunRequest& request, const Kernel& kernel) : request_(request), kernel_(kernel) {
+    context_.poison_ = request.poison;
+    for (const auto& [name, tensor] : request.inputs)
+      context_.values_[name] = std::make_shared<TensorData>(tensor);
+  }
+
+  RunReply Run() {
+    RunReply reply;
+    const tl::expected<void, StepFailure> done = RunSteps(request_.program.steps);
+    if (!done) {
+      reply.outcome = done.error().outcome;
+      reply.error_class = done.error().error_class;
+      reply.text = done.error().text;
+    } else {
+      Observe(reply);
+    }
+    reply.casts = std::move(context_.casts_);
+    reply.notes = std::move(context_.notes_);
+    return reply;
+  }
+
+ private:
+  using Done = tl::expected<void, StepFailure>;
+
+  Done RunSteps(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      Done done = RunStep(step);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  Done RunStep(const Step& step) {
+    // Without autograd these two change nothing; autocast would, so no glue stands in for it.
+    if (step.op == "no_grad" || step.op == "enable_grad") return RunSteps(step.steps);
+    if (step.op == "sync") return {};
+    if (step.op == "set_data") return SetData(step);
+    std::optional<StepResult> result = kernel_(step, context_);
+    const bool by_glue = !result.has_value();
+    if (by_glue) result = GlueStep(step, context_);
+    if (!*result) return tl::unexpected(result->error());
+    if (by_glue && IsView(step.op)) viewed_.insert(context_.values_.at(step.of[0].name).get());
+    return Store(step, std::move(**result), by_glue);
+  }
+
+  static bool IsView(const std::string& op) {
+    static const std::set<std::string> views = {"transpose", "t",      "reshape",   "view",    "expand",
+                                                "permute",   "select", "unsqueeze", "squeeze", "detach"};
+    return views.contains(op);
+  }
+
+  Done Store(const Step& step, TensorData value, bool by_glue) {
+    if (by_glue && !step.as.empty()) glue_.insert(step.as);
+    if (!by_glue) glue_.erase(step.as);
+    if (step.out.empty()) {
+      const auto made = std::make_shared<TensorData>(std::move(value));
+      if (IsView(step.op)) viewed_.insert(made.get());
+      if (!step.as.empty()) context_.values_[step.as] = made;
+      kept_.push_back(made);
+      return {};
+    }
+    const std::shared_ptr<TensorData> buffer = context_.values_.at(step.out);
+    if (viewed_.contains(buffer.get())) {
+      return StepUnsupported("out= writes to '" + step.out +
+                             "', of which a view was taken: views are copies in this adapter");
+    }
+    if (buffer->shape != value.shape) {
+      return StepUnsupported("out= buffer " + Describe(buffer->dtype, buffer->shape) + " for a result " +
+                             Describe(value.dtype, value.shape) +
+                             ": resizing a buffer is not in this adapter");
+    }
+    *buffer = context_.Cast(value, buffer->dtype, step.op);
+    // The buffer may be known under several names; whoever wrote last made all of them.
+    for (const auto& [name, alias] : context_.values_) {
+      if (alias == buffer && by_glue) glue_.insert(name);
+      if (alias == buffer && !by_glue) glue_.erase(name);
+    }
+    if (!step.as.empty()) context_.values_[step.as] = buffer;
+    return {};
+  }
+
+  /// w.data = w.data.to(dtype), or w.data = value: the name keeps its identity, what it holds is replaced.
+  Done SetData(const Step& step) {
+    const TensorData* target = step.of.size() == 1 ? context_.Tensor(step.of[0]) : nullptr;
+    if (target == nullptr || !step.Has("to") || !step.attrs["to"].is_object()) {
+      return StepUnsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
+    }
+    const Json& to = step.attrs["to"];
+    const std::shared_ptr<TensorData> slot = context_.values_.at(step.of[0].name);
+    if (to.contains("cast") && to["cast"].is_string()) {
+      const std::optional<DType> dtype = ParseDType(to["cast"].get<std::string>());
+      if (!dtype) return StepUnsupported("set_data: unknown dtype " + to["cast"].dump());
+      *slot = context_.Cast(*slot, *dtype, "set_data");
+    } else if (to.contains("value") && to["value"].is_string() &&
+               context_.values_.contains(to["value"].get<std::string>())) {
+      const TensorData value = *context_.values_.at(to["value"].get<std::string>());
+      *slot = value;
+    } else {
+      return StepUnsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");
+    }
+    return {};
+  }
+
+  void Observe(RunReply& reply) {
+    for (const std::string& name : request_.program.observe) {
+      const auto found = context_.values_.find(name);
+      if (found != context_.values_.end()) {
+        reply.tensors[name] = *found->second;
+        if (glue_.contains(name)) reply.parts[name] = "glue";
+      } else {
+        reply = RunReply::Unsupported("observation '" + name +
+                                      "': this adapter has no autograd and no memory statistics");
+        return;
+      }
+    }
+  }
+
+  const RunRequest& request_;
+  const Kernel& kernel_;
+  GlueContext context_;
+  std::set<std::string> glue_;          ///< names whose value glue made last
+  std::set<const TensorData*> viewed_;  ///< values that share storage in PyTorch and are copies here
+  std::vector<std::shared_ptr<TensorData>> kept_;  ///< all values: viewed_ holds addresses, none may be used again
+};
+
+RunReply RunWithGlue(const RunRequest& request, const Kernel& kernel) {
+  return GlueMachine(request, kernel).Run();
+}
+
+}  // namespace ulpscope::sdk
