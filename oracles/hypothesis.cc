@@ -217,12 +217,14 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   const FloatFormat* before = OperationFormat(plan, path.root, choice);
   if (choice.mid != "none" && before != nullptr && Holds(*Format(choice.mid), *before)) choice.mid = "none";
   const auto out = ParseOut(choice.out);
-  if (choice.mid != "none" && out && out->format != nullptr && Format(choice.mid)->name == out->format->name && out->rounding == Rounding::kNearestEven) choice.mid = "none";
-  // Truncating what is already in the format is no truncation.
+  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding once.
   const FloatFormat* stored_from = choice.mid != "none" ? Format(choice.mid) : before;
-  if (out && out->rounding != Rounding::kNearestEven && stored_from != nullptr && Holds(*out->format, *stored_from)) {
+  bool nearest = out && out->rounding == Rounding::kNearestEven;
+  if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
     choice.out = std::string(out->format->name) + "_rne";
+    nearest = true;
   }
+  if (choice.mid != "none" && nearest && Format(choice.mid)->name == out->format->name) choice.mid = "none";
   return choice;
 }
 
