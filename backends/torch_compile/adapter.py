@@ -74,7 +74,7 @@ class TorchCompile(Adapter):
         evidence.require_compiled(self._recorder, run.regions, self._backend)
         result = run.result()
         if request.trace:
-            result.casts = evidence.recorded_casts(self._recorder)
+            result.casts = evidence.recorded_casts(self._recorder) + result.casts
             for code in self._recorder.texts("inductor_output_code"):
                 result.notes.append("generated: " + ", ".join(evidence.kernels_of(code)))
         return result
@@ -98,6 +98,7 @@ class _Run:
     """One execution of one program."""
 
     def __init__(self, request, backend):
+        import evidence
         self._request = request
         self._backend = backend
         placed, self._empties = regions.flatten(request.steps)
@@ -108,6 +109,7 @@ class _Run:
         self._made_in = {}
         self._durations = {}
         self._env = {}
+        self._engine = evidence.EngineCasts(request.trace)
 
     def execute(self):
         import ops
@@ -140,7 +142,7 @@ class _Run:
                 values[name] = _output(tensor)
         parts = {name: self._made_in[name] for name in self._request.observe if name in self._made_in}
         return Result(values=values, observations=observations, parts=parts, durations_ms=self._durations,
-                      notes=regions.notes(self._parts, self._empties))
+                      casts=self._engine.casts, notes=regions.notes(self._parts, self._empties))
 
     def _compiled(self, part, bound, later, index):
         import torch
@@ -152,6 +154,8 @@ class _Run:
                 step(env)
             return tuple(env[name] for name in outputs)
 
+        # Dynamo keeps what it compiled by code object; regions of one program must not meet in one cache.
+        region.__code__ = region.__code__.replace(co_name=f"region_{index}")
         compiled = torch.compile(region, fullgraph=True, dynamic=False, backend=self._backend)
         begin = time.perf_counter()
         results = compiled(*[self._value(name) for name in inputs])
@@ -170,7 +174,8 @@ class _Run:
                 grad = step.attrs.get("grad")
                 loss = self._value(step.of[0])
                 seed = self._value(grad) if grad else torch.ones_like(loss)
-                loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
+                with self._engine.watch():
+                    loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
                 return
             if step.op == "set_data":
                 to = step.attrs["to"]
@@ -270,10 +275,17 @@ def _metadata_dtype(tensor):
 
 
 def _innermost(error):
-    """torch.compile wraps the operator's own error, several times over; what users see first is the innermost."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+    """torch.compile wraps the operator's own error, several times over; what users see first is the innermost.
+
+    Dynamo keeps it as the cause, inductor in an attribute, and inductor's lowering only as the context.
+    """
+    while True:
+        inner = error.__cause__ or getattr(error, "inner_exception", None)
+        if inner is None and type(error).__name__ == "LoweringException":
+            inner = error.__context__
+        if inner is None:
+            return error
+        error = inner
 
 
 if __name__ == "__main__":

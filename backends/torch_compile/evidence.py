@@ -5,14 +5,16 @@ as text with the dtype and shape of each value. A mode or a tracer around the ca
 such frames and plain eager runs), so nothing is put around it.
 """
 
+import contextlib
 import logging
 import re
 
 import torch
 import torch._dynamo
 import torch._logging._internal
+import torch.profiler
 
-from ulpscope_adapter import Unsupported
+from ulpscope_adapter import Cast, Unsupported
 from ulpscope_adapter.graph import Node, casts_of
 
 _DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8e4m3fn": "float8_e4m3fn",
@@ -89,6 +91,47 @@ def recorded_casts(recorder):
             if _STAGES.get(name) == stage:
                 casts += casts_of(nodes_of(text), stage)
     return casts
+
+
+class EngineCasts:
+    """Casts that the autograd engine and eager nodes make in a backward(), outside the compiled graphs.
+
+    The engine casts a gradient to the dtype that the next node recorded, and no graph of the compiler shows it. The
+    profiler only listens: it is no mode, and what runs stays the same.
+    """
+
+    _COMPILED = "CompiledFunctionBackward"  # inside it, and while it is compiled, the graphs are the evidence
+
+    def __init__(self, trace):
+        self._trace = trace
+        self.casts = []
+
+    @contextlib.contextmanager
+    def watch(self):
+        if not self._trace:
+            yield
+            return
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+            yield
+        for root in profile.profiler.kineto_results.experimental_event_tree():
+            self._walk(root, "")
+
+    def _walk(self, event, under):
+        if event.name == self._COMPILED:
+            return
+        if not event.name.startswith("aten::"):
+            under = event.name.removeprefix("autograd::engine::evaluate_function: ")
+        if event.name == "aten::copy_":
+            target, source = event.extra_fields.inputs[:2]
+            if target.dtype != source.dtype:
+                self.casts.append(Cast(source=_torch_name(source), target=_torch_name(target), shape=tuple(target.sizes),
+                                       under=under, stage="dispatch"))
+        for child in event.children:
+            self._walk(child, under)
+
+
+def _torch_name(metadata):
+    return str(metadata.dtype).removeprefix("torch.")
 
 
 def nodes_of(text):

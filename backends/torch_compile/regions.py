@@ -61,7 +61,30 @@ def cut(placed):
         if not parts or parts[-1].kind != kind:
             parts.append(Part(kind))
         parts[-1].placed.append(item)
-    return parts
+    return [piece for index, part in enumerate(parts) for piece in _split(part, parts[index + 1:])]
+
+
+def _split(part, later):
+    """One region for each independent piece, if later backward() calls start in more than one of them.
+
+    A region is one node of the autograd graph: backward() through one of its results frees what the others need, though
+    nothing in the program connects them.
+    """
+    losses = [item.step.of[0] for p in later for item in p.placed if item.step.op == "backward"]
+    if part.kind != "compiled" or len(losses) < 2:
+        return [part]
+    made = {item.step.target for item in part.placed}
+    made |= {item.step.out for item in part.placed if item.step.out}
+    pieces = []  # (names made inside, positions of steps)
+    for position, item in enumerate(part.placed):
+        names = {name for name in [*names_used(item.step), item.step.target] if name in made}
+        joined = [piece for piece in pieces if piece[0] & names]
+        merged = (names.union(*(p[0] for p in joined)), sorted([position, *(i for p in joined for i in p[1])]))
+        pieces = [p for p in pieces if p not in joined] + [merged]
+    if sum(bool(names & set(losses)) for names, _ in pieces) < 2:
+        return [part]
+    pieces.sort(key=lambda piece: piece[1][0])
+    return [Part("compiled", [part.placed[i] for i in positions]) for _, positions in pieces]
 
 
 def _prologue_length(placed):

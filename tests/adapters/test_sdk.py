@@ -201,6 +201,11 @@ def test_cutting_a_program():
         found = " ".join(f"{part.kind[0].upper()}{len(part.placed)}" for part in parts)
         assert found == expected, (program, found, expected)
         assert len(empties) == program.count("e")
+    independent = [step("linear", "x", "w", name="o"), step("exp", "x", name="e"), step("exp", "o", name="p"),
+                   step("backward", "p")]
+    for last, expected in ((step("backward", "e"), [2, 1, 2]), (step("backward", "o"), [3, 2]), (step("sync"), [3, 1])):
+        placed, _ = regions.flatten([parse_step(s) for s in [*independent, last]])
+        assert [len(part.placed) for part in regions.cut(placed)] == expected
     placed, _ = regions.flatten([parse_step(names[letter]) for letter in "kcfb"])
     parts = regions.cut(placed)
     assert regions.interface(parts[1], parts[2:], ["w.grad"]) == (["x", "w"], ["o"])

@@ -156,6 +156,27 @@ def test_non_leaf_weight_keeps_its_float32_metadata():
         assert answer["notes"][0] == "cut: ran eagerly before the compiled region: clone w, set_data v"
         assert answer["values"]["v"].dtype == "bfloat16" and answer["values"]["w.grad"].dtype == "float32"
         assert answer["observations"]["v.grad_metadata_dtype"] == "float32"
+        # The cast that no graph of the compiler shows: the engine's, for the clone's float32 metadata.
+        assert [(c["from"], c["to"], c["under"], c["stage"]) for c in answer["casts"]] == \
+            [("bfloat16", "float32", "CompiledFunctionBackward", "dispatch")], answer["casts"]
+
+
+def test_two_independent_losses_get_a_region_each():
+    tensors = {"x": normal("bfloat16", [22, 44], 1), "v": normal("bfloat16", [66, 44], 2), "w": normal("bfloat16", [66, 44], 2)}
+    forward = [step("linear", "x", "v", name="p"), step("linear", "x", "w", name="q"), step("sum", "p", name="lp"),
+               step("sum", "q", name="lq")]
+    for backend in BACKENDS:
+        answer = warm(backend).run(tensors, [*forward, step("backward", "lp"), step("backward", "lq")], ["v.grad", "w.grad"],
+                                   requires_grad=["v", "w"])
+        assert answer["outcome"]["kind"] == "completed", answer["outcome"]
+        assert answer["values"]["v.grad"].data == answer["values"]["w.grad"].data
+        assert answer["notes"][-1 if backend == BACKENDS[0] else 1] == "2 compiled regions", answer["notes"]
+
+
+def test_inductor_errors_are_reported_by_their_innermost_class():
+    tensors = {"a": normal("bfloat16", [64, 64], 1)}
+    outcome = warm("torch-inductor").run(tensors, [step("mm", "a", "a", name="p", out_dtype="float32")], ["p"])["outcome"]
+    assert (outcome["kind"], outcome["class"]) == ("raised", "RuntimeError") and "CUDA or XPU" in outcome["text"], outcome
 
 
 def test_module_to_with_and_without_overwriting():

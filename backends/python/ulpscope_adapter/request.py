@@ -115,8 +115,9 @@ def parse_request(message, tensors):
         specs.append(TensorSpec(name=entry["name"], tensor=tensor, strides=tuple(entry.get("strides", [])),
                                 requires_grad=bool(entry.get("requires_grad", False))))
     return Request(id=message["id"], case=message.get("case", ""), seed=message.get("seed", 0),
-                   trace=message.get("trace", False), tensors=specs, steps=[parse_step(s) for s in program["steps"]],
-                   observe=list(program["observe"]), knobs=dict(message.get("knobs", {})),
+                   trace=message.get("trace", False) or "trace" in program["observe"], tensors=specs,
+                   steps=[parse_step(s) for s in program["steps"]],
+                   observe=[name for name in program["observe"] if name != "trace"], knobs=dict(message.get("knobs", {})),
                    poison=message.get("poison", False))
 
 
