@@ -57,6 +57,9 @@ struct RecordedRun {
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
 };
 
+/// True if `dir` holds a journal with at least its run record.
+bool HoldsRun(const std::filesystem::path& dir);
+
 enum class TensorLoading { kNow, kLater };
 
 /// Reads a run folder (or the path of its journal). With kLater, `observation.values` stay empty until LoadTensors.
@@ -67,7 +70,7 @@ Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
 /// syncs them to the disk right after.
 class JournalWriter {
  public:
-  /// Creates the journal of `dir` (which must exist and hold none).
+  /// Creates the journal of `dir` (which must exist and hold no run).
   static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir, const RunHeader& header);
   /// Continues the journal that `run` was read from; a torn last line is cut off first.
   static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run);

@@ -1,8 +1,10 @@
 // Observation, Case program and friends as JSON, both ways: the words of the journal and of the wire.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
+#include "backends/sdk/wire.h"
 #include "harness/base/result.h"
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
@@ -15,6 +17,11 @@ nlohmann::json ToJson(const Observation& observation);
 /// The inverse; `values` stays empty.
 Result<Observation> ObservationFromJson(const nlohmann::json& json);
 
+/// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing is empty.
+std::optional<FpEnvironment> FpFromJson(const nlohmann::json* value, std::string& error);
+std::vector<Cast> CastsFromJson(const nlohmann::json* value, std::string& error);
+Outcome OutcomeFromJson(const nlohmann::json* value, std::string& error);
+
 nlohmann::json ToJson(const Attr& attr);
 
 /// The "program" object of a run message: tensors, steps, observe. `device` replaces `auto` (and nothing) in autocast.
@@ -22,9 +29,6 @@ nlohmann::json ProgramToJson(const Case& test_case, const std::string& device);
 
 /// Eight hex digits that change whenever anything that is computed changes (program, tensors, fills, knobs, observe).
 std::string CaseDigest(const Case& test_case);
-
-/// A line of at most `max_depth` nested brackets, valid UTF-8, one JSON value.
-Result<nlohmann::json> ParseStrictJson(std::string_view text, int max_depth);
 
 /// Text from outside as valid UTF-8 of at most `limit` bytes, so that JSON can carry it.
 std::string CleanText(std::string_view text, size_t limit);

@@ -1,0 +1,195 @@
+// Faults inside a run: deaths, silences, memory, noise, numbers, and what is left changed behind.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cfenv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "backends/faulty/faults.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ulpscope::faulty {
+namespace {
+
+int64_t g_cases = 0;
+
+[[noreturn]] void Hang() {
+  while (true) ::pause();
+}
+
+void Segv() {
+  // By the signal itself: a wild write is undefined, and the sanitizers would make something else of it.
+  ::signal(SIGSEGV, SIG_DFL);
+  ::raise(SIGSEGV);
+}
+void Fpe() {
+  ::signal(SIGFPE, SIG_DFL);
+  ::raise(SIGFPE);
+}
+void Abort() {
+  ::signal(SIGABRT, SIG_DFL);
+  ::raise(SIGABRT);
+}
+void KillSelf() { ::raise(SIGKILL); }
+void Exit0() { ::_exit(0); }
+void Exit3() { ::_exit(3); }
+void Stop() {
+  ::raise(SIGSTOP);
+  Hang();
+}
+
+void Memory() {
+  constexpr size_t kChunk = size_t{64} << 20;
+  // Bounded, so that a harness without a memory watch fails its test and not the machine.
+  for (int i = 0; i < 64; ++i) {
+    auto* chunk = static_cast<char*>(std::malloc(kChunk));
+    if (chunk == nullptr) break;
+    std::memset(chunk, 1 + i, kChunk);
+    ::usleep(2000);
+  }
+  Hang();
+}
+
+/// The memory is taken by a process that this one starts.
+void ChildMemory() {
+  if (::fork() == 0) Memory();
+  Hang();
+}
+
+void Flood(int fd) {
+  static std::array<char, 1 << 20> block;
+  block.fill('x');
+  for (int i = 0; i < 1024; ++i) {
+    for (size_t at = 0; at < block.size();) {
+      const ssize_t put = ::write(fd, block.data() + at, block.size() - at);
+      if (put <= 0) return;
+      at += static_cast<size_t>(put);
+    }
+  }
+}
+void FloodStdout() { Flood(1); }
+void FloodStderr() { Flood(2); }
+
+/// A process in a session of its own that keeps every descriptor open and never ends.
+void Orphan() {
+  if (::fork() == 0) {
+    ::setsid();
+    if (::fork() == 0) Hang();
+    ::_exit(0);
+  }
+  ::wait(nullptr);
+}
+void OrphanThenDie() {
+  Orphan();
+  Segv();
+}
+
+void Throw() { throw std::runtime_error("raised on request"); }
+void ThrowBadAlloc() { throw std::bad_alloc(); }
+
+void SegvUnlessFirst() {
+  if (CasesRun() > 1) Segv();
+}
+
+void TemporaryFiles() {
+  const char* tmp = std::getenv("TMPDIR");
+  const std::string file = std::string(tmp == nullptr ? "." : tmp) + "/left-behind";
+  if (std::FILE* stream = std::fopen(file.c_str(), "w")) {
+    std::fputs("left behind\n", stream);
+    std::fclose(stream);
+  }
+}
+
+#if defined(__x86_64__)
+void FlushSubnormals() { _mm_setcsr(_mm_getcsr() | 0x8040U); }
+#else
+void FlushSubnormals() {}
+#endif
+void RoundUp() { std::fesetround(FE_UPWARD); }
+
+template <class Change>
+void ForEachFloat(sdk::RunReply& reply, Change change) {
+  for (auto& [name, tensor] : reply.tensors) {
+    if (IsFloating(tensor.dtype)) change(tensor);
+  }
+}
+
+void SprayNan(sdk::RunReply& reply) {
+  ForEachFloat(reply, [](TensorData& tensor) {
+    for (int64_t i = 0; i < tensor.size(); i += 2) tensor.Set(i, std::numeric_limits<double>::quiet_NaN());
+  });
+}
+
+void LeaveLastUnwritten(sdk::RunReply& reply) {
+  ForEachFloat(reply, [](TensorData& tensor) {
+    if (tensor.bytes.empty()) return;
+    const size_t width = SizeOf(tensor.dtype);
+    sdk::FillPoison(std::span(tensor.bytes).last(width), width);
+  });
+}
+
+/// Another last bit in every other run of this process.
+void Waver(sdk::RunReply& reply) {
+  if (CasesRun() % 2 == 0) return;
+  ForEachFloat(reply, [](TensorData& tensor) {
+    if (!tensor.bytes.empty()) tensor.bytes.front() ^= std::byte{1};
+  });
+}
+
+constexpr std::array kFaults{
+    RunFault{"segv", Segv},
+    RunFault{"fpe", Fpe},
+    RunFault{"abort", Abort},
+    RunFault{"sigkill", KillSelf},
+    RunFault{"exit0", Exit0},
+    RunFault{"exit3", Exit3},
+    RunFault{"hang", Hang},
+    RunFault{"sigstop", Stop},
+    RunFault{"memory", Memory},
+    RunFault{"child_memory", ChildMemory},
+    RunFault{"stdout_flood", FloodStdout},
+    RunFault{"stderr_flood", FloodStderr},
+    RunFault{"orphan", Orphan},
+    RunFault{"orphan_segv", OrphanThenDie},
+    RunFault{"raise", Throw},
+    RunFault{"bad_alloc", ThrowBadAlloc},
+    RunFault{"order", SegvUnlessFirst},
+    RunFault{"temporary_files", TemporaryFiles},
+    RunFault{"ftz", FlushSubnormals},
+    RunFault{"rounding", RoundUp},
+    RunFault{"threads"},  // the adapter's Threads() tells another number
+    RunFault{"nan", nullptr, SprayNan},
+    RunFault{"unwritten", nullptr, LeaveLastUnwritten},
+    RunFault{"nondeterministic", nullptr, Waver},
+};
+
+}  // namespace
+
+const RunFault* FindRunFault(std::string_view name) {
+  for (const auto& fault : kFaults) {
+    if (fault.name == name) return &fault;
+  }
+  return nullptr;
+}
+
+int64_t CasesRun() { return g_cases; }
+void CountCase() { ++g_cases; }
+
+std::vector<std::string> RunFaultNames() {
+  std::vector<std::string> names;
+  for (const auto& fault : kFaults) names.emplace_back(fault.name);
+  return names;
+}
+
+}  // namespace ulpscope::faulty

@@ -1,0 +1,139 @@
+// Journal lines and the header record.
+#include "harness/record/journal_format.h"
+
+#include <zlib.h>
+
+#include <cstdio>
+
+#include "harness/record/json_fields.h"
+#include "harness/record/observation_json.h"
+
+namespace ulpscope {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kBeforeCrc = R"({"crc":")";
+constexpr std::string_view kBeforeRecord = R"(","record":)";
+constexpr size_t kPrefix = kBeforeCrc.size() + 8 + kBeforeRecord.size();
+constexpr int kMaxDepth = 64;
+constexpr size_t kMaxRecord = size_t{64} << 20;
+
+/// The record of one line without its newline.
+Result<json> ParseLine(std::string_view line) {
+  if (line.size() < kPrefix + 2 || !line.starts_with(kBeforeCrc) || line.back() != '}' ||
+      line.substr(kBeforeCrc.size() + 8, kBeforeRecord.size()) != kBeforeRecord) {
+    return Fail("no journal record");
+  }
+  const std::string_view record = line.substr(kPrefix, line.size() - kPrefix - 1);
+  const std::string crc = Crc32Text(record);
+  if (crc != line.substr(kBeforeCrc.size(), 8)) {
+    return Fail(Error{.message = "the record's checksum is wrong",
+                      .pos = SourcePos(),
+                      .found = crc,
+                      .expected = std::string(line.substr(kBeforeCrc.size(), 8)),
+                      .hint = {}});
+  }
+  return sdk::ParseMessage(record, {.max_bytes = kMaxRecord, .max_depth = kMaxDepth});
+}
+
+}  // namespace
+
+std::string Crc32Text(std::string_view bytes) {
+  const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08lx", crc);
+  return digits;
+}
+
+std::string JournalLine(const json& record) {
+  const std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string line(kBeforeCrc);
+  line += Crc32Text(text);
+  line += kBeforeRecord;
+  line += text;
+  line += "}\n";
+  return line;
+}
+
+Result<JournalText> ParseJournal(std::string_view text) {
+  JournalText journal;
+  int number = 0;
+  while (!text.empty()) {
+    ++number;
+    const size_t end = text.find('\n');
+    // A record is whole only with its newline: the next one would otherwise be appended to the same line.
+    journal.torn = end == std::string_view::npos;
+    if (journal.torn) return journal;
+    auto record = ParseLine(text.substr(0, end));
+    if (!record) {
+      journal.torn = end + 1 == text.size();
+      if (journal.torn) return journal;
+      Error error = record.error();
+      error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
+      return Fail(std::move(error));
+    }
+    journal.records.push_back(std::move(*record));
+    journal.whole_bytes += end + 1;
+    text.remove_prefix(end + 1);
+  }
+  return journal;
+}
+
+json ToJson(const RunHeader& header) {
+  json environment = json::object();
+  for (const auto& [name, value] : header.environment) environment[name] = value ? json(*value) : json(nullptr);
+  json cases = json::array();
+  for (const auto& id : header.cases) {
+    const auto digest = header.digests.find(id);
+    cases.push_back({{"id", id}, {"digest", digest == header.digests.end() ? "" : digest->second}});
+  }
+  return {{"type", "run"},
+          {"format", 1},
+          {"id", header.id},
+          {"started", header.started},
+          {"version", header.version},
+          {"seed", header.seed},
+          {"repeat", header.repeat},
+          {"trace", header.trace},
+          {"backends", header.backends},
+          {"cases", cases},
+          {"knobs", header.knobs},
+          {"environment", environment}};
+}
+
+Result<RunHeader> RunHeaderFromJson(const json& record) {
+  std::string error;
+  JsonFields fields(record, error);
+  if (fields.Text("type") != "run") return Fail("the journal does not begin with a run record");
+  if (fields.Integer("format") != 1) return Fail("the journal is of another format than 1");
+  RunHeader header{.id = fields.Text("id"),
+                   .started = fields.Text("started"),
+                   .version = fields.Text("version"),
+                   .seed = fields.Integer("seed"),
+                   .repeat = fields.Integer("repeat", 1),
+                   .trace = fields.Flag("trace"),
+                   .backends = fields.Texts("backends"),
+                   .cases = {},
+                   .digests = {},
+                   .knobs = fields.TextMap("knobs"),
+                   .environment = {}};
+  if (const auto* cases = fields.Find("cases"); cases != nullptr && cases->is_array()) {
+    for (const auto& entry : *cases) {
+      JsonFields one(entry, error);
+      header.cases.push_back(one.Text("id"));
+      header.digests[header.cases.back()] = one.Text("digest");
+    }
+  } else {
+    fields.Complain("cases", "array");
+  }
+  if (const auto* environment = fields.Find("environment"); environment != nullptr && environment->is_object()) {
+    for (const auto& [name, value] : environment->items()) {
+      header.environment[name] = value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+    }
+  }
+  if (!error.empty()) return Fail("the journal's run record: " + error);
+  return header;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,32 @@
+// The lines of a journal: a CRC around each record, and how the text of a record file falls into records.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/record/journal.h"
+
+namespace ulpscope {
+
+/// CRC-32 (zlib) as eight hex digits.
+std::string Crc32Text(std::string_view bytes);
+
+/// {"crc":"1a2b3c4d","record":...} and the newline.
+std::string JournalLine(const nlohmann::json& record);
+
+struct JournalText {
+  std::vector<nlohmann::json> records;
+  size_t whole_bytes = 0;  ///< length of the text up to the last whole record
+  bool torn = false;       ///< something follows it: the last write did not finish
+};
+
+/// Splits a journal into records. Only the last line may be damaged; anything else fails with its line number.
+Result<JournalText> ParseJournal(std::string_view text);
+
+nlohmann::json ToJson(const RunHeader& header);
+Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);
+
+}  // namespace ulpscope

@@ -1,0 +1,186 @@
+// Reading a run folder back, and making a new one.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <regex>
+#include <set>
+
+#include "backends/sdk/safetensors.h"
+#include "harness/record/journal.h"
+#include "harness/record/journal_format.h"
+#include "harness/record/json_fields.h"
+#include "harness/record/observation_json.h"
+#include "harness/record/file_bytes.h"
+
+namespace ulpscope {
+namespace {
+
+using nlohmann::json;
+using Pair = std::pair<std::string, std::string>;
+
+constexpr int64_t kMaxJournal = int64_t{4} << 30;
+
+/// A journal is data from outside: the file it names must be one of its own.
+bool IsTensorsFile(const std::string& name) {
+  static const std::regex kName("tensors/[0-9]{6,18}\\.safetensors");
+  return std::regex_match(name, kName);
+}
+
+Result<RecordedResult> ResultFromJson(const json& record) {
+  std::string error;
+  JsonFields fields(record, error);
+  RecordedResult result{.case_id = fields.Text("case"),
+                        .backend = fields.Text("backend"),
+                        .digest = fields.Text("digest"),
+                        .tensors_file = {},
+                        .tensors_crc = {},
+                        .observation = {}};
+  fields.Require("observation");
+  if (const auto* tensors = fields.Find("tensors")) {
+    JsonFields place(*tensors, error);
+    result.tensors_file = place.Text("file");
+    result.tensors_crc = place.Text("crc");
+    if (!IsTensorsFile(result.tensors_file)) place.Complain("file", "tensors file of a run");
+  }
+  if (!error.empty()) return Fail("a result record: " + error);
+  auto observation = ObservationFromJson(*fields.Find("observation"));
+  if (!observation) return Fail("the result of " + result.case_id + " on " + result.backend + ": " + observation.error().message);
+  result.observation = std::move(*observation);
+  return result;
+}
+
+/// What the records after the header say, in journal order.
+class Collector {
+ public:
+  explicit Collector(RecordedRun& run) : run_(run) {}
+
+  Result<void> Add(const json& record) {
+    std::string error;
+    JsonFields fields(record, error);
+    const std::string type = fields.Text("type");
+    const Pair pair{fields.Text("case"), fields.Text("backend")};
+    if (type == "backend") {
+      for (const auto& [package, version] : fields.TextMap("versions")) run_.versions[pair.second][package] = version;
+    } else if (type == "begin") {
+      open_.insert(pair);
+      run_.complete = false;
+    } else if (type == "result") {
+      auto result = ResultFromJson(record);
+      if (!result) return tl::unexpected(result.error());
+      open_.erase(pair);
+      latest_[pair] = std::move(*result);
+    } else if (type == "end") {
+      run_.complete = fields.Flag("complete");
+    } else if (type != "run") {
+      // A header again: the run was resumed. Anything else was written by no version of ours.
+      return Fail("a record of the unknown type '" + type + "'");
+    }
+    if (!error.empty()) return Fail("a '" + type + "' record: " + error);
+    return {};
+  }
+
+  void Finish() {
+    std::map<std::string, size_t> order;
+    for (const auto& id : run_.header.cases) order.emplace(id, order.size());
+    for (auto& [pair, result] : latest_) run_.results.push_back(std::move(result));
+    std::stable_sort(run_.results.begin(), run_.results.end(), [&](const auto& a, const auto& b) {
+      const auto rank = [&](const auto& result) {
+        const auto it = order.find(result.case_id);
+        return it == order.end() ? order.size() : it->second;
+      };
+      return rank(a) < rank(b);
+    });
+    run_.unfinished.assign(open_.begin(), open_.end());
+  }
+
+ private:
+  RecordedRun& run_;
+  std::set<Pair> open_;
+  std::map<Pair, RecordedResult> latest_;
+};
+
+}  // namespace
+
+const RecordedResult* RecordedRun::Find(std::string_view case_id, std::string_view backend) const {
+  for (const auto& result : results) {
+    if (result.case_id == case_id && result.backend == backend) return &result;
+  }
+  return nullptr;
+}
+
+bool HoldsRun(const std::filesystem::path& dir) {
+  const auto text = ReadFileBytes(dir / "journal.jsonl", kMaxJournal);
+  return text && text->find('\n') != std::string::npos;
+}
+
+Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loading) {
+  RecordedRun run;
+  run.dir = path.filename() == "journal.jsonl" ? path.parent_path() : path;
+  const auto text = ReadFileBytes(run.dir / "journal.jsonl", kMaxJournal);
+  if (!text) return Fail(run.dir.string() + " is no run folder: " + text.error().message);
+  const auto journal = ParseJournal(*text);
+  if (!journal) {
+    Error error = journal.error();
+    error.pos.file = (run.dir / "journal.jsonl").string();
+    return Fail(error);
+  }
+  if (journal->records.empty()) return Fail(run.dir.string() + " holds an empty journal");
+  if (journal->torn) run.notes.push_back("the last record of the journal is torn (the run was killed) and was left out");
+  auto header = RunHeaderFromJson(journal->records.front());
+  if (!header) return tl::unexpected(header.error());
+  run.header = std::move(*header);
+  Collector collector(run);
+  for (size_t i = 1; i < journal->records.size(); ++i) {
+    if (auto added = collector.Add(journal->records[i]); !added) {
+      Error error = added.error();
+      error.pos = {.file = (run.dir / "journal.jsonl").string(), .line = static_cast<int>(i + 1), .column = 1};
+      return Fail(error);
+    }
+  }
+  collector.Finish();
+  if (loading == TensorLoading::kNow) {
+    for (auto& result : run.results) {
+      if (auto loaded = LoadTensors(run, result); !loaded) return tl::unexpected(loaded.error());
+    }
+  }
+  return run;
+}
+
+Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
+  if (result.tensors_file.empty() || !result.observation.values.empty()) return {};
+  const auto file = run.dir / result.tensors_file;
+  const auto bytes = ReadFileBytes(file, kMaxJournal);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (Crc32Text(*bytes) != result.tensors_crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+  auto tensors = sdk::ParseSafetensors(std::as_bytes(std::span(*bytes)), file.string());
+  if (!tensors) return tl::unexpected(tensors.error());
+  result.observation.values = std::move(*tensors);
+  return {};
+}
+
+Result<std::filesystem::path> MakeRunFolder(const std::filesystem::path& out, const std::string& id,
+                                            const std::string& started) {
+  std::error_code error;
+  if (!out.empty()) {
+    std::filesystem::create_directories(out, error);
+    if (error) return Fail("cannot make the run folder " + out.string() + ": " + error.message());
+    return out;
+  }
+  std::string name;
+  for (const char c : started) {
+    if (c != '-' && c != ':') name += c;
+  }
+  name += "-" + id;
+  const std::filesystem::path runs = "runs";
+  std::filesystem::create_directories(runs / name, error);
+  if (error) return Fail("cannot make the run folder " + (runs / name).string() + ": " + error.message());
+  // A link is replaced by renaming a new one over it, so that "latest" never points nowhere.
+  const auto fresh = runs / (".latest-" + id);
+  std::filesystem::create_directory_symlink(name, fresh, error);
+  if (!error) std::filesystem::rename(fresh, runs / "latest", error);
+  return runs / name;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,190 @@
+// JSON forms of observations and programs.
+#include "harness/record/observation_json.h"
+
+#include <algorithm>
+
+#include "harness/record/journal_format.h"
+#include "harness/record/json_fields.h"
+
+namespace ulpscope {
+namespace {
+
+using nlohmann::json;
+
+json FpToJson(const FpEnvironment& fp) {
+  return {{"mxcsr", fp.mxcsr}, {"subnormals_kept", fp.subnormals_kept}, {"threads", fp.threads}};
+}
+
+json CastToJson(const Cast& cast) {
+  return {{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},        {"bytes", cast.bytes},
+          {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}};
+}
+
+json NumbersToJson(const std::map<std::string, double>& numbers) {
+  json object = json::object();
+  for (const auto& [name, number] : numbers) object[name] = sdk::FloatToJson(number);
+  return object;
+}
+
+json OperandToJson(const Operand& operand) {
+  if (operand.scalar) return {{"scalar", ToJson(*operand.scalar)}};
+  return operand.name;
+}
+
+json StepToJson(const Step& step, const std::string& device) {
+  json of = json::array();
+  for (const auto& operand : step.of) of.push_back(OperandToJson(operand));
+  json attrs = json::object();
+  for (const auto& [name, attr] : step.attrs) attrs[name] = ToJson(attr);
+  if (step.op == "autocast" && !device.empty() && (!attrs.contains("device") || attrs["device"] == "auto")) {
+    attrs["device"] = device;
+  }
+  json result{{"op", step.op}, {"of", of}, {"out", step.out}, {"as", step.as}, {"attrs", attrs}};
+  if (IsScope(step.op)) {
+    result["steps"] = json::array();
+    for (const auto& inner : step.steps) result["steps"].push_back(StepToJson(inner, device));
+  }
+  return result;
+}
+
+json TensorToJson(const TensorSpec& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", Name(tensor.dtype)},
+          {"shape", tensor.shape},
+          {"strides", tensor.strides},
+          {"requires_grad", tensor.requires_grad}};
+}
+
+}  // namespace
+
+json ToJson(const Attr& attr) {
+  struct Visitor {
+    json operator()(std::monostate) const { return nullptr; }
+    json operator()(bool value) const { return value; }
+    json operator()(int64_t value) const { return value; }
+    json operator()(double value) const { return sdk::FloatToJson(value); }
+    json operator()(const std::string& value) const { return value; }
+    json operator()(const Attr::List& list) const {
+      json array = json::array();
+      for (const auto& entry : list) array.push_back(ToJson(entry));
+      return array;
+    }
+    json operator()(const Attr::Map& map) const {
+      json object = json::object();
+      for (const auto& [name, entry] : map) object[name] = ToJson(entry);
+      return object;
+    }
+  };
+  return std::visit(Visitor{}, attr.value);
+}
+
+json ProgramToJson(const Case& test_case, const std::string& device) {
+  json tensors = json::array(), steps = json::array();
+  for (const auto& tensor : test_case.tensors) tensors.push_back(TensorToJson(tensor));
+  for (const auto& step : test_case.program) steps.push_back(StepToJson(step, device));
+  return {{"tensors", tensors}, {"steps", steps}, {"observe", test_case.observe}};
+}
+
+std::string CaseDigest(const Case& test_case) {
+  json all{{"program", ProgramToJson(test_case, "")},
+           {"knobs", test_case.knobs},
+           {"requires", test_case.requires_},
+           {"fills", json::array()}};
+  for (const auto& tensor : test_case.tensors) all["fills"].push_back(ToJson(tensor.fill));
+  const std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return Crc32Text(text);
+}
+
+json ToJson(const Observation& observation) {
+  json casts = json::array();
+  for (const auto& cast : observation.casts) casts.push_back(CastToJson(cast));
+  json result{{"outcome",
+               {{"kind", Name(observation.outcome.kind)},
+                {"class", observation.outcome.error_class},
+                {"text", observation.outcome.text}}},
+              {"observations", observation.observations},
+              {"parts", observation.parts},
+              {"knobs_asked", observation.knobs_asked},
+              {"knobs_effective", observation.knobs_effective},
+              {"casts", casts},
+              {"notes", observation.notes},
+              {"tainted", observation.tainted},
+              {"unwritten", observation.unwritten},
+              {"nondeterministic", NumbersToJson(observation.nondeterministic)},
+              {"durations_ms", NumbersToJson(observation.durations_ms)},
+              {"worker_log", observation.worker_log}};
+  if (observation.fp_before) result["fp_before"] = FpToJson(*observation.fp_before);
+  if (observation.fp_after) result["fp_after"] = FpToJson(*observation.fp_after);
+  return result;
+}
+
+std::optional<FpEnvironment> FpFromJson(const json* value, std::string& error) {
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  JsonFields fields(*value, error);
+  const int64_t mxcsr = fields.Integer("mxcsr");
+  if (mxcsr < 0 || mxcsr > 0xFFFFFFFF) fields.Complain("mxcsr", "32-bit number");
+  const auto* kept = fields.Find("subnormals_kept");
+  return FpEnvironment{.mxcsr = static_cast<uint32_t>(mxcsr),
+                       .subnormals_kept = kept == nullptr || fields.Flag("subnormals_kept"),
+                       .threads = fields.Integer("threads")};
+}
+
+std::vector<Cast> CastsFromJson(const json* value, std::string& error) {
+  std::vector<Cast> casts;
+  if (value == nullptr || value->is_null()) return casts;
+  if (!value->is_array() && error.empty()) error = "'casts' is no array";
+  for (const auto& entry : *value) {
+    JsonFields fields(entry, error);
+    Cast cast{.from = fields.Text("from", 64),
+              .to = fields.Text("to", 64),
+              .shape = fields.Integers("shape"),
+              .bytes = fields.Integer("bytes"),
+              .under = fields.Text("under", 1024),
+              .stage = fields.Text("stage", 64),
+              .redundant = fields.Flag("redundant")};
+    if (!error.empty()) return {};
+    casts.push_back(std::move(cast));
+  }
+  return casts;
+}
+
+Outcome OutcomeFromJson(const json* value, std::string& error) {
+  static const json kNone = json::object();
+  JsonFields fields(value == nullptr ? kNone : *value, error);
+  fields.Require("kind");
+  Outcome outcome{.error_class = fields.Text("class", 1024), .text = fields.Text("text")};
+  if (const auto kind = ParseOutcomeKind(fields.Text("kind", 64))) outcome.kind = *kind;
+  else fields.Complain("kind", "known outcome");
+  return outcome;
+}
+
+Result<Observation> ObservationFromJson(const json& object) {
+  std::string error;
+  JsonFields fields(object, error);
+  fields.Require("outcome");
+  Observation observation;
+  observation.outcome = OutcomeFromJson(fields.Find("outcome"), error);
+  observation.observations = fields.TextMap("observations");
+  observation.parts = fields.TextMap("parts");
+  observation.knobs_asked = fields.TextMap("knobs_asked");
+  observation.knobs_effective = fields.TextMap("knobs_effective");
+  observation.casts = CastsFromJson(fields.Find("casts"), error);
+  observation.notes = fields.Texts("notes");
+  observation.tainted = fields.Text("tainted");
+  observation.unwritten = fields.Texts("unwritten");
+  observation.nondeterministic = fields.NumberMap("nondeterministic");
+  observation.durations_ms = fields.NumberMap("durations_ms");
+  observation.worker_log = fields.Text("worker_log");
+  observation.fp_before = FpFromJson(fields.Find("fp_before"), error);
+  observation.fp_after = FpFromJson(fields.Find("fp_after"), error);
+  if (!error.empty()) return Fail(error);
+  return observation;
+}
+
+std::string CleanText(std::string_view text, size_t limit) {
+  // A dump and parse with replacement is the one UTF-8 repair that agrees with what JSON will later demand.
+  const std::string cut(text.substr(0, limit));
+  return json::parse(json(cut).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+}  // namespace ulpscope

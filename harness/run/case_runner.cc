@@ -1,0 +1,328 @@
+// One case on one backend, whatever happens.
+#include "harness/run/case_runner.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "harness/record/observation_json.h"
+#include "harness/run/compare.h"
+#include "harness/run/environment.h"
+#include "harness/run/protocol.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLogLimit = 16384;
+constexpr int kStartAttempts = 2;
+
+/// Numbers the runners of this process: folders and tokens are theirs alone.
+int64_t NextRunnerNumber() {
+  static std::atomic<int64_t> next{0};
+  return next++;
+}
+
+Outcome Unsupported(std::string reason) {
+  return {.kind = OutcomeKind::kUnsupported, .error_class = "", .text = std::move(reason)};
+}
+
+Outcome ProtocolBroken(std::string text) {
+  return {.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = std::move(text)};
+}
+
+bool IsWorkerFault(OutcomeKind kind) {
+  using enum OutcomeKind;
+  return kind == kCrashed || kind == kTimedOut || kind == kOutOfMemory || kind == kProtocolBroken;
+}
+
+std::string JoinNames(const std::set<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// Empty, or why what the hello says does not serve the backend that was asked for.
+std::optional<Outcome> JudgeHello(const BackendInfo& info, const BackendSpec& backend) {
+  if (!info.error.empty()) return Unsupported(info.error);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!has(info.backends, backend.name)) {
+    return ProtocolBroken("start-up: the adapter '" + info.adapter + "' does not serve the backend " + backend.name);
+  }
+  const std::string kind = backend.device.substr(0, backend.device.find(':'));
+  if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
+    return Unsupported("device " + backend.device + " is not there");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+struct CaseRunner::Attempt {
+  Observation observation;
+  bool interrupted = false;
+};
+
+Knobs WorkerKey::WireKnobs() const {
+  Knobs knobs = knobs_asked;
+  knobs.emplace("threads", "1");
+  return knobs;
+}
+
+std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info) {
+  const std::string device = backend.device.substr(0, backend.device.find(':'));
+  for (const auto& [key, value] : test_case.requires_) {
+    if (key == "device") {
+      if (value != backend.device && value != device) return "requires device " + value;
+    } else if (info != nullptr) {
+      const auto& offered = info->capabilities;
+      if (std::find(offered.begin(), offered.end(), value) == offered.end()) return "requires " + key + " " + value;
+    }
+  }
+  return "";
+}
+
+CaseRunner::CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& scratch, const RunOptions& options,
+                       int interrupt_fd)
+    : key_(key), registry_(registry), scratch_(scratch), options_(options), interrupt_fd_(interrupt_fd) {
+  const std::string name = "w" + std::to_string(NextRunnerNumber());
+  shm_ = scratch.shm() / name;
+  tmp_ = scratch.tmp() / name;
+}
+
+CaseRunner::~CaseRunner() {
+  if (worker_ != nullptr) worker_->Bye();
+  std::error_code ignored;
+  fs::remove_all(shm_, ignored);
+  fs::remove_all(tmp_, ignored);
+}
+
+WorkerLimits CaseRunner::Limits(double seconds) const {
+  return {.seconds = seconds, .memory_bytes = options_.memory_budget_bytes, .interrupt_fd = interrupt_fd_};
+}
+
+void CaseRunner::Discard() {
+  worker_.reset();
+  cases_served_ = 0;
+  // What it may still have lying about goes with it.
+  std::error_code ignored;
+  fs::remove_all(tmp_, ignored);
+}
+
+std::optional<Outcome> CaseRunner::SayHello(bool& interrupted) {
+  const Answer answer = worker_->Exchange(HelloMessage(key_.backend, key_.WireKnobs()), Limits(options_.startup_timeout_s));
+  if (std::holds_alternative<RunInterrupted>(answer)) {
+    interrupted = true;
+    return std::nullopt;
+  }
+  if (const auto* outcome = std::get_if<Outcome>(&answer)) {
+    Outcome failed = *outcome;
+    failed.text = "start-up: " + failed.text;
+    return failed;
+  }
+  auto info = ParseHello(std::get<std::string>(answer));
+  if (!info) return ProtocolBroken("start-up: " + info.error().message);
+  if (auto outcome = JudgeHello(*info, key_.backend)) return outcome;
+  const std::lock_guard lock(key_.mutex);
+  if (!key_.info) key_.info = std::move(*info);
+  return std::nullopt;
+}
+
+std::optional<Outcome> CaseRunner::EnsureWorker(bool& interrupted) {
+  if (worker_ != nullptr && cases_served_ >= options_.recycle_after) {
+    worker_->Bye();
+    Discard();
+  }
+  if (worker_ != nullptr && worker_->IsIdle()) return std::nullopt;
+  while (true) {
+    Discard();
+    {
+      const std::lock_guard lock(key_.mutex);
+      if (key_.start_failure) return key_.start_failure;
+    }
+    std::error_code error;
+    fs::create_directories(shm_, error);
+    fs::create_directories(tmp_, error);
+    const std::string token = scratch_.token() + "." + std::to_string(NextRunnerNumber());
+    auto worker = Worker::Start({.argv = registry_.Command(key_.row),
+                                 .environment = WorkerEnvironment(key_.WireKnobs(), registry_.places(), tmp_, token),
+                                 .cwd = tmp_,
+                                 .token = token});
+    std::optional<Outcome> failure;
+    if (worker) {
+      worker_ = std::move(*worker);
+      failure = SayHello(interrupted);
+      if (interrupted || !failure) return std::nullopt;
+    } else {
+      failure = Outcome{.kind = OutcomeKind::kCrashed, .error_class = "", .text = "start-up: " + worker.error().message};
+    }
+    const std::lock_guard lock(key_.mutex);
+    key_.start_log = worker_ == nullptr ? "" : CleanText(worker_->Log(), kLogLimit);
+    // A crash may be bad luck; nonsense, silence and refusals will not change.
+    if (failure->kind != OutcomeKind::kCrashed || ++key_.start_failures >= kStartAttempts) key_.start_failure = failure;
+  }
+}
+
+std::string CaseRunner::ReadOutputs(const Case& test_case, const std::string& file, Observation& observation) const {
+  const auto expected = ExpectedTensors(test_case, observation);
+  std::error_code error;
+  if (expected.empty() && !fs::exists(fs::symlink_status(file, error))) return "";
+  auto tensors = sdk::ReadSafetensors(file, {.max_file_bytes = static_cast<size_t>(options_.memory_budget_bytes)});
+  if (!tensors) return "outputs: " + tensors.error().message;
+  std::set<std::string> missing = expected, extra;
+  for (const auto& [name, tensor] : *tensors) {
+    if (missing.erase(name) == 0) extra.insert(name);
+    if (HoldsPoison(tensor)) observation.unwritten.push_back(name);
+  }
+  if (!missing.empty()) return "outputs: missing tensor " + JoinNames(missing);
+  if (!extra.empty()) return "outputs: tensor nobody asked for: " + JoinNames(extra);
+  observation.values = std::move(*tensors);
+  return "";
+}
+
+CaseRunner::Attempt CaseRunner::RunOnce(const Case& test_case, const std::string& inputs_file, bool trace) {
+  Attempt attempt;
+  Observation& observation = attempt.observation;
+  const int64_t id = next_id_++;
+  const RunRequest request{.id = id,
+                           .test_case = &test_case,
+                           .device = key_.backend.device,
+                           .seed = options_.seed,
+                           .trace = trace,
+                           .inputs = inputs_file,
+                           .outputs = shm_ / (std::to_string(id) + ".out.safetensors"),
+                           .knobs = key_.WireKnobs()};
+  const auto start = std::chrono::steady_clock::now();
+  const Answer answer = worker_->Exchange(RunMessage(request), Limits(options_.timeout_s));
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  ++cases_served_;
+  if (std::holds_alternative<RunInterrupted>(answer)) {
+    attempt.interrupted = true;
+  } else if (const auto* outcome = std::get_if<Outcome>(&answer)) {
+    observation.outcome = *outcome;
+  } else if (auto parsed = ParseRunAnswer(std::get<std::string>(answer), request); !parsed) {
+    observation.outcome = ProtocolBroken(parsed.error().message);
+  } else {
+    observation = std::move(*parsed);
+    if (observation.outcome.kind == OutcomeKind::kCompleted) {
+      if (auto problem = ReadOutputs(test_case, request.outputs, observation); !problem.empty()) {
+        observation = {};
+        observation.outcome = ProtocolBroken(problem);
+      }
+    }
+    observation.tainted = DescribeTaint(observation, key_.WireKnobs());
+  }
+  observation.durations_ms["exchange"] = elapsed.count();
+  std::error_code ignored;
+  fs::remove(request.outputs, ignored);
+  if (IsWorkerFault(observation.outcome.kind)) {
+    worker_->Kill();
+    observation.worker_log = CleanText(worker_->Log(), kLogLimit);
+    Discard();
+  } else if (!observation.tainted.empty() || attempt.interrupted) {
+    Discard();
+  }
+  return attempt;
+}
+
+CaseRunner::Attempt CaseRunner::RunRepeated(const Case& test_case, const std::string& inputs_file) {
+  Attempt first = RunOnce(test_case, inputs_file, options_.trace);
+  for (int i = 1; i < options_.repeat; ++i) {
+    const Observation& so_far = first.observation;
+    if (first.interrupted || so_far.outcome.kind != OutcomeKind::kCompleted || !so_far.tainted.empty()) break;
+    // Traced the first time only: that a trace changes the numbers would show here too.
+    Attempt again = RunOnce(test_case, inputs_file, false);
+    if (again.interrupted || IsWorkerFault(again.observation.outcome.kind)) return again;
+    CompareRuns(first.observation, again.observation);
+    if (first.observation.tainted.empty()) first.observation.tainted = again.observation.tainted;
+  }
+  return first;
+}
+
+void CaseRunner::RunAloneAfterCrash(const Case& test_case, const std::string& inputs_file, Observation& crashed,
+                                    bool& interrupted) {
+  if (EnsureWorker(interrupted) || interrupted) return;
+  const Attempt alone = RunOnce(test_case, inputs_file, options_.trace);
+  interrupted = alone.interrupted;
+  const Outcome& outcome = alone.observation.outcome;
+  if (interrupted) return;
+  if (outcome.kind == OutcomeKind::kCrashed && outcome.error_class == crashed.outcome.error_class) return;
+  crashed.notes.push_back(outcome.kind == OutcomeKind::kCompleted
+                              ? "order dependence: run once more alone in a fresh worker, it completed"
+                              : "run once more alone in a fresh worker, it ended otherwise: " +
+                                    std::string(Name(outcome.kind)) + ": " + outcome.text);
+}
+
+std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::TensorMap& inputs) {
+  Observation observation;
+  bool interrupted = false;
+  const auto end_with = [&](Outcome outcome) {
+    observation = {};
+    observation.outcome = std::move(outcome);
+    observation.knobs_asked = key_.knobs_asked;
+    return observation;
+  };
+  if (!key_.refusal.empty()) return end_with(Unsupported(key_.refusal));
+  if (auto unmet = UnmetRequirement(test_case, key_.backend, nullptr); !unmet.empty()) return end_with(Unsupported(unmet));
+  if (auto failure = EnsureWorker(interrupted)) {
+    end_with(*failure);
+    const std::lock_guard lock(key_.mutex);
+    observation.worker_log = key_.start_log;
+    return observation;
+  }
+  if (interrupted) return std::nullopt;
+  if (auto unmet = UnmetRequirement(test_case, key_.backend, &*key_.info); !unmet.empty()) return end_with(Unsupported(unmet));
+  const fs::path inputs_file = shm_ / (std::to_string(next_id_++) + ".in.safetensors");
+  if (auto written = sdk::WriteSafetensors(inputs_file, inputs); !written) {
+    return end_with({.kind = OutcomeKind::kOutOfMemory, .error_class = "",
+                     .text = "the inputs could not be handed over: " + written.error().message});
+  }
+  Attempt attempt = RunRepeated(test_case, inputs_file);
+  if (!attempt.interrupted && attempt.observation.outcome.kind == OutcomeKind::kCrashed) {
+    RunAloneAfterCrash(test_case, inputs_file, attempt.observation, attempt.interrupted);
+  }
+  std::error_code ignored;
+  fs::remove(inputs_file, ignored);
+  if (attempt.interrupted) return std::nullopt;
+  attempt.observation.knobs_asked = key_.knobs_asked;
+  return std::move(attempt.observation);
+}
+
+Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row, const Registry& registry,
+                                    const RunOptions& options) {
+  auto scratch = Scratch::Create();
+  if (!scratch) return tl::unexpected(scratch.error());
+  WorkerKey key;
+  key.backend = backend;
+  key.knobs_asked = backend.knobs;
+  auto worker = Worker::Start({.argv = registry.Command(row),
+                               .environment = WorkerEnvironment(key.WireKnobs(), registry.places(), (*scratch)->tmp(),
+                                                                (*scratch)->token() + ".0"),
+                               .cwd = (*scratch)->tmp(),
+                               .token = (*scratch)->token() + ".0"});
+  if (!worker) return tl::unexpected(worker.error());
+  const Answer answer = (*worker)->Exchange(HelloMessage(backend, key.WireKnobs()), {.seconds = options.startup_timeout_s});
+  const auto* line = std::get_if<std::string>(&answer);
+  if (line == nullptr) {
+    const auto* outcome = std::get_if<Outcome>(&answer);
+    return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" + CleanText((*worker)->Log(), kLogLimit));
+  }
+  auto info = ParseHello(*line);
+  (*worker)->Bye();
+  return info;
+}
+
+Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry, const RunOptions& options) {
+  const RegistryRow* row = registry.Find(backend.name);
+  if (row == nullptr) return Fail("unknown backend " + backend.name);
+  const Availability availability = registry.Check(*row);
+  if (!availability.installed) {
+    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason, .pos = SourcePos(), .found = {},
+                      .expected = {}, .hint = availability.install});
+  }
+  return DescribeAdapter(backend, *row, registry, options);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,86 @@
+// What a worker sees of the environment.
+#include "harness/run/environment.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+extern char** environ;
+
+namespace ulpscope {
+namespace {
+
+/// Passed through: none of these changes a number. Libraries and devices must be found as the user set them up.
+constexpr std::array<const char*, 12> kPassed{"PATH",          "HOME",         "USER",          "LOGNAME",
+                                              "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME",
+                                              "SSL_CERT_FILE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+
+constexpr std::array<const char*, 12> kWatched{
+    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",  "MKL_NUM_THREADS", "MKL_CBWR",     "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY", "XLA_FLAGS",          "XLA_USE_BF16",     "JAX_ENABLE_X64",  "NVIDIA_TF32_OVERRIDE", "GOTO_NUM_THREADS"};
+
+constexpr std::array<std::string_view, 14> kPrefixes{"OPENBLAS_", "OMP_",  "MKL_",   "KMP_",  "ONEDNN_", "DNNL_", "BLIS_",
+                                                     "ATEN_",     "XLA_",  "JAX_",   "TORCH", "CUBLAS_", "GOTO_", "NVIDIA_"};
+
+std::string Get(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Compiled kernels are kept between runs: inductor takes seconds for each.
+std::string InductorCache() {
+  std::string cache = Get("XDG_CACHE_HOME");
+  if (cache.empty()) cache = Get("HOME").empty() ? "/tmp" : Get("HOME") + "/.cache";
+  return cache + "/ulpscope/inductor";
+}
+
+void AddKnob(const std::map<std::string, std::string>& knobs, const char* knob, std::string_view unset,
+             const char* variable, std::vector<std::string>& entries) {
+  const auto it = knobs.find(knob);
+  if (it != knobs.end() && it->second != unset) entries.push_back(std::string(variable) + "=" + it->second);
+}
+
+}  // namespace
+
+std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs, const Places& places,
+                                           const std::filesystem::path& scratch, const std::string& token) {
+  std::vector<std::string> entries;
+  for (const char* name : kPassed) {
+    if (const char* value = std::getenv(name)) entries.push_back(std::string(name) + "=" + value);
+  }
+  const auto threads = knobs.find("threads");
+  const std::string count = threads == knobs.end() ? "1" : threads->second;
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
+    entries.push_back(std::string(name) + "=" + count);
+  }
+  AddKnob(knobs, "openblas_coretype", "detected", "OPENBLAS_CORETYPE", entries);
+  AddKnob(knobs, "onednn_max_cpu_isa", "default", "ONEDNN_MAX_CPU_ISA", entries);
+  entries.push_back("LANG=C.UTF-8");
+  entries.push_back("TZ=UTC");
+  entries.push_back("TMPDIR=" + scratch.string());
+  entries.push_back("TORCHINDUCTOR_CACHE_DIR=" + InductorCache());
+  entries.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // else a pool of processes outlives the compilation
+  entries.push_back("PYTHONPATH=" + (places.root / "backends/python").string());
+  entries.push_back("PYTHONHASHSEED=0");
+  entries.push_back("PYTHONDONTWRITEBYTECODE=1");
+  entries.push_back("ULPSCOPE_ROOT=" + places.root.string());
+  entries.push_back(std::string(kTokenVariable) + "=" + token);
+  return entries;
+}
+
+std::map<std::string, std::optional<std::string>> PresetEnvironment() {
+  std::map<std::string, std::optional<std::string>> preset;
+  for (const char* name : kWatched) preset[name] = std::nullopt;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    for (const auto prefix : kPrefixes) {
+      if (name.starts_with(prefix) && name.size() < text.size()) preset[std::string(name)] = text.substr(name.size() + 1);
+    }
+  }
+  return preset;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,26 @@
+// Interrupt: SIGINT, SIGTERM and SIGHUP as a file descriptor that every waiting thread can watch.
+#pragma once
+
+#include <atomic>
+
+namespace ulpscope {
+
+/// Catches the signals while it lives; a second one ends the process. One at a time.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  /// Stays readable once raised.
+  int fd() const { return fd_; }
+  bool IsRaised() const;
+  /// The same as a signal, from inside.
+  void Raise() const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,42 @@
+// The words of the adapter protocol (backends/PROTOCOL.md): messages out, answers in, checked field by field.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "harness/base/result.h"
+#include "harness/model/case.h"
+#include "harness/model/observation.h"
+#include "harness/run/backend.h"
+#include "harness/run/scheduler.h"
+
+namespace ulpscope {
+
+inline constexpr int kProtocolVersion = 1;
+
+std::string HelloMessage(const BackendSpec& backend, const std::map<std::string, std::string>& knobs);
+/// Errors are what makes the worker broken. `error` of the answer is not one of them.
+Result<BackendInfo> ParseHello(std::string_view line);
+
+/// One run of a case: everything that the message holds.
+struct RunRequest {
+  int64_t id = 0;
+  const Case* test_case = nullptr;
+  std::string device;
+  int64_t seed = 0;
+  bool trace = false;
+  std::string inputs, outputs;  ///< paths of tensor files
+  std::map<std::string, std::string> knobs;
+};
+std::string RunMessage(const RunRequest& request);
+
+/// The answer without the tensors' data.
+Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& request);
+
+/// The tensors that must lie in the outputs of a completed run: observed names that are neither answered in
+/// `observations` (dtypes, peak_bytes, values that do not exist) nor a trace.
+std::set<std::string> ExpectedTensors(const Case& test_case, const Observation& observation);
+
+}  // namespace ulpscope

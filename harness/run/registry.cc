@@ -1,0 +1,186 @@
+// Reading the registry and looking for what it names.
+#include "harness/run/registry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/record/json_fields.h"
+#include "harness/record/observation_json.h"
+#include "harness/run/case_runner.h"
+#include "harness/run/environment.h"
+#include "harness/run/python_probe.h"
+#include "harness/run/scratch.h"
+
+#ifndef ULPSCOPE_SOURCE_DIR
+#error "the build names the source tree"
+#endif
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kKeys{"backend", "title", "adapter", "requires", "python_packages", "knobs",
+                                     "install", "absent", "default", "hidden"};
+
+Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
+  std::string error;
+  JsonFields fields(object, error);
+  fields.Require("backend");
+  if (!error.empty()) return Fail(error);
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+      return Fail(Error{.message = "unknown key '" + key + "'", .pos = SourcePos(), .found = {}, .expected = {},
+                        .hint = DidYouMean(key, kKeys)});
+    }
+  }
+  RegistryRow row{.backend = fields.Text("backend"),
+                  .title = fields.Text("title"),
+                  .adapter = fields.Texts("adapter"),
+                  .requires_file = fields.Text("requires"),
+                  .python_packages = fields.Texts("python_packages"),
+                  .knobs = fields.Texts("knobs"),
+                  .install = fields.Text("install"),
+                  .absent = fields.Text("absent"),
+                  .is_default = fields.Flag("default"),
+                  .hidden = fields.Flag("hidden")};
+  if (!error.empty()) return Fail(error);
+  if (row.adapter.empty() && row.absent.empty()) return Fail("backend " + row.backend + " has neither 'adapter' nor 'absent'");
+  return row;
+}
+
+void Replace(std::string& text, std::string_view from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+Places Places::Detect() {
+  Places places;
+  std::error_code error;
+  places.bin = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const char* root = std::getenv("ULPSCOPE_ROOT");
+  places.root = fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(ULPSCOPE_SOURCE_DIR), error);
+  const char* python = std::getenv("ULPSCOPE_PYTHON");
+  // Absolute, but not resolved: a virtual environment's interpreter is a link, and finds its packages by its own path.
+  places.python = fs::absolute(python != nullptr && *python != '\0' ? fs::path(python) : places.root / ".venv/bin/python", error);
+  return places;
+}
+
+std::string Places::Expand(std::string_view text) const {
+  std::string expanded(text);
+  Replace(expanded, "{bin}", bin.string());
+  Replace(expanded, "{root}", root.string());
+  Replace(expanded, "{python}", python.string());
+  return expanded;
+}
+
+Result<Registry> Registry::Load(const fs::path& file, Places places) {
+  std::ifstream stream(file);
+  if (!stream) return Fail("cannot read " + file.string());
+  Registry registry;
+  registry.places_ = std::move(places);
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto object = sdk::ParseMessage(line);
+    auto row = object ? RowFromJson(*object) : tl::unexpected(object.error());
+    if (row && registry.Find(row->backend) != nullptr) row = Fail("backend " + row->backend + " stands here twice");
+    if (!row) {
+      Error error = row.error();
+      error.pos = {.file = file.string(), .line = number, .column = 1};
+      return Fail(error);
+    }
+    registry.rows_.push_back(std::move(*row));
+  }
+  if (registry.rows_.empty()) return Fail(file.string() + " names no backend");
+  return registry;
+}
+
+Result<Registry> Registry::LoadDefault() {
+  Places places = Places::Detect();
+  const fs::path file = places.root / "backends/registry.jsonl";
+  return Load(file, std::move(places));
+}
+
+const RegistryRow* Registry::Find(std::string_view backend) const {
+  const auto it = std::find_if(rows_.begin(), rows_.end(), [&](const RegistryRow& row) { return row.backend == backend; });
+  return it == rows_.end() ? nullptr : &*it;
+}
+
+std::vector<std::string> Registry::Names() const {
+  std::vector<std::string> names;
+  for (const auto& row : rows_) names.push_back(row.backend);
+  return names;
+}
+
+void Registry::AddRow(RegistryRow row) {
+  const auto it = std::find_if(rows_.begin(), rows_.end(), [&](const RegistryRow& old) { return old.backend == row.backend; });
+  if (it == rows_.end()) rows_.push_back(std::move(row));
+  else *it = std::move(row);
+}
+
+Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
+  std::error_code error;
+  const fs::path path = fs::absolute(adapter, error);
+  if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path, error)) {
+    return Fail(path.string() + " is no executable adapter");
+  }
+  const RegistryRow probe{.backend = "", .title = "", .adapter = {path.string()}, .requires_file = "", .python_packages = {},
+                          .knobs = {}, .install = "", .absent = ""};
+  const auto info = DescribeAdapter(BackendSpec{.name = "", .knobs = {}}, probe, *this, RunOptions{});
+  if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
+  if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
+  for (const auto& name : info->backends) {
+    std::vector<std::string> knobs;
+    for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
+    AddRow({.backend = name, .title = "adapter " + path.filename().string(), .adapter = {path.string()},
+            .requires_file = path.string(), .python_packages = {}, .knobs = knobs, .install = "", .absent = "",
+            .is_default = true});
+  }
+  return info->backends;
+}
+
+std::vector<std::string> Registry::Command(const RegistryRow& row) const {
+  std::vector<std::string> command;
+  for (const auto& part : row.adapter) command.push_back(places_.Expand(part));
+  return command;
+}
+
+Availability Registry::Check(const RegistryRow& row) const {
+  Availability availability{.installed = false, .reason = row.absent, .install = row.install, .versions = {}};
+  if (!row.absent.empty()) return availability;
+  const std::string file = places_.Expand(row.requires_file);
+  if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {
+    availability.reason = "no " + file;
+    return availability;
+  }
+  if (!row.python_packages.empty()) {
+    if (!packages_known_) {
+      std::set<std::string> modules;
+      for (const auto& each : rows_) modules.insert(each.python_packages.begin(), each.python_packages.end());
+      auto found = FindPythonModules(places_.python, modules);
+      if (found) packages_ = std::move(*found);
+      else python_problem_ = found.error().message;
+      packages_known_ = true;
+    }
+    for (const auto& package : row.python_packages) {
+      const auto it = packages_.find(package);
+      if (it == packages_.end()) {
+        availability.reason = !python_problem_.empty() ? python_problem_
+                                                       : "no Python package " + package + " for " + places_.python.string();
+        return availability;
+      }
+      availability.versions.insert(*it);
+    }
+  }
+  availability.installed = true;
+  return availability;
+}
+
+}  // namespace ulpscope

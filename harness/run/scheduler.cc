@@ -1,0 +1,299 @@
+// The threads of a run, and the events that they send to the one that judges.
+#include "harness/run/scheduler.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "harness/base/check.h"
+#include "harness/record/journal.h"
+#include "harness/record/observation_json.h"
+#include "harness/run/environment.h"
+#include "harness/run/interrupt.h"
+#include "harness/run/run_plan.h"
+#include "harness/run/scratch.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr size_t kMaxWaiting = 8;    // results that wait for the judge; more would only fill memory
+constexpr size_t kWorthASecond = 4;  // tasks left in a group that make another worker's start-up pay
+
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string NewId() {
+  uint32_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) number = static_cast<uint32_t>(std::clock());
+  char text[16];
+  std::snprintf(text, sizeof text, "%08x", number);
+  return text;
+}
+
+/// Something a worker thread has to say to the observer.
+struct Event {
+  const Task* task = nullptr;
+  std::optional<Observation> observation;  ///< none: the case begins
+};
+
+/// Bounded, so that a slow judge holds the workers back instead of filling memory.
+class EventQueue {
+ public:
+  void Push(Event event) {
+    std::unique_lock lock(mutex_);
+    not_full_.wait(lock, [this] { return events_.size() < kMaxWaiting; });
+    events_.push_back(std::move(event));
+    not_empty_.notify_one();
+  }
+  /// Nothing once every producer has finished and the queue is empty.
+  std::optional<Event> Pop() {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait(lock, [this] { return !events_.empty() || producers_ == 0; });
+    if (events_.empty()) return std::nullopt;
+    Event event = std::move(events_.front());
+    events_.pop_front();
+    not_full_.notify_one();
+    return event;
+  }
+  void SetProducers(int count) { producers_ = count; }
+  void ProducerDone() {
+    const std::lock_guard lock(mutex_);
+    --producers_;
+    not_empty_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable not_empty_, not_full_;
+  std::deque<Event> events_;
+  int producers_ = 0;
+};
+
+/// What all threads of a run share.
+class Run {
+ public:
+  Run(RunPlan& plan, JournalWriter& journal, const Registry& registry, const Scratch& scratch, const InputProvider& inputs,
+      const RunOptions& options, Interrupt& interrupt)
+      : plan_(plan), journal_(journal), registry_(registry), scratch_(scratch), inputs_(inputs), options_(options),
+        interrupt_(interrupt) {}
+
+  EventQueue& events() { return events_; }
+  const std::optional<Error>& error() const { return error_; }
+
+  /// The body of a worker thread.
+  void Work() {
+    while (TaskGroup* group = Claim()) {
+      CaseRunner runner(group->key, registry_, scratch_, options_, interrupt_.fd());
+      while (!interrupt_.IsRaised()) {
+        const size_t index = group->next.fetch_add(1);
+        if (index >= group->tasks.size() || !RunTask(*group, *group->tasks[index], runner)) break;
+      }
+    }
+    events_.ProducerDone();
+  }
+
+  /// False when the run cannot go on; the first reason is kept.
+  template <class T>
+  bool Note(const Result<T>& result) {
+    if (result) return true;
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = result.error();
+    interrupt_.Raise();
+    return false;
+  }
+
+ private:
+  /// A group nobody serves yet, in order; else the one with the most tasks left, if a second worker pays.
+  TaskGroup* Claim() {
+    const std::lock_guard lock(claim_mutex_);
+    if (interrupt_.IsRaised()) return nullptr;
+    TaskGroup* chosen = nullptr;
+    for (const auto& group : plan_.groups) {
+      if (group->Left() == 0) continue;
+      if (group->served_by == 0) {
+        chosen = group.get();
+        break;
+      }
+      const size_t most = chosen == nullptr ? kWorthASecond * static_cast<size_t>(group->served_by) : chosen->Left();
+      if (group->Left() > most) chosen = group.get();
+    }
+    if (chosen != nullptr) ++chosen->served_by;
+    return chosen;
+  }
+
+  bool RunTask(TaskGroup& group, const Task& task, CaseRunner& runner) {
+    const std::string backend = task.backend->Text();
+    if (!Note(journal_.Begin(task.test_case->id, backend))) return false;
+    events_.Push({.task = &task, .observation = std::nullopt});
+    std::optional<Observation> observation;
+    if (group.key.refusal.empty()) {
+      auto inputs = Inputs(*task.test_case);
+      if (!Note(inputs)) return false;
+      observation = runner.Run(*task.test_case, *inputs);
+    } else {
+      observation = runner.Run(*task.test_case, {});
+    }
+    if (!observation) return false;
+    if (!NoteVersions(group, backend)) return false;
+    if (!Note(journal_.Store(task.test_case->id, CaseDigest(*task.test_case), backend, *observation))) return false;
+    events_.Push({.task = &task, .observation = std::move(observation)});
+    return true;
+  }
+
+  Result<std::map<std::string, TensorData>> Inputs(const Case& test_case) {
+    const std::lock_guard lock(inputs_mutex_);
+    return inputs_(test_case);
+  }
+
+  bool NoteVersions(TaskGroup& group, const std::string& backend) {
+    std::map<std::string, std::string> versions;
+    {
+      const std::lock_guard lock(group.key.mutex);
+      if (!group.key.info || group.versions_known.exchange(true)) return true;
+      versions = group.key.info->versions;
+    }
+    return Note(journal_.Backend(backend, versions));
+  }
+
+  RunPlan& plan_;
+  JournalWriter& journal_;
+  const Registry& registry_;
+  const Scratch& scratch_;
+  const InputProvider& inputs_;
+  const RunOptions& options_;
+  Interrupt& interrupt_;
+  EventQueue events_;
+  std::mutex claim_mutex_, inputs_mutex_, error_mutex_;
+  std::optional<Error> error_;
+};
+
+/// Gives the observer what the journal already holds, then what comes.
+void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObserver& observer, RunSummary& summary) {
+  for (const auto& task : plan.tasks) {
+    if (task.done == nullptr) continue;
+    RecordedResult result = *task.done;
+    if (!run.Note(LoadTensors(*recorded, result))) break;
+    observer.OnResult(*task.test_case, *task.backend, result.observation);
+    ++summary.resumed;
+  }
+  while (auto event = run.events().Pop()) {
+    const Task& task = *event->task;
+    if (!event->observation) {
+      observer.OnBegin(*task.test_case, *task.backend);
+    } else {
+      ++summary.ran;
+      observer.OnResult(*task.test_case, *task.backend, *event->observation);
+    }
+  }
+}
+
+struct OpenedRun {
+  std::unique_ptr<JournalWriter> journal;
+  std::optional<RecordedRun> recorded;
+};
+
+RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends, const RunOptions& options,
+                     const RunSummary& summary) {
+  RunHeader header{.id = summary.id, .started = summary.started, .version = ULPSCOPE_VERSION, .seed = options.seed,
+                   .repeat = options.repeat, .trace = options.trace, .backends = {}, .cases = {}, .digests = {},
+                   .knobs = options.knobs, .environment = summary.environment};
+  for (const auto& backend : backends) header.backends.push_back(backend.Text());
+  for (const auto& test_case : cases) {
+    header.cases.push_back(test_case.id);
+    header.digests[test_case.id] = CaseDigest(test_case);
+  }
+  return header;
+}
+
+/// What must be the same for recorded results to stand beside new ones.
+Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
+  const auto differs = [](std::string what, std::string then, std::string today) {
+    return Fail(Error{.message = "the run cannot be resumed with another " + what, .pos = SourcePos(), .found = std::move(today),
+                      .expected = std::move(then), .hint = "start a new run"});
+  };
+  if (before.seed != now.seed) return differs("seed", std::to_string(before.seed), std::to_string(now.seed));
+  if (before.repeat != now.repeat) return differs("--repeat", std::to_string(before.repeat), std::to_string(now.repeat));
+  if (before.version != now.version) return differs("version of ulpscope", before.version, now.version);
+  if (before.trace != now.trace) return differs("choice of --no-trace", before.trace ? "on" : "off", now.trace ? "on" : "off");
+  if (before.knobs != now.knobs) return differs("set of knobs", "the knobs of the first run", "others");
+  return {};
+}
+
+Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header, const std::filesystem::path& dir) {
+  OpenedRun opened;
+  if (!options.resume || !HoldsRun(dir)) {
+    auto journal = JournalWriter::Create(dir, header);
+    if (!journal) return tl::unexpected(journal.error());
+    opened.journal = std::move(*journal);
+    return opened;
+  }
+  auto recorded = ReadRun(dir, TensorLoading::kLater);
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (auto same = CheckResumable(recorded->header, header); !same) return tl::unexpected(same.error());
+  auto journal = JournalWriter::Continue(*recorded);
+  if (!journal) return tl::unexpected(journal.error());
+  opened.journal = std::move(*journal);
+  opened.recorded = std::move(*recorded);
+  return opened;
+}
+
+/// Threads of worker drivers; joined before anything that they use goes.
+void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
+  std::vector<std::thread> threads;
+  run.events().SetProducers(jobs);
+  for (int i = 0; i < jobs; ++i) threads.emplace_back([&run] { run.Work(); });
+  meanwhile();
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+
+Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
+                            const Registry& registry, const InputProvider& inputs, const RunOptions& options,
+                            RunObserver& observer) {
+  RunSummary summary{.dir = {}, .id = NewId(), .started = UtcNow(), .versions = {}, .environment = PresetEnvironment()};
+  summary.total = static_cast<int64_t>(cases.size() * backends.size());
+  Interrupt interrupt;
+  // The janitor is forked before any thread exists.
+  auto scratch = Scratch::Create();
+  if (!scratch) return tl::unexpected(scratch.error());
+  auto dir = MakeRunFolder(options.out, summary.id, summary.started);
+  if (!dir) return tl::unexpected(dir.error());
+  summary.dir = *dir;
+  auto opened = OpenRun(options, MakeHeader(cases, backends, options, summary), summary.dir);
+  if (!opened) return tl::unexpected(opened.error());
+  const RecordedRun* recorded = opened->recorded ? &*opened->recorded : nullptr;
+  if (recorded != nullptr) summary.versions = recorded->versions;
+  RunPlan plan = MakePlan(cases, backends, registry, options, recorded);
+  Run run(plan, *opened->journal, registry, **scratch, inputs, options, interrupt);
+  observer.OnStart(summary.total, summary);
+  RunThreads(run, std::clamp(options.jobs, 1, 64), [&] { Observe(run, plan, recorded, observer, summary); });
+  if (run.error()) return Fail(*run.error());
+  for (const auto& group : plan.groups) {
+    if (group->key.info) {
+      for (const auto& [package, version] : group->key.info->versions) {
+        summary.versions[group->key.backend.Text()][package] = version;
+      }
+    }
+  }
+  summary.interrupted = interrupt.IsRaised();
+  using enum JournalWriter::Ending;
+  const bool complete = !summary.interrupted && summary.ran + summary.resumed == summary.total;
+  ULPSCOPE_CHECK(complete || summary.interrupted, "a task was neither run nor taken from the journal");
+  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted); !ended) return tl::unexpected(ended.error());
+  observer.OnEnd(summary);
+  return summary;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,164 @@
+// Folders of a run and their janitor.
+#include "harness/run/scratch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "harness/run/environment.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "ulpscope-";
+constexpr const char* kLock = ".lock";
+
+std::string RandomHex() {
+  unsigned char bytes[6] = {};
+  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
+    const auto pid = static_cast<unsigned>(::getpid());
+    std::memcpy(bytes, &pid, sizeof pid);
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+fs::path TmpBase() {
+  const char* tmp = std::getenv("TMPDIR");
+  std::error_code error;
+  if (tmp != nullptr && *tmp == '/' && fs::is_directory(tmp, error)) return tmp;
+  return "/tmp";
+}
+
+fs::path ShmBase() { return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : TmpBase(); }
+
+/// Removes folders that an earlier run left behind: nobody holds their lock.
+void SweepStale(const fs::path& base) {
+  std::error_code error;
+  for (auto it = fs::directory_iterator(base, error); !error && it != fs::directory_iterator(); it.increment(error)) {
+    const fs::path dir = it->path();
+    struct stat status {};
+    if (!dir.filename().string().starts_with(kPrefix)) continue;
+    if (::lstat(dir.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) continue;
+    const int fd = ::open((dir / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    std::error_code ignored;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(dir, ignored);
+    ::close(fd);
+  }
+}
+
+/// A folder whose name others may sweep only once its lock is held: it is made under another name first.
+Result<fs::path> MakeLocked(const fs::path& base, const std::string& token, int& lock_fd) {
+  const fs::path hidden = base / (".making-" + token), dir = base / (kPrefix + token);
+  if (::mkdir(hidden.c_str(), 0700) != 0) return Fail("cannot make a folder in " + base.string() + ": " + std::strerror(errno));
+  lock_fd = ::open((hidden / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_fd < 0 || ::flock(lock_fd, LOCK_EX | LOCK_NB) != 0 || ::rename(hidden.c_str(), dir.c_str()) != 0) {
+    const std::string why = std::strerror(errno);
+    std::error_code ignored;
+    fs::remove_all(hidden, ignored);
+    return Fail("cannot make " + dir.string() + ": " + why);
+  }
+  return dir;
+}
+
+}  // namespace
+
+int KillMarked(const std::string& token) {
+  const std::string mark = std::string(kTokenVariable) + "=" + token;
+  const bool prefix = token.ends_with('.');
+  int killed = 0;
+  std::error_code error;
+  for (auto it = fs::directory_iterator("/proc", error); !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const long pid = std::strtol(name.c_str(), nullptr, 10);
+    if (pid <= 1 || pid == ::getpid()) continue;
+    const int fd = ::open((it->path() / "environ").c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    std::string text(1, '\0');
+    char buffer[8192];
+    for (ssize_t got; text.size() < (size_t{1} << 20) && (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    ::close(fd);
+    std::string sought = '\0' + mark;
+    if (!prefix) sought += '\0';
+    if (text.find(sought) != std::string::npos && ::kill(static_cast<pid_t>(pid), SIGKILL) == 0) ++killed;
+  }
+  return killed;
+}
+
+void Scratch::Clean() const {
+  // A process may have forked between the look and the kill, so look again until none is left.
+  for (int round = 0; round < 50 && KillMarked(token_ + ".") > 0; ++round) ::usleep(2000);
+  std::error_code ignored;
+  fs::remove_all(shm_, ignored);
+  fs::remove_all(tmp_, ignored);
+}
+
+Result<std::unique_ptr<Scratch>> Scratch::Create() {
+  SweepStale(ShmBase());
+  if (TmpBase() != ShmBase()) SweepStale(TmpBase());
+  std::unique_ptr<Scratch> scratch(new Scratch);
+  scratch->token_ = RandomHex();
+  auto shm = MakeLocked(ShmBase(), scratch->token_ + "-shm", scratch->lock_fd_);
+  if (!shm) return tl::unexpected(shm.error());
+  scratch->shm_ = *shm;
+  // The workers' temporary files may be large: they belong on a disk.
+  int tmp_lock = -1;
+  auto tmp = MakeLocked(TmpBase(), scratch->token_ + "-tmp", tmp_lock);
+  if (!tmp) return tl::unexpected(tmp.error());
+  scratch->tmp_ = *tmp;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Fail(std::string("pipe: ") + std::strerror(errno));
+  scratch->janitor_ = ::fork();
+  if (scratch->janitor_ == 0) {
+    // The janitor: nothing of the harness but its own end of the pipe and the two locks stays open in it.
+    ::setsid();
+    ::prctl(PR_SET_NAME, "ulpscope-tidy");
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+    const int kept[3] = {ends[0], scratch->lock_fd_, tmp_lock};
+    for (int fd = 0; fd < 1024; ++fd) {
+      if (fd != kept[0] && fd != kept[1] && fd != kept[2]) ::close(fd);
+    }
+    ::close_range(1024, ~0U, 0);
+    char byte;
+    ssize_t got;
+    do got = ::read(ends[0], &byte, 1);
+    while (got < 0 && errno == EINTR);
+    scratch->Clean();
+    ::_exit(0);
+  }
+  ::close(ends[0]);
+  ::close(tmp_lock);  // the janitor keeps it
+  scratch->janitor_pipe_ = ends[1];
+  if (scratch->janitor_ < 0) return Fail(std::string("fork: ") + std::strerror(errno));
+  return scratch;
+}
+
+Scratch::~Scratch() {
+  if (!shm_.empty()) Clean();
+  if (janitor_pipe_ >= 0) ::close(janitor_pipe_);
+  if (janitor_ > 0) {
+    while (::waitpid(janitor_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,49 @@
+// Scratch: where a run keeps what must not outlive it, and the janitor that sees to it.
+//
+// Tensors on the wire lie on /dev/shm, the workers' TMPDIR lies beside other temporary files. Both folders, and every
+// process that a worker started (all of them carry the run's token in their environment), are removed when the run ends,
+// however it ends: a small janitor process holds the other end of a pipe and cleans up when the harness is gone, after
+// kill -9 too. What a janitor itself was prevented from removing is swept by the next run: a folder is alive as long as
+// somebody holds the lock inside it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "harness/base/result.h"
+
+namespace ulpscope {
+
+class Scratch {
+ public:
+  /// Makes both folders and starts the janitor.
+  static Result<std::unique_ptr<Scratch>> Create();
+  /// Kills whatever carries the token and removes both folders.
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path& shm() const { return shm_; }  ///< on tmpfs
+  const std::filesystem::path& tmp() const { return tmp_; }
+  /// Unique among runs. The token of a worker is this one, a dot and a number.
+  const std::string& token() const { return token_; }
+
+ private:
+  Scratch() = default;
+  void Clean() const;
+
+  std::filesystem::path shm_, tmp_;
+  std::string token_;
+  int lock_fd_ = -1;
+  int janitor_pipe_ = -1;
+  pid_t janitor_ = -1;
+};
+
+/// Kills every process whose environment holds the token: of one worker, or of a whole run ("TOKEN." as a prefix).
+/// Processes that changed their group or session are found too. Returns how many were killed.
+int KillMarked(const std::string& token);
+
+}  // namespace ulpscope

@@ -1,0 +1,120 @@
+// Every fault of the faulty adapter becomes what tests/faults.yaml says, and disturbs nothing else.
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <set>
+
+#include "harness/judge/judge.h"
+#include "tests/run/run_fixture.h"
+
+namespace ulpscope {
+namespace {
+
+struct FaultRow {
+  std::string fault, outcome, error_class, status, reason, scope;
+};
+
+void PrintTo(const FaultRow& row, std::ostream* stream) { *stream << row.fault; }
+
+std::vector<FaultRow> Rows() {
+  std::vector<FaultRow> rows;
+  const auto text = [](const YAML::Node& node, const char* key) { return node[key] ? node[key].as<std::string>() : ""; };
+  for (const auto& node : YAML::LoadFile(std::string(ULPSCOPE_SOURCE_DIR) + "/tests/faults.yaml")) {
+    rows.push_back({.fault = text(node, "fault"), .outcome = text(node, "outcome"), .error_class = text(node, "class"),
+                    .status = text(node, "status"), .reason = text(node, "reason"), .scope = text(node, "scope")});
+  }
+  return rows;
+}
+
+class FaultTest : public RunTest, public ::testing::WithParamInterface<FaultRow> {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    options_.timeout_s = 1;
+    options_.startup_timeout_s = 1;
+    options_.memory_budget_bytes = int64_t{256} << 20;
+    options_.jobs = 2;
+  }
+};
+
+/// All that a person is told of an observation.
+std::string Told(const Observation& observation, const CaseResult& judged) {
+  return observation.outcome.text + "\n" + observation.tainted + "\n" + judged.reason;
+}
+
+TEST_P(FaultTest, BecomesWhatIsListedAndDisturbsNothingElse) {
+  const FaultRow& row = GetParam();
+  const std::string struck = "faulty:case=struck,fault=" + row.fault, clean = "faulty";
+  if (row.fault.ends_with("_flood")) options_.timeout_s = 20;  // a gigabyte takes its time
+  const auto cases = ThreeCases();
+  const auto start = std::chrono::steady_clock::now();
+  const Recorder recorder = Run(cases, {struck, clean});
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(elapsed.count(), options_.timeout_s + options_.startup_timeout_s + 5);
+  ASSERT_EQ(recorder.results.size(), 6u);
+  int looked_at = 0;
+  for (const auto& test_case : cases) {
+    const Observation& with = recorder.results.at({test_case.id, struck});
+    const Observation& without = recorder.results.at({test_case.id, clean});
+    ASSERT_EQ(without.outcome.kind, OutcomeKind::kCompleted) << without.outcome.text << without.worker_log;
+    EXPECT_EQ(without.tainted, "");
+    EXPECT_EQ(without.values.size(), 3u);
+    ++looked_at;
+    if (test_case.id != "t/struck" && row.scope == "case") {
+      EXPECT_EQ(Stable(with), Stable(without)) << test_case.id << " was disturbed";
+      continue;
+    }
+    EXPECT_EQ(Name(with.outcome.kind), row.outcome) << with.outcome.text;
+    EXPECT_EQ(with.outcome.error_class, row.error_class);
+    const CaseResult judged = JudgeCase(test_case, struck, with, {}, {});
+    EXPECT_EQ(Name(judged.status), row.status) << judged.reason;
+    EXPECT_NE(Told(with, judged).find(row.reason), std::string::npos) << Told(with, judged);
+  }
+  EXPECT_EQ(looked_at, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FaultTest, ::testing::ValuesIn(Rows()),
+                         [](const auto& row) { return row.param.fault; });
+
+class FaultListTest : public RunTest {};
+
+TEST_F(FaultListTest, EveryFaultOfTheAdapterIsListed) {
+  const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, TestRegistry(), options_);
+  ASSERT_TRUE(info) << info.error().Text();
+  std::set<std::string> listed;
+  for (const auto& row : Rows()) EXPECT_TRUE(listed.insert(row.fault).second) << row.fault << " is listed twice";
+  const auto& offered = info->knobs.at("fault");
+  EXPECT_EQ(listed, std::set<std::string>(offered.begin(), offered.end()));
+  EXPECT_GE(listed.size(), 50u);
+}
+
+// What the table has no column for.
+TEST_F(FaultListTest, FaultsLeaveTheirTraces) {
+  const auto cases = ThreeCases();
+  const auto with = [&](const std::string& fault) {
+    options_.out = root_ / fault;
+    const std::string backend = "faulty:case=struck,fault=" + fault;
+    return Run(cases, {backend}).results.at({"t/struck", backend});
+  };
+  const Observation order = with("order");
+  ASSERT_EQ(order.notes.size(), 1u);
+  EXPECT_NE(order.notes[0].find("order dependence"), std::string::npos);
+  EXPECT_EQ(with("segv").notes, std::vector<std::string>{});
+  const Observation waver = with("nondeterministic");
+  EXPECT_EQ(waver.nondeterministic.size(), 3u);
+  EXPECT_GE(waver.nondeterministic.at("product"), 1.0);
+  EXPECT_EQ(with("unwritten").unwritten, (std::vector<std::string>{"narrow", "product", "result"}));
+  EXPECT_EQ(with("stdout_flood").worker_log, "");
+  const Observation ftz = with("ftz");
+  ASSERT_TRUE(ftz.fp_after);
+  EXPECT_EQ(ftz.fp_after->mxcsr & 0x8040, 0x8040u);
+  EXPECT_FALSE(ftz.fp_after->subnormals_kept);
+}
+
+TEST_F(FaultListTest, FlushingThatWasAskedForIsNoTaint) {
+  const std::string backend = "faulty:case=struck,fault=ftz,flush_denormal=on";
+  EXPECT_EQ(Run(ThreeCases(), {backend}).results.at({"t/struck", backend}).tainted, "");
+}
+
+}  // namespace
+}  // namespace ulpscope
