@@ -1,7 +1,7 @@
 """The JAX backends: jax (the whole program under one jit) and jax-eager (op by op). They round differently.
 
-Under jit XLA sees the whole program and may keep more precision than it says (`(a @ b).astype(float32)` of bfloat16 is not
-rounded to bfloat16 in between); op by op every result is stored in its dtype.
+Under jit XLA sees the whole program and may keep more precision than it says (`(a @ b).astype(float32)` of
+bfloat16 is not rounded to bfloat16 in between); op by op every result is stored in its dtype.
 """
 
 import glob
@@ -13,19 +13,21 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from ulpscope_adapter import Adapter, Result, serve  # noqa: E402
 
-_PRECISIONS = ["default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
-               "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
-               "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"]
+_PRECISIONS = [
+    "default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
+    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+    "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"
+]
 _NO_OUT = "JAX has no out= (the cases with preferred_element_type ask JAX the same question)"
 
 
 class Jax(Adapter):
     """One worker serves one of the two backends."""
-
     def configure(self, backend, device, knobs):
         self._backend = backend
         self._knobs = knobs
-        # Read when the client is made: the size of XLA's thread pool is NPROC, and the flags are read once per process.
+        # Read when the client is made: the size of XLA's thread pool is NPROC, and the flags are read once
+        # per process.
         os.environ["NPROC"] = knobs.get("threads", "1")
         flags = [] if knobs.get("threads", "1") != "1" else ["--xla_cpu_multi_thread_eigen=false"]
         if knobs.get("xla_allow_excess_precision") == "false":
@@ -39,18 +41,40 @@ class Jax(Adapter):
         import jaxlib
         import numpy
         import ops
-        return {"name": "jax", "backends": ["jax", "jax-eager"],
-                "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": numpy.__version__},
-                "knobs": {"threads": ["1", "N"], "jax_matmul_precision": _PRECISIONS, "jax_enable_x64": ["true", "false"],
-                          "xla_allow_excess_precision": ["true", "false"]},
-                "ops": {**{name: attributes for name, (_, attributes) in ops.OPS.items()},
-                        "set_data": ("to",), "backward": ("grad", "retain_graph"), "sync": ()},
-                "dtypes": list(ops.DTYPES), "scopes": ["no_grad", "enable_grad"], "capabilities": ["autograd"],
-                "observations": ["grad", "grad_metadata_dtype"],
-                "reasons": {"out": _NO_OUT, "empty": "JAX has no uninitialised arrays; " + _NO_OUT,
-                            "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
-                            "autocast": "JAX has no autocast", "strides": "JAX arrays have no strides",
-                            "module_to": "JAX has no modules"}}
+        return {
+            "name": "jax",
+            "backends": ["jax", "jax-eager"],
+            "versions": {
+                "jax": jax.__version__,
+                "jaxlib": jaxlib.__version__,
+                "numpy": numpy.__version__
+            },
+            "knobs": {
+                "threads": ["1", "N"],
+                "jax_matmul_precision": _PRECISIONS,
+                "jax_enable_x64": ["true", "false"],
+                "xla_allow_excess_precision": ["true", "false"]
+            },
+            "ops": {
+                **{
+                    name: attributes for name, (_, attributes) in ops.OPS.items()
+                }, "set_data": ("to",),
+                "backward": ("grad", "retain_graph"),
+                "sync": ()
+            },
+            "dtypes": list(ops.DTYPES),
+            "scopes": ["no_grad", "enable_grad"],
+            "capabilities": ["autograd"],
+            "observations": ["grad", "grad_metadata_dtype"],
+            "reasons": {
+                "out": _NO_OUT,
+                "empty": "JAX has no uninitialised arrays; " + _NO_OUT,
+                "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
+                "autocast": "JAX has no autocast",
+                "strides": "JAX arrays have no strides",
+                "module_to": "JAX has no modules"
+            }
+        }
 
     def start(self):
         import jax
@@ -77,8 +101,11 @@ class Jax(Adapter):
 
     def read_back(self):
         import jax
-        return {"threads": str(self.threads()), "jax_enable_x64": str(jax.config.jax_enable_x64).lower(),
-                "jax_matmul_precision": str(jax.config.jax_default_matmul_precision or "default")}
+        return {
+            "threads": str(self.threads()),
+            "jax_enable_x64": str(jax.config.jax_enable_x64).lower(),
+            "jax_matmul_precision": str(jax.config.jax_default_matmul_precision or "default")
+        }
 
     def threads(self):
         """The threads of XLA's pool, counted by their names."""
@@ -88,6 +115,7 @@ class Jax(Adapter):
                     return file.read().strip()
             except OSError:  # a thread that has just ended
                 return ""
+
         return sum(name(path) == "tf_XLAEigen" for path in glob.glob("/proc/self/task/*/comm"))
 
     def _part(self):
@@ -103,7 +131,10 @@ class Jax(Adapter):
         compiled = lowered.compile(compiler_options={"xla_allow_excess_precision": excess})
         ready = time.perf_counter()
         values = jax.block_until_ready(compiled(inputs))
-        result.durations_ms = {"compile": (ready - begin) * 1e3, "execute": (time.perf_counter() - ready) * 1e3}
+        result.durations_ms = {
+            "compile": (ready - begin) * 1e3,
+            "execute": (time.perf_counter() - ready) * 1e3
+        }
         if trace:
             result.casts = [*evidence.jaxpr_casts(traced.jaxpr), *evidence.stablehlo_casts(lowered.as_text())]
             for stage, text in (("hlo", lowered.as_text("hlo")), ("hlo_optimized", compiled.as_text())):

@@ -1,7 +1,7 @@
 """Casts of a JAX program at each stage: jaxpr, StableHLO, HLO, and the HLO that was compiled.
 
-The stages differ: XLA may drop a rounding between `hlo` and `hlo_optimized`, and the numbers follow the last one. The
-texts carry source paths, so only dtypes, shapes and op names are taken from them.
+The stages differ: XLA may drop a rounding between `hlo` and `hlo_optimized`, and the numbers follow the last
+one. The texts carry source paths, so only dtypes, shapes and op names are taken from them.
 """
 
 import re
@@ -9,15 +9,36 @@ import re
 from ulpscope_adapter.graph import Node, casts_of
 from ulpscope_adapter.tensor import DTYPES
 
-_DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8e4m3fn": "float8_e4m3fn",
-           "f8e5m2": "float8_e5m2", "s64": "int64", "s32": "int32", "s16": "int16", "s8": "int8", "u8": "uint8",
-           "pred": "bool", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "i64": "int64", "i32": "int32",
-           "i16": "int16", "i8": "int8", "ui8": "uint8", "i1": "bool"}
-_VIEWS = frozenset({"transpose", "reshape", "broadcast", "broadcast_in_dim", "bitcast", "copy", "slice", "squeeze",
-                    "expand_dims"})
+_DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "s64": "int64",
+    "s32": "int32",
+    "s16": "int16",
+    "s8": "int8",
+    "u8": "uint8",
+    "pred": "bool",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "ui8": "uint8",
+    "i1": "bool"
+}
+_VIEWS = frozenset({
+    "transpose", "reshape", "broadcast", "broadcast_in_dim", "bitcast", "copy", "slice", "squeeze",
+    "expand_dims"
+})
 _HLO = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(([^)]*)\)")
 _HLO_NAME = re.compile(r"%?([A-Za-z_][\w.-]*)")
-_STABLEHLO = re.compile(r"^\s*(%\w+) = (?:stablehlo\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
+_STABLEHLO = re.compile(
+    r"^\s*(%\w+) = (?:stablehlo\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
 _STABLEHLO_ARGUMENT = re.compile(r"(%arg\d+): tensor<((?:\d+x)*)([a-zA-Z]\w*)>")
 
 
@@ -33,13 +54,16 @@ def stablehlo_casts(text):
     for line in text.splitlines():
         if "func.func" in line:
             function += 1
-            nodes += [Node(name=f"{function}:{name}", dtype=_DTYPES.get(dtype, dtype), shape=_extents(shape, "x"))
-                      for name, shape, dtype in _STABLEHLO_ARGUMENT.findall(line)]
+            nodes += [
+                Node(name=f"{function}:{name}", dtype=_DTYPES.get(dtype, dtype), shape=_extents(shape, "x"))
+                for name, shape, dtype in _STABLEHLO_ARGUMENT.findall(line)
+            ]
         match = _STABLEHLO.match(line)
         if match:
             name, op, operands, shape, dtype = match.groups()
             inputs = tuple(f"{function}:{operand}" for operand in re.findall(r"%\w+", operands))
-            nodes.append(_node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, "x"), op, inputs))
+            nodes.append(
+                _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, "x"), op, inputs))
     return casts_of(nodes, "stablehlo")
 
 
@@ -53,21 +77,28 @@ def hlo_casts(text, stage):
         if match:
             name, dtype, shape, op, operands = match.groups()
             inputs = tuple(f"{computation}:{operand}" for operand in _HLO_NAME.findall(operands))
-            nodes.append(_node(f"{computation}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, ","), op, inputs))
+            nodes.append(
+                _node(f"{computation}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, ","), op, inputs))
     return casts_of(nodes, stage)
 
 
 def stage_note(text, casts, stage):
-    """What decides about rounding at an HLO stage: the dtypes that its matrix products store, and narrowing conversions."""
-    products = [_DTYPES.get(m.group(2), m.group(2)) for m in map(_HLO.match, text.splitlines()) if m and m.group(4) == "dot"]
+    """What decides about rounding at an HLO stage: what its products are stored as, what is narrowed."""
+    products = [
+        _DTYPES.get(m.group(2), m.group(2))
+        for m in map(_HLO.match, text.splitlines())
+        if m and m.group(4) == "dot"
+    ]
     narrowing = sum(c.stage == stage and DTYPES[c.target][1] < DTYPES[c.source][1] for c in casts)
-    return f"{stage}: matrix products stored as {', '.join(products) or 'none'}; {narrowing} narrowing conversions"
+    stored = ", ".join(products) or "none"
+    return f"{stage}: matrix products stored as {stored}; {narrowing} narrowing conversions"
 
 
 def _node(name, dtype, shape, op, inputs):
     first = inputs[0] if inputs else ""
     return Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs,
-                cast_of=first if op in ("convert", "convert_element_type") else "", view_of=first if op in _VIEWS else "")
+                cast_of=first if op in ("convert", "convert_element_type") else "",
+                view_of=first if op in _VIEWS else "")
 
 
 def _extents(text, separator):
@@ -86,4 +117,6 @@ def _walk_jaxpr(jaxpr, nodes):
         inputs = tuple(str(id(var)) for var in equation.invars if not hasattr(var, "val"))  # literals apart
         for var in equation.outvars:
             if hasattr(var.aval, "dtype"):
-                nodes.append(_node(str(id(var)), str(var.aval.dtype), tuple(var.aval.shape), equation.primitive.name, inputs))
+                nodes.append(
+                    _node(str(id(var)), str(var.aval.dtype), tuple(var.aval.shape), equation.primitive.name,
+                          inputs))

@@ -6,14 +6,18 @@ Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported
 import jax
 import jax.numpy as jnp
 
-DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8",
-          "uint8", "bool")
+DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
+          "int16", "int8", "uint8", "bool")
 
 NOTES = {
-    "layer_norm": "layer_norm: mean, variance and affine part in at least float32, then cast to the dtype of the input",
-    "linear": "linear: x @ weight.T, then + bias as an op of its own",
-    "addmm": "addmm: beta * c + alpha * (a @ b), unfused",
-    "baddbmm": "baddbmm: beta * c + alpha * (a @ b), unfused",
+    "layer_norm":
+        "layer_norm: mean, variance and affine part in at least float32, then cast to the dtype of the input",
+    "linear":
+        "linear: x @ weight.T, then + bias as an op of its own",
+    "addmm":
+        "addmm: beta * c + alpha * (a @ b), unfused",
+    "baddbmm":
+        "baddbmm: beta * c + alpha * (a @ b), unfused",
 }
 
 
@@ -37,6 +41,7 @@ def _linear(x, weight, bias=None):
 def _reduction(function):
     def reduce(a, dim=None, keepdim=False, dtype=None):
         return function(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, dtype=dtype)
+
     return reduce
 
 
@@ -95,7 +100,8 @@ OPS = {
     "permute": (lambda a, dims: jnp.transpose(a, dims), ("dims",)),
     "select": (lambda a, dim, index: jax.lax.index_in_dim(a, index, dim, keepdims=False), ("dim", "index")),
     "unsqueeze": (lambda a, dim: jnp.expand_dims(a, dim), ("dim",)),
-    "squeeze": (lambda a, dim=None: jnp.squeeze(a, tuple(dim) if isinstance(dim, list) else dim), ("dim",)),
+    "squeeze": (lambda a, dim=None: jnp.squeeze(a,
+                                                tuple(dim) if isinstance(dim, list) else dim), ("dim",)),
 }
 
 

@@ -1,8 +1,9 @@
 """A program as one pure function of its inputs, which JAX can trace whole or run op by op.
 
-JAX has no leaves with a gradient attached and no mutation. backward() becomes jax.vjp of everything before it, with
-respect to the tensors that require a gradient; several backward() add up. `set_data` on an input that nothing has used
-yet is a plain cast of that input; anywhere else it has no meaning here, and the program is refused.
+JAX has no leaves with a gradient attached and no mutation. backward() becomes jax.vjp of everything before
+it, with respect to the tensors that require a gradient; several backward() add up. `set_data` on an input
+that nothing has used yet is a plain cast of that input; anywhere else it has no meaning here, and the program
+is refused.
 """
 
 import jax
@@ -14,8 +15,7 @@ from ulpscope_adapter.request import SCOPES
 
 
 class Program:
-    """Callable with {input name: array}; returns {observed name: array, or None where there is no gradient}."""
-
+    """Callable with {input name: array}; returns {observed name: array, or None without a gradient}."""
     def __init__(self, request):
         self._observe = request.observe
         self._steps = []  # (step, True where gradients are off)
@@ -33,8 +33,11 @@ class Program:
             for name, gradient in found.items():
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
         self._carry_out(env, gradients, self._backward[-1] + 1 if self._backward else 0, len(self._steps))
-        return {name: self._observed(name, env, gradients) for name in self._observe
-                if not name.endswith(".grad_metadata_dtype")}
+        return {
+            name: self._observed(name, env, gradients)
+            for name in self._observe
+            if not name.endswith(".grad_metadata_dtype")
+        }
 
     def notes(self):
         """How steps were written for JAX, where more than one way exists."""
@@ -57,8 +60,9 @@ class Program:
             if step.op == "set_data":
                 name, to = step.of[0], step.attrs["to"]
                 if name in used or name not in inputs or to.get("value", name) not in inputs:
-                    raise Unsupported(f"set_data {name}: JAX arrays are values; only an input that nothing has used yet "
-                                      "can be replaced")
+                    raise Unsupported(
+                        f"set_data {name}: JAX arrays are values; only an input that nothing has used yet "
+                        "can be replaced")
                 recast.setdefault(name, []).append(to)
                 continue
             used |= {operand.partition(".")[0] for operand in step.of if isinstance(operand, str)}
@@ -73,7 +77,7 @@ class Program:
         return value
 
     def _gradients(self, inputs, gradients, index):
-        """(values after the steps before `index`, gradients of the loss that the backward step there names)."""
+        """(values after the steps before `index`, gradients of the loss of the backward step there)."""
         step, _ = self._steps[index]
 
         def forward(leaves):

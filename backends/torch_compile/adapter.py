@@ -1,7 +1,8 @@
 """The torch.compile backends: torch-aot-eager and torch-inductor.
 
-A program is cut (regions.py), its compilable part becomes one straight-line function, which torch.compile takes whole
-(fullgraph, no dynamic shapes) or not at all. A result is given only with proof that it was compiled (evidence.py).
+A program is cut (regions.py), its compilable part becomes one straight-line function, which torch.compile
+takes whole (fullgraph, no dynamic shapes) or not at all. A result is given only with proof that it was
+compiled (evidence.py).
 """
 
 import os
@@ -20,7 +21,6 @@ BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor"}
 
 class TorchCompile(Adapter):
     """One worker serves one of the two backends."""
-
     def configure(self, backend, device, knobs):
         self._backend = backend
         self._knobs = knobs
@@ -36,13 +36,26 @@ class TorchCompile(Adapter):
         knobs = dict(knob_table.COMMON)
         if self._backend == "torch-inductor":
             knobs.update(knob_table.INDUCTOR)
-        return {"name": "torch_compile", "backends": list(BACKENDS),
-                "versions": {"torch": torch.__version__, "numpy": numpy.__version__},
-                "knobs": knobs, "ops": {**table, **ops.OUTSIDE_OPS, "aten::*": None}, "dtypes": list(ops.DTYPES),
-                "scopes": ["autocast", "no_grad", "enable_grad"],
-                "capabilities": ["autograd", "out", "strides", "aten"],
-                "observations": ["grad", "grad_metadata_dtype"],
-                "reasons": {"preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"}}
+        return {
+            "name": "torch_compile",
+            "backends": list(BACKENDS),
+            "versions": {
+                "torch": torch.__version__,
+                "numpy": numpy.__version__
+            },
+            "knobs": knobs,
+            "ops": {
+                **table,
+                **ops.OUTSIDE_OPS, "aten::*": None
+            },
+            "dtypes": list(ops.DTYPES),
+            "scopes": ["autocast", "no_grad", "enable_grad"],
+            "capabilities": ["autograd", "out", "strides", "aten"],
+            "observations": ["grad", "grad_metadata_dtype"],
+            "reasons": {
+                "preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"
+            }
+        }
 
     def start(self):
         import torch
@@ -51,11 +64,12 @@ class TorchCompile(Adapter):
         import torch._inductor.config
         import evidence
         knob_table.apply(self._knobs)
-        # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by source text.
+        # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by
+        # source text.
         torch._inductor.config.fx_graph_cache = False
         torch._functorch.config.enable_autograd_cache = False
         torch._inductor.config.compile_threads = 1
-        torch._dynamo.config.specialize_float = True  # a Python scalar of the program is a constant, as written
+        torch._dynamo.config.specialize_float = True  # a scalar of the program is a constant, as written
         torch._functorch.config.donated_buffer = False  # else retain_graph is refused
         self._recorder = evidence.Recorder()
         self._recorder.attach()
@@ -74,7 +88,7 @@ class TorchCompile(Adapter):
         evidence.require_compiled(self._recorder, run.regions, self._backend)
         result = run.result()
         if request.trace:
-            result.casts = evidence.recorded_casts(self._recorder)
+            result.casts = evidence.recorded_casts(self._recorder) + result.casts
             for code in self._recorder.texts("inductor_output_code"):
                 result.notes.append("generated: " + ", ".join(evidence.kernels_of(code)))
         return result
@@ -96,8 +110,8 @@ class TorchCompile(Adapter):
 
 class _Run:
     """One execution of one program."""
-
     def __init__(self, request, backend):
+        import evidence
         self._request = request
         self._backend = backend
         placed, self._empties = regions.flatten(request.steps)
@@ -108,12 +122,15 @@ class _Run:
         self._made_in = {}
         self._durations = {}
         self._env = {}
+        self._engine = evidence.EngineCasts(request.trace)
 
     def execute(self):
         import ops
         bound = [ops.bind_all(part.placed) if part.kind == "compiled" else None for part in self._parts]
-        modules = {operand for part in self._parts for item in part.placed if item.step.op == "module_to"
-                   for operand in item.step.of}
+        modules = {
+            operand for part in self._parts for item in part.placed if item.step.op == "module_to"
+            for operand in item.step.of
+        }
         for spec in self._request.tensors:
             self._env[spec.name] = _input(spec, parameter=spec.name in modules)
         for step in self._empties:
@@ -140,7 +157,7 @@ class _Run:
                 values[name] = _output(tensor)
         parts = {name: self._made_in[name] for name in self._request.observe if name in self._made_in}
         return Result(values=values, observations=observations, parts=parts, durations_ms=self._durations,
-                      notes=regions.notes(self._parts, self._empties))
+                      casts=self._engine.casts, notes=regions.notes(self._parts, self._empties))
 
     def _compiled(self, part, bound, later, index):
         import torch
@@ -152,6 +169,8 @@ class _Run:
                 step(env)
             return tuple(env[name] for name in outputs)
 
+        # Dynamo keeps what it compiled by code object; regions of one program must not meet in one cache.
+        region.__code__ = region.__code__.replace(co_name=f"region_{index}")
         compiled = torch.compile(region, fullgraph=True, dynamic=False, backend=self._backend)
         begin = time.perf_counter()
         results = compiled(*[self._value(name) for name in inputs])
@@ -170,12 +189,16 @@ class _Run:
                 grad = step.attrs.get("grad")
                 loss = self._value(step.of[0])
                 seed = self._value(grad) if grad else torch.ones_like(loss)
-                loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
+                with self._engine.watch():
+                    loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
                 return
             if step.op == "set_data":
                 to = step.attrs["to"]
                 target = env[step.of[0]]
-                target.data = target.data.to(ops.DTYPES[to["cast"]]) if "cast" in to else self._value(to["value"]).data
+                if "cast" in to:
+                    target.data = target.data.to(ops.DTYPES[to["cast"]])
+                else:
+                    target.data = self._value(to["value"]).data
             elif step.op == "module_to":
                 env[step.of[0]] = _module_to(env[step.of[0]], ops.DTYPES[step.attrs["dtype"]],
                                              step.attrs.get("overwrite", False))
@@ -270,10 +293,17 @@ def _metadata_dtype(tensor):
 
 
 def _innermost(error):
-    """torch.compile wraps the operator's own error, several times over; what users see first is the innermost."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+    """torch.compile wraps the operator's own error, several times over; this is the operator's.
+
+    Dynamo keeps it as the cause, inductor in an attribute, and inductor's lowering only as the context.
+    """
+    while True:
+        inner = error.__cause__ or getattr(error, "inner_exception", None)
+        if inner is None and type(error).__name__ == "LoweringException":
+            inner = error.__context__
+        if inner is None:
+            return error
+        error = inner
 
 
 if __name__ == "__main__":

@@ -5,8 +5,13 @@ import os
 _ON_OFF = {"on": True, "off": False}
 _TRUE_FALSE = {"true": True, "false": False}
 
-COMMON = {"threads": ["1", "N"], "float32_matmul_precision": ["highest", "high", "medium"], "mkldnn": ["on", "off"],
-          "deterministic": ["off", "on"], "flush_denormal": ["off", "on"]}
+COMMON = {
+    "threads": ["1", "N"],
+    "float32_matmul_precision": ["highest", "high", "medium"],
+    "mkldnn": ["on", "off"],
+    "deterministic": ["off", "on"],
+    "flush_denormal": ["off", "on"]
+}
 INDUCTOR = {"emulate_precision_casts": ["false", "true"]}
 
 
@@ -33,10 +38,12 @@ def read_back(backend):
     """knob -> value, as torch states it. flush_denormal has no getter: the harness sees it in MXCSR."""
     import torch
     import torch._inductor.config as inductor
-    values = {"threads": str(torch.get_num_threads()),
-              "float32_matmul_precision": torch.get_float32_matmul_precision(),
-              "mkldnn": "on" if torch._C._get_mkldnn_enabled() else "off",
-              "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off"}
+    values = {
+        "threads": str(torch.get_num_threads()),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "mkldnn": "on" if torch._C._get_mkldnn_enabled() else "off",
+        "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off"
+    }
     if backend == "torch-inductor":
         values["emulate_precision_casts"] = str(inductor.emulate_precision_casts).lower()
     return values

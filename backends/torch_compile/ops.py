@@ -1,4 +1,5 @@
-"""The vocabulary of steps over torch: one row each, in PyTorch's own terms. Imported after the knobs are set."""
+"""The vocabulary of steps over torch: one row each, in PyTorch's own terms. Imported after the knobs are set.
+"""
 
 import contextlib
 import functools
@@ -8,9 +9,10 @@ import torch.nn.functional as F
 
 from ulpscope_adapter import Unsupported
 
-DTYPES = {name: getattr(torch, name) for name in
-          ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8",
-           "uint8", "bool")}
+DTYPES = {
+    name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn",
+                                           "float8_e5m2", "int64", "int32", "int16", "int8", "uint8", "bool")
+}
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -27,7 +29,8 @@ def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
 OPS = {
     "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype), ("shape", "dtype"), False),
     "ones": (lambda shape, dtype: torch.ones(shape, dtype=dtype), ("shape", "dtype"), False),
-    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype), ("shape", "dtype", "value"), False),
+    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype), ("shape", "dtype", "value"),
+             False),
     "matmul": (torch.matmul, (), True),
     "mm": (torch.mm, ("out_dtype",), True),
     "bmm": (torch.bmm, ("out_dtype",), True),
@@ -61,12 +64,18 @@ OPS = {
 }
 
 # Steps that run outside a compiled region, and their attributes; adapter.py carries them out.
-OUTSIDE_OPS = {"empty": ("shape", "dtype"), "set_data": ("to",), "backward": ("grad", "retain_graph"),
-               "module_to": ("dtype", "overwrite"), "requires_grad_": (), "sync": ()}
+OUTSIDE_OPS = {
+    "empty": ("shape", "dtype"),
+    "set_data": ("to",),
+    "backward": ("grad", "retain_graph"),
+    "module_to": ("dtype", "overwrite"),
+    "requires_grad_": (),
+    "sync": ()
+}
 
 
 def bind(step):
-    """A function over the environment (name -> tensor) that carries out `step`. Raises Unsupported for what torch has not."""
+    """A function over the environment (name -> tensor) that does `step`; Unsupported if torch cannot."""
     function, keywords = _function(step)
     operands, out, target = step.of, step.out, step.target
 
@@ -137,7 +146,9 @@ def _function(step):
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or (overload and overload not in packet.overloads()):
         raise Unsupported(f"op {step.op}: torch has no such operator")
-    return (getattr(packet, overload) if overload else packet), {k: _aten_attribute(v) for k, v in step.attrs.items()}
+    return (getattr(packet, overload) if overload else packet), {
+        k: _aten_attribute(v) for k, v in step.attrs.items()
+    }
 
 
 def _attribute(key, value):

@@ -1,9 +1,9 @@
 """Cuts a program into the parts that torch.compile takes and those that must run outside it.
 
-`w.data = ...`, `backward()` and what replaces a parameter raise inside a compiled region. So: an eager prologue (the
-preparation of parameters), one compiled region, then set_data and backward outside it, eagerly. A program with several
-forward passes has a region for each. `empty` is moved to the front: a buffer is made, and poisoned, before the region that
-writes it. Every value's part is reported; nothing here needs torch.
+`w.data = ...`, `backward()` and what replaces a parameter raise inside a compiled region. So: an eager
+prologue (the preparation of parameters), one compiled region, then set_data and backward outside it, eagerly.
+A program with several forward passes has a region for each. `empty` is moved to the front: a buffer is made,
+and poisoned, before the region that writes it. Every value's part is reported; nothing here needs torch.
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +12,10 @@ from ulpscope_adapter.request import SCOPES, Step
 
 OUTSIDE = frozenset({"set_data", "backward", "module_to", "requires_grad_"})
 # What may stand before a set_data in the prologue: it prepares parameters and computes nothing.
-_PREPARATION = frozenset({"clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand", "permute", "select",
-                          "unsqueeze", "squeeze", "zeros", "ones", "full"})
+_PREPARATION = frozenset({
+    "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand", "permute", "select",
+    "unsqueeze", "squeeze", "zeros", "ones", "full"
+})
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,31 @@ def cut(placed):
         if not parts or parts[-1].kind != kind:
             parts.append(Part(kind))
         parts[-1].placed.append(item)
-    return parts
+    return [piece for index, part in enumerate(parts) for piece in _split(part, parts[index + 1:])]
+
+
+def _split(part, later):
+    """One region for each independent piece, if later backward() calls start in more than one of them.
+
+    A region is one node of the autograd graph: backward() through one of its results frees what the others
+    need, though nothing in the program connects them.
+    """
+    losses = [item.step.of[0] for p in later for item in p.placed if item.step.op == "backward"]
+    if part.kind != "compiled" or len(losses) < 2:
+        return [part]
+    made = {item.step.target for item in part.placed}
+    made |= {item.step.out for item in part.placed if item.step.out}
+    pieces = []  # (names made inside, positions of steps)
+    for position, item in enumerate(part.placed):
+        names = {name for name in [*names_used(item.step), item.step.target] if name in made}
+        joined = [piece for piece in pieces if piece[0] & names]
+        merged = (names.union(*(p[0] for p in joined)), sorted([position,
+                                                                *(i for p in joined for i in p[1])]))
+        pieces = [p for p in pieces if p not in joined] + [merged]
+    if sum(bool(names & set(losses)) for names, _ in pieces) < 2:
+        return [part]
+    pieces.sort(key=lambda piece: piece[1][0])
+    return [Part("compiled", [part.placed[i] for i in positions]) for _, positions in pieces]
 
 
 def _prologue_length(placed):
@@ -85,7 +111,7 @@ def names_used(step):
 
 
 def interface(part, later_parts, observed):
-    """(inputs, outputs) of a part: names it takes from before, and names of its own that are wanted afterwards."""
+    """(inputs, outputs) of a part: names it takes from before, and its own that are wanted afterwards."""
     defined, inputs = [], []
     for item in part.placed:
         for name in names_used(item.step):
@@ -110,8 +136,9 @@ def notes(parts, empties):
         seen += part.kind == "compiled"
         if part.kind == "eager":
             words = ", ".join(" ".join([p.step.op, *names_used(p.step)[:1]]) for p in part.placed)
-            where = "before the compiled region" if seen == 0 else "after the compiled region" if seen == regions else \
-                f"between compiled regions {seen} and {seen + 1}"
+            where = "before the compiled region" if seen == 0 else "after the compiled region"
+            if 0 < seen < regions:
+                where = f"between compiled regions {seen} and {seen + 1}"
             lines.append(f"cut: ran eagerly {where}: {words}")
     if regions > 1:
         lines.append(f"{regions} compiled regions")

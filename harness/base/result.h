@@ -26,6 +26,9 @@ struct Error {
   std::string Text() const;
 };
 
+/// An error whose place the caller adds, or that has none.
+Error Problem(std::string message, std::string found, std::string expected, std::string hint = {});
+
 /// The one alias for an expected failure. Broken invariants of our own use ULPSCOPE_CHECK instead.
 template <class T>
 using Result = tl::expected<T, Error>;

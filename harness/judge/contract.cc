@@ -13,7 +13,8 @@
 namespace ulpscope {
 namespace {
 
-constexpr size_t kSearchedBytes = 4096;  // std::regex recurses per character: a long text would exhaust the stack
+constexpr size_t kSearchedBytes =
+    4096;  // std::regex recurses per character: a long text would exhaust the stack
 constexpr std::string_view kInPrefix = "in.";
 constexpr std::string_view kCutsPrefix = "cuts.";
 
@@ -21,7 +22,8 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string Lookup(const std::map<std::string, std::string>& entries, std::string_view name, const char* absent) {
+std::string Lookup(const std::map<std::string, std::string>& entries, std::string_view name,
+                   const char* absent) {
   const auto entry = entries.find(std::string(name));
   return entry == entries.end() ? absent : entry->second;
 }
@@ -43,8 +45,9 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const st
   for (const auto& [operand, survivors] : classification.facets_in) operands.insert(operand);
   for (const auto& [operand, word] : model.in) operands.insert(operand);
   if (operands.empty()) return Contains(words, "as_is");
-  return std::all_of(operands.begin(), operands.end(),
-                     [&](const std::string& operand) { return Contains(words, Lookup(model.in, operand, "as_is")); });
+  return std::all_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+    return Contains(words, Lookup(model.in, operand, "as_is"));
+  });
 }
 
 ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& classification) {
@@ -61,7 +64,8 @@ ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& cla
       break;
   }
   const auto& proved = classification.models_proved;
-  if (proved.empty()) return classification.kind == ClassificationKind::kExactOnly ? kUndetermined : kUnmodelled;
+  if (proved.empty())
+    return classification.kind == ClassificationKind::kExactOnly ? kUndetermined : kUnmodelled;
   const auto inside = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
     return IsInside(model, demand, classification);
   });
@@ -86,7 +90,8 @@ ContractVerdict JudgeContract(const Case& test_case, const std::string& value, c
   return JudgeModels(demand->second, result.classification);
 }
 
-ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome, const std::vector<std::string>& values) {
+ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
+                             const std::vector<std::string>& values) {
   using enum ContractVerdict;
   const Contract& contract = test_case.contract;
   const bool completed = outcome.kind == OutcomeKind::kCompleted;
@@ -121,7 +126,8 @@ std::string Describe(const ValueDemand& demand) {
   std::vector<std::string> parts;
   if (demand.dtype) parts.push_back("dtype " + *demand.dtype);
   for (const auto& [facet, words] : demand.facets) {
-    parts.push_back(words.size() == 1 ? facet + " " + words[0] : fmt::format("{} one of {}", facet, Join(words, " ")));
+    parts.push_back(words.size() == 1 ? facet + " " + words[0]
+                                      : fmt::format("{} one of {}", facet, Join(words, " ")));
   }
   return Join(parts, ", ");
 }

@@ -1,8 +1,9 @@
 // What a contract says about an observed value, and about an outcome as a whole.
 //
-// A contract names, per value, a dtype and allowed words per facet. It is judged on `models_proved` as a joint set, never
-// facet by facet: {float32 accumulation, rounded through bfloat16} and {bfloat16 accumulation, not rounded} each hold one
-// allowed word, yet neither model conforms to "float32 accumulation, not rounded".
+// A contract names, per value, a dtype and allowed words per facet. It is judged on `models_proved` as a
+// joint set, never facet by facet: {float32 accumulation, rounded through bfloat16} and {bfloat16
+// accumulation, not rounded} each hold one allowed word, yet neither model conforms to "float32 accumulation,
+// not rounded".
 #pragma once
 
 #include <string>
@@ -13,22 +14,25 @@
 
 namespace ulpscope {
 
-/// True if `model` lies inside `demand`. A demand on `in` holds for every operand that the classification names, one on
-/// `in.NAME` for that operand, one on `cuts.NAME` for that intermediate.
+/// True if `model` lies inside `demand`. A demand on `in` holds for every operand that the classification
+/// names, one on `in.NAME` for that operand, one on `cuts.NAME` for that intermediate.
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification);
 
-/// CONFORMS when the dtype fits and every proved model is inside what is accepted, VIOLATES when the dtype differs or none
-/// is, UNDETERMINED when some are, UNMODELLED when no model survives, NOT_JUDGED when the contract does not name `value`.
-/// A value without a reference, or whose bits every model gives, proves nothing about a facet: UNDETERMINED.
+/// CONFORMS when the dtype fits and every proved model is inside what is accepted, VIOLATES when the dtype
+/// differs or none is, UNDETERMINED when some are, UNMODELLED when no model survives, NOT_JUDGED when the
+/// contract does not name `value`. A value without a reference, or whose bits every model gives, proves
+/// nothing about a facet: UNDETERMINED.
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result);
 
-/// The outcome as a whole: raising violates a contract that names values, unless it lists `raised`; completing violates one
-/// that demands nothing but `raised`; a demanded value that does not exist violates. NOT_JUDGED for outcomes that are
-/// neither completed nor raised. CONFORMS says nothing about the values; JudgeContract does.
-ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome, const std::vector<std::string>& values);
+/// The outcome as a whole: raising violates a contract that names values, unless it lists `raised`;
+/// completing violates one that demands nothing but `raised`; a demanded value that does not exist violates.
+/// NOT_JUDGED for outcomes that are neither completed nor raised. CONFORMS says nothing about the values;
+/// JudgeContract does.
+ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
+                             const std::vector<std::string>& values);
 
-/// True if a raised outcome has the class and the text that `match` asks for. Only the first 4096 bytes of the text are
-/// searched; an invalid pattern matches nothing.
+/// True if a raised outcome has the class and the text that `match` asks for. Only the first 4096 bytes of
+/// the text are searched; an invalid pattern matches nothing.
 bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome);
 
 /// ECMAScript search that cannot throw and does not depend on the locale.

@@ -40,8 +40,9 @@ bool TakesPart(const CaseResult& result) {
 }
 
 bool Disjoint(const std::vector<PrecisionModel>& a, const std::vector<PrecisionModel>& b) {
-  return std::none_of(a.begin(), a.end(),
-                      [&](const PrecisionModel& model) { return std::find(b.begin(), b.end(), model) != b.end(); });
+  return std::none_of(a.begin(), a.end(), [&](const PrecisionModel& model) {
+    return std::find(b.begin(), b.end(), model) != b.end();
+  });
 }
 
 bool HasModels(const Classification& classification) {
@@ -56,13 +57,15 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   const bool unmodelled_a = a.kind == kUnmodelled;
   const bool unmodelled_b = b.kind == kUnmodelled;
   if (!(HasModels(a) || unmodelled_a) || !(HasModels(b) || unmodelled_b)) return Basis::kSame;
-  if (unmodelled_a && unmodelled_b) return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
+  if (unmodelled_a && unmodelled_b)
+    return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
   if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
   if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
   return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
 }
 
-/// The comparison of one case: its participants, their values in program order, and the relation of each kind.
+/// The comparison of one case: its participants, their values in program order, and the relation of each
+/// kind.
 class Comparison {
  public:
   Comparison(const Case& test_case, std::span<const Participant> participants) : case_(test_case) {
@@ -82,7 +85,9 @@ class Comparison {
   std::vector<Divergence> Run() {
     const auto outcome = [this](size_t i, size_t j) { return OutcomeParts(i, j); };
     const auto dtype = [this](size_t i, size_t j) { return AtEachValue(i, j, &Comparison::PartInDtype); };
-    const auto precision = [this](size_t i, size_t j) { return AtEachValue(i, j, &Comparison::PartInPrecision); };
+    const auto precision = [this](size_t i, size_t j) {
+      return AtEachValue(i, j, &Comparison::PartInPrecision);
+    };
     const auto classes = [&](size_t i, size_t j) {
       Parts parts = outcome(i, j);
       for (const Part& part : dtype(i, j)) parts.push_back(part);
@@ -92,9 +97,9 @@ class Comparison {
     Collect(DivergenceKind::kOutcome, classes, outcome);
     Collect(DivergenceKind::kDtype, dtype, dtype);
     Collect(DivergenceKind::kPrecision, precision, precision);
-    for (const auto& [kind, member] :
-         {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder}, std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
-          std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
+    for (const auto& [kind, member] : {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder},
+                                       std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
+                                       std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
       const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
       Collect(kind, relation, relation);
     }
@@ -147,7 +152,8 @@ class Comparison {
     return Describe(value->dtype, value->shape);
   }
 
-  /// Null unless both have the value in one dtype and shape. Remembered: every kind asks, and tensors may be large.
+  /// Null unless both have the value in one dtype and shape. Remembered: every kind asks, and tensors may be
+  /// large.
   const TensorDifference* Difference(size_t i, size_t j, const std::string& name) const {
     const TensorData* a = FindTensor(i, name);
     const TensorData* b = FindTensor(j, name);
@@ -184,15 +190,18 @@ class Comparison {
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr || a->dtype != b->dtype || !IsFloating(a->dtype)) return Basis::kSame;
-    if (const auto* difference = Difference(i, j, name); difference != nullptr && difference->Same()) return Basis::kSame;
+    if (const auto* difference = Difference(i, j, name); difference != nullptr && difference->Same())
+      return Basis::kSame;
     return CompareClasses(a->classification, b->classification);
   }
 
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
-    if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification)) return Basis::kSame;
-    if (PartInPrecision(i, j, name) != Basis::kSame || Nondeterministic(i, name) || Nondeterministic(j, name)) {
+    if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification))
+      return Basis::kSame;
+    if (PartInPrecision(i, j, name) != Basis::kSame || Nondeterministic(i, name) ||
+        Nondeterministic(j, name)) {
       return Basis::kSame;
     }
     const TensorDifference* difference = Difference(i, j, name);
@@ -202,7 +211,8 @@ class Comparison {
   Basis PartInValue(size_t i, size_t j, const std::string& name) const {
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
-    if (a == nullptr || b == nullptr || HasModels(a->classification) || HasModels(b->classification)) return Basis::kSame;
+    if (a == nullptr || b == nullptr || HasModels(a->classification) || HasModels(b->classification))
+      return Basis::kSame;
     if (Nondeterministic(i, name) || Nondeterministic(j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
@@ -255,7 +265,8 @@ class Comparison {
     std::vector<std::vector<size_t>> groups;
     for (size_t i = 0; i < members_.size(); ++i) {
       const auto fits = std::find_if(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
-        return std::all_of(group.begin(), group.end(), [&](size_t member) { return relation(member, i).empty(); });
+        return std::all_of(group.begin(), group.end(),
+                           [&](size_t member) { return relation(member, i).empty(); });
       });
       if (fits == groups.end()) {
         groups.push_back({i});

@@ -36,9 +36,11 @@ std::string DescribeOutcome(const Outcome& outcome) {
   return text;
 }
 
-/// The words that survive for `facet`, in the words of a ValueDemand key; for a bare `in` those of every operand.
+/// The words that survive for `facet`, in the words of a ValueDemand key; for a bare `in` those of every
+/// operand.
 std::vector<std::string> ObservedWords(const Classification& classification, const std::string& facet) {
-  const auto find = [](const std::map<std::string, std::vector<std::string>>& entries, const std::string& name) {
+  const auto find = [](const std::map<std::string, std::vector<std::string>>& entries,
+                       const std::string& name) {
     const auto entry = entries.find(name);
     return entry == entries.end() ? std::vector<std::string>{} : entry->second;
   };
@@ -93,7 +95,8 @@ std::string CanonicalBackend(std::string_view backend) {
   return knobs.empty() ? name : name + ":" + Join(knobs, ",");
 }
 
-Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend, const Versions& versions) {
+Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
+                                           const Versions& versions) {
   const std::string wanted = CanonicalBackend(backend);
   for (const auto& [name, expectations] : test_case.expect) {
     if (CanonicalBackend(name) != wanted) continue;
@@ -114,9 +117,11 @@ std::string ExplainUnmet(const Expectation& expectation, const CaseResult& resul
                : Changed(DescribeRaised(*expectation.raised), DescribeOutcome(outcome));
   }
   if (expectation.unsupported) {
-    const bool met = outcome.kind == OutcomeKind::kUnsupported &&
-                     (expectation.unsupported->empty() || SearchPattern(*expectation.unsupported, outcome.text));
-    return met ? "" : Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome));
+    const bool met =
+        outcome.kind == OutcomeKind::kUnsupported &&
+        (expectation.unsupported->empty() || SearchPattern(*expectation.unsupported, outcome.text));
+    return met ? ""
+               : Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome));
   }
   if (expectation.values.empty() && expectation.observations.empty()) return "";
   if (outcome.kind != OutcomeKind::kCompleted) return Changed("completed", DescribeOutcome(outcome));

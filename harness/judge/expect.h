@@ -1,4 +1,5 @@
-// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one says that it changed.
+// Expectations: what is known today of one backend. They demand nothing of the backend; an unmet one says
+// that it changed.
 #pragma once
 
 #include <optional>
@@ -10,17 +11,18 @@
 
 namespace ulpscope {
 
-/// The one spelling of a backend string: NAME[@DEVICE][:knob=value,...] with the knobs sorted and "@cpu" left out, since a
-/// backend runs on the CPU where no device is named.
+/// The one spelling of a backend string: NAME[@DEVICE][:knob=value,...] with the knobs sorted and "@cpu" left
+/// out, since a backend runs on the CPU where no device is named.
 std::string CanonicalBackend(std::string_view backend);
 
-/// The first expectation of `test_case` for this backend string whose versions match; null when there is none.
-/// Error: a version condition that cannot be read.
-Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend, const Versions& versions);
+/// The first expectation of `test_case` for this backend string whose versions match; null when there is
+/// none. Error: a version condition that cannot be read.
+Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
+                                           const Versions& versions);
 
-/// Empty when `expectation` is met by what `result` shows (outcome, values, observations; its status is not read), else
-/// "changed: expected X, observed Y". A facet is met when the classification names at least one word for it and every word
-/// that it names is in the list: an unmodelled value meets no facet.
+/// Empty when `expectation` is met by what `result` shows (outcome, values, observations; its status is not
+/// read), else "changed: expected X, observed Y". A facet is met when the classification names at least one
+/// word for it and every word that it names is in the list: an unmodelled value meets no facet.
 std::string ExplainUnmet(const Expectation& expectation, const CaseResult& result);
 
 }  // namespace ulpscope

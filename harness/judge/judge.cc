@@ -39,7 +39,8 @@ void JudgeValues(const Case& test_case, const Observation& observation,
                  const std::map<std::string, Classification>& classifications, CaseResult* result) {
   for (const auto& [name, tensor] : observation.values) {
     ValueResult value{.dtype = tensor.dtype, .shape = tensor.shape, .part = {}, .classification = {}};
-    if (const auto part = observation.parts.find(name); part != observation.parts.end()) value.part = part->second;
+    if (const auto part = observation.parts.find(name); part != observation.parts.end())
+      value.part = part->second;
     if (const auto known = classifications.find(name); known != classifications.end()) {
       value.classification = known->second;
     } else {
@@ -68,7 +69,8 @@ std::string ViolationSentence(const std::string& name, const ValueDemand& demand
   if (demand.dtype && *demand.dtype != Name(value.dtype)) {
     return fmt::format("{} is {}, the contract says {}", name, Name(value.dtype), *demand.dtype);
   }
-  std::string text = fmt::format("{} violates its contract ({}): {}", name, Describe(demand), Labelled(value.classification));
+  std::string text = fmt::format("{} violates its contract ({}): {}", name, Describe(demand),
+                                 Labelled(value.classification));
   for (const Exclusion& exclusion : value.classification.excluded) {
     if (!IsInside(exclusion.model, demand, value.classification)) continue;
     return text + fmt::format("; e.g. {}", exclusion.why);
@@ -76,7 +78,8 @@ std::string ViolationSentence(const std::string& name, const ValueDemand& demand
   return text;
 }
 
-/// The probes that tell apart what the models of a value disagree about (the table of probes names what each reads).
+/// The probes that tell apart what the models of a value disagree about (the table of probes names what each
+/// reads).
 std::string SettlingProbes(const Classification& classification) {
   static const std::pair<std::string_view, std::string_view> kProbes[] = {
       {"prod", "pair"}, {"acc", "swamp"}, {"mid", "fuse"}, {"out", "single"}};
@@ -84,13 +87,17 @@ std::string SettlingProbes(const Classification& classification) {
   for (const auto& [facet, probe] : kProbes) {
     std::vector<std::string> words;
     for (const PrecisionModel& model : classification.models_proved) {
-      const std::string word = facet == "prod" ? model.prod : facet == "acc" ? model.acc : facet == "mid" ? model.mid : model.out;
+      const std::string word = facet == "prod"  ? model.prod
+                               : facet == "acc" ? model.acc
+                               : facet == "mid" ? model.mid
+                                                : model.out;
       if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
     }
     if (words.size() > 1) fills.push_back(fmt::format("{{probe: {}}}", probe));
   }
-  const bool inputs_differ = std::any_of(classification.models_proved.begin(), classification.models_proved.end(),
-                                         [&](const auto& model) { return model.in != classification.models_proved[0].in; });
+  const bool inputs_differ =
+      std::any_of(classification.models_proved.begin(), classification.models_proved.end(),
+                  [&](const auto& model) { return model.in != classification.models_proved[0].in; });
   if (inputs_differ) fills.push_back("{probe: residual}");
   return fills.empty() ? "inputs with more significant bits would settle it"
                        : "inputs that would settle it: fill " + Join(fills, ", ");
@@ -104,17 +111,20 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, StatusFac
     const std::string wanted = Describe(demand->second);
     switch (value.contract) {
       case ContractVerdict::kViolates:
-        facts->violations.push_back({.value = name, .sentence = ViolationSentence(name, demand->second, value)});
+        facts->violations.push_back(
+            {.value = name, .sentence = ViolationSentence(name, demand->second, value)});
         break;
       case ContractVerdict::kUnmodelled:
         facts->unmodelled.push_back(
-            {.value = name, .sentence = fmt::format("no precision model explains {} (the contract says {})", name, wanted)});
+            {.value = name,
+             .sentence = fmt::format("no precision model explains {} (the contract says {})", name, wanted)});
         break;
       case ContractVerdict::kUndetermined:
         facts->undetermined.push_back(
             {.value = name,
-             .sentence = fmt::format("{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
-                                     Labelled(value.classification), SettlingProbes(value.classification))});
+             .sentence = fmt::format(
+                 "{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
+                 Labelled(value.classification), SettlingProbes(value.classification))});
         break;
       default:
         break;
@@ -130,20 +140,25 @@ std::string OutcomeViolation(const Case& test_case, const CaseResult& result) {
   }
   if (test_case.contract.values.empty()) return "completed, though the contract demands that it raises";
   for (const auto& [name, demand] : test_case.contract.values) {
-    if (!result.values.contains(name)) return fmt::format("{} does not exist, the contract says {}", name, Describe(demand));
+    if (!result.values.contains(name))
+      return fmt::format("{} does not exist, the contract says {}", name, Describe(demand));
   }
   return "the outcome violates the contract";
 }
 
-/// Entries for this case and backend whose versions match and whose date has not passed. Error: unreadable versions.
-Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::string& backend, const JudgeContext& context) {
+/// Entries for this case and backend whose versions match and whose date has not passed. Error: unreadable
+/// versions.
+Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::string& backend,
+                                              const JudgeContext& context) {
   std::vector<Deviation> live;
   for (const Deviation& deviation : context.deviations) {
-    if (deviation.case_id != test_case.id || CanonicalBackend(deviation.backend) != CanonicalBackend(backend)) continue;
+    if (deviation.case_id != test_case.id || CanonicalBackend(deviation.backend) != CanonicalBackend(backend))
+      continue;
     const auto matches = VersionsMatch(deviation.versions, context.versions);
     if (!matches) return Fail(matches.error());
     // ISO dates compare as text. Without a recorded date nothing expires.
-    const bool expired = !deviation.expires.empty() && !context.date.empty() && deviation.expires < context.date;
+    const bool expired =
+        !deviation.expires.empty() && !context.date.empty() && deviation.expires < context.date;
     if (*matches && !expired) live.push_back(deviation);
   }
   return live;
@@ -183,13 +198,15 @@ void NumberSteps(const std::vector<Step>& steps, std::map<std::string, size_t>* 
 }
 
 std::string ShapeOfMxcsr(uint32_t mxcsr) {
-  return fmt::format("{:#06x}{}{}", mxcsr, (mxcsr & 0x8000) != 0 ? " FTZ" : "", (mxcsr & 0x40) != 0 ? " DAZ" : "");
+  return fmt::format("{:#06x}{}{}", mxcsr, (mxcsr & 0x8000) != 0 ? " FTZ" : "",
+                     (mxcsr & 0x40) != 0 ? " DAZ" : "");
 }
 
 }  // namespace
 
 CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Observation& observation,
-                     const std::map<std::string, Classification>& classifications, const JudgeContext& context) {
+                     const std::map<std::string, Classification>& classifications,
+                     const JudgeContext& context) {
   CaseResult result = EmptyResult(test_case, backend, context);
   CopyFacts(observation, &result);
   JudgeValues(test_case, observation, classifications, &result);
@@ -214,8 +231,9 @@ CaseResult NotReachedResult(const Case& test_case, const std::string& backend, c
   return result;
 }
 
-CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend, const Observation& observation,
-                              const std::string& fault, const JudgeContext& context) {
+CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,
+                              const Observation& observation, const std::string& fault,
+                              const JudgeContext& context) {
   CaseResult result = EmptyResult(test_case, backend, context);
   CopyFacts(observation, &result);
   StatusFacts facts;
@@ -230,7 +248,8 @@ std::vector<std::string> ProgramOrder(const Case& test_case) {
   std::map<std::string, size_t> steps;
   NumberSteps(test_case.program, &steps);
   const auto position = [&](const std::string& name) {
-    if (const auto step = steps.find(name); step != steps.end()) return Position{.group = 0, .step = step->second};
+    if (const auto step = steps.find(name); step != steps.end())
+      return Position{.group = 0, .step = step->second};
     const bool gradient = name.ends_with(".grad");
     return Position{.group = gradient ? 1 : test_case.FindTensor(name) != nullptr ? 2 : 3, .step = 0};
   };
@@ -245,15 +264,18 @@ std::vector<std::string> ProgramOrder(const Case& test_case) {
 
 std::string FindTaint(const Observation& observation) {
   std::vector<std::string> taints;
-  if (!observation.unwritten.empty()) taints.push_back("elements never written: " + Join(observation.unwritten, ", "));
+  if (!observation.unwritten.empty())
+    taints.push_back("elements never written: " + Join(observation.unwritten, ", "));
   if (observation.fp_before && observation.fp_after) {
     const FpEnvironment& before = *observation.fp_before;
     const FpEnvironment& after = *observation.fp_after;
     if ((before.mxcsr & kMxcsrControl) != (after.mxcsr & kMxcsrControl)) {
-      taints.push_back(fmt::format("MXCSR changed from {} to {}", ShapeOfMxcsr(before.mxcsr), ShapeOfMxcsr(after.mxcsr)));
+      taints.push_back(
+          fmt::format("MXCSR changed from {} to {}", ShapeOfMxcsr(before.mxcsr), ShapeOfMxcsr(after.mxcsr)));
     }
     if (before.subnormals_kept != after.subnormals_kept) {
-      taints.push_back(after.subnormals_kept ? "subnormals are kept now, and were not before" : "subnormals are flushed now");
+      taints.push_back(after.subnormals_kept ? "subnormals are kept now, and were not before"
+                                             : "subnormals are flushed now");
     }
     if (before.threads != after.threads) {
       taints.push_back(fmt::format("the thread count changed from {} to {}", before.threads, after.threads));
@@ -263,7 +285,8 @@ std::string FindTaint(const Observation& observation) {
 }
 
 std::string ReproLine(const std::string& id, const std::string& backend, const JudgeContext& context) {
-  std::string line = "ulpscope run " + ShellQuote(id) + " -b " + ShellQuote(backend) + fmt::format(" --seed {}", context.seed);
+  std::string line = "ulpscope run " + ShellQuote(id) + " -b " + ShellQuote(backend) +
+                     fmt::format(" --seed {}", context.seed);
   if (!context.extra_flags.empty()) line += " " + context.extra_flags;
   return line;
 }

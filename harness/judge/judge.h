@@ -1,5 +1,6 @@
-// The judge: from facts (an Observation and what the classifier says of its values) to a CaseResult, and from the results
-// of a run to its RunReport. Pure functions: the same record gives the same report on any machine and in any locale.
+// The judge: from facts (an Observation and what the classifier says of its values) to a CaseResult, and from
+// the results of a run to its RunReport. Pure functions: the same record gives the same report on any machine
+// and in any locale.
 #pragma once
 
 #include <map>
@@ -17,28 +18,30 @@ namespace ulpscope {
 /// What the judge knows of the run besides the case and the observation.
 struct JudgeContext {
   int64_t seed = 0;
-  Versions versions;                       ///< of the backend that is judged
-  std::string date;                        ///< "2026-07-01", as the run recorded it; deviations expire against it
+  Versions versions;  ///< of the backend that is judged
+  std::string date;   ///< "2026-07-01", as the run recorded it; deviations expire against it
   std::span<const Deviation> deviations;
-  std::string extra_flags;                 ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
+  std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
 };
 
 /// `classifications` has one entry per observed value; a value without one counts as no_reference.
 CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Observation& observation,
-                     const std::map<std::string, Classification>& classifications, const JudgeContext& context);
+                     const std::map<std::string, Classification>& classifications,
+                     const JudgeContext& context);
 
 /// The result of a case that was not reached, and of one that a fault of ours kept from being judged.
 CaseResult NotReachedResult(const Case& test_case, const std::string& backend, const std::string& why,
                             const JudgeContext& context);
-CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend, const Observation& observation,
-                              const std::string& fault, const JudgeContext& context);
+CaseResult HarnessFaultResult(const Case& test_case, const std::string& backend,
+                              const Observation& observation, const std::string& fault,
+                              const JudgeContext& context);
 
-/// The observed values of `test_case` in program order: by the step that makes them; gradients after their backward;
-/// tensors that are asked for as they are at the end, last.
+/// The observed values of `test_case` in program order: by the step that makes them; gradients after their
+/// backward; tensors that are asked for as they are at the end, last.
 std::vector<std::string> ProgramOrder(const Case& test_case);
 
-/// What the worker left behind (control bits of MXCSR, subnormals, threads, unwritten elements), or "". The sticky
-/// exception flags of MXCSR are set by ordinary arithmetic and do not count.
+/// What the worker left behind (control bits of MXCSR, subnormals, threads, unwritten elements), or "". The
+/// sticky exception flags of MXCSR are set by ordinary arithmetic and do not count.
 std::string FindTaint(const Observation& observation);
 
 /// "ulpscope run seeds/matmul_out/as_posted -b torch-aot-eager --seed 0", quoted for a POSIX shell.
@@ -50,7 +53,7 @@ std::string ShellQuote(std::string_view word);
 struct RunFacts {
   int64_t seed = 0;
   bool complete = true;
-  std::vector<std::string> backends;       ///< in the order of the command line; results follow it
+  std::vector<std::string> backends;  ///< in the order of the command line; results follow it
   std::map<std::string, Versions> versions;
   std::map<std::string, std::string> not_installed;
   std::map<std::string, std::optional<std::string>> environment;

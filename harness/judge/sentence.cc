@@ -27,11 +27,13 @@ std::string Element(const std::vector<int64_t>& coordinates) {
 
 bool Disjoint(const Words& a, const Words& b) {
   if (a.empty() || b.empty()) return false;
-  return std::none_of(a.begin(), a.end(), [&](const std::string& word) { return std::find(b.begin(), b.end(), word) != b.end(); });
+  return std::none_of(a.begin(), a.end(), [&](const std::string& word) {
+    return std::find(b.begin(), b.end(), word) != b.end();
+  });
 }
 
-/// What a side does in one facet: "rounds product through bfloat16 before the float32 buffer". An empty `does` is the
-/// absence of a rounding.
+/// What a side does in one facet: "rounds product through bfloat16 before the float32 buffer". An empty
+/// `does` is the absence of a rounding.
 struct Deed {
   std::string singular, plural;
 
@@ -91,7 +93,8 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
                        fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
     if (cut) return cut;
   }
-  if (auto acc = Compare(left.facets, right.facets, "acc", "", "accumulates", "accumulate", Braced(value) + " in {}")) {
+  if (auto acc = Compare(left.facets, right.facets, "acc", "", "accumulates", "accumulate",
+                         Braced(value) + " in {}")) {
     return acc;
   }
   for (const auto& [operand, words] : left.facets_in) {
@@ -99,7 +102,9 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
                       fmt::format("operand {} to {{}}", Braced(operand)));
     if (in) return in;
   }
-  if (auto prod = Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}")) return prod;
+  if (auto prod =
+          Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
+    return prod;
   return Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}");
 }
 
@@ -108,16 +113,19 @@ std::string Evidence(const Classification& mine, const Classification& rival, co
   const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
   for (const Exclusion& exclusion : mine.excluded) {
     if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
-    const std::string range = exclusion.low == exclusion.high
-                                  ? FormatNumber(exclusion.low)
-                                  : fmt::format("{} to {}", FormatNumber(exclusion.low), FormatNumber(exclusion.high));
+    const std::string range =
+        exclusion.low == exclusion.high
+            ? FormatNumber(exclusion.low)
+            : fmt::format("{} to {}", FormatNumber(exclusion.low), FormatNumber(exclusion.high));
     return fmt::format(" (element {} = {}; as {} computes it, {})", Element(exclusion.element),
                        FormatNumber(exclusion.observed), rival_name, range);
   }
   return "";
 }
 
-const ValueResult& ValueOf(const Side& side, const std::string& value) { return side.speaker.result->values.at(value); }
+const ValueResult& ValueOf(const Side& side, const std::string& value) {
+  return side.speaker.result->values.at(value);
+}
 
 std::string DescribeClass(const Classification& classification) {
   if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
@@ -146,8 +154,10 @@ std::string DescribeOutcome(const Side& side) {
   const std::string& first = result.value_order.front();
   const auto value = result.values.find(first);
   if (value == result.values.end()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
-  std::string text = fmt::format("{} {} {} as {}", names, Verb(side, "returns", "return"), first, Name(value->second.dtype));
-  if (!value->second.classification.label.empty()) text += fmt::format(" ({})", value->second.classification.label);
+  std::string text =
+      fmt::format("{} {} {} as {}", names, Verb(side, "returns", "return"), first, Name(value->second.dtype));
+  if (!value->second.classification.label.empty())
+    text += fmt::format(" ({})", value->second.classification.label);
   return text;
 }
 
@@ -158,7 +168,8 @@ std::string ValueAt(const Side& side, const std::string& value, int64_t index) {
 }
 
 std::string Spell(const Cast& cast) {
-  return fmt::format("{} to {} of {} under {}", cast.from, cast.to, Element(cast.shape), FirstLine(cast.under, 60));
+  return fmt::format("{} to {} of {} under {}", cast.from, cast.to, Element(cast.shape),
+                     FirstLine(cast.under, 60));
 }
 
 }  // namespace
@@ -175,7 +186,8 @@ std::string FirstLine(std::string_view text, size_t limit) {
     line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }
   if (line.size() <= limit) return line;
-  while (limit > 0 && (static_cast<unsigned char>(line[limit]) & 0xc0) == 0x80) --limit;  // not inside a UTF-8 character
+  while (limit > 0 && (static_cast<unsigned char>(line[limit]) & 0xc0) == 0x80)
+    --limit;  // not inside a UTF-8 character
   return line.substr(0, limit) + "...";
 }
 
@@ -189,7 +201,8 @@ std::string OutcomeSentence(const Side& left, const Side& right) {
 std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
                           std::string_view right) {
   const auto clause = [&](const Side& side, std::string_view dtype) {
-    if (dtype == "none") return fmt::format("{} {} no {}", JoinNames(side.names), Verb(side, "gives", "give"), value);
+    if (dtype == "none")
+      return fmt::format("{} {} no {}", JoinNames(side.names), Verb(side, "gives", "give"), value);
     return fmt::format("{} {} {} as {}", JoinNames(side.names), Verb(side, "gives", "give"), value, dtype);
   };
   return fmt::format("{}; {}.", clause(a, left), clause(b, right));
@@ -202,9 +215,10 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const std::string likely = basis == "proved" ? "" : " likely";
   const auto parting = FindParting(test_case, value, left, right);
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
-    const auto clause = [&](const Side& side, const ValueResult& mine, const ValueResult& rival, const Side& other) {
-      return fmt::format("{}{} {} {} {}{}", JoinNames(side.names), likely, Verb(side, "computes", "compute"), value,
-                         DescribeClass(mine.classification),
+    const auto clause = [&](const Side& side, const ValueResult& mine, const ValueResult& rival,
+                            const Side& other) {
+      return fmt::format("{}{} {} {} {}{}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
+                         value, DescribeClass(mine.classification),
                          Evidence(mine.classification, rival.classification, other.names.front()));
     };
     return fmt::format("{}; {}.", clause(a, left, right, b), clause(b, right, left, a));
@@ -223,8 +237,9 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   }
   const std::string second_deed = other.Nothing() ? std::string(Verb(second, "does not", "do not"))
                                                   : std::string(Verb(second, other.singular, other.plural));
-  return fmt::format("{}{} {}{}; {} {}{}.", JoinNames(first.names), likely, Verb(first, deed.singular, deed.plural),
-                     evidence, JoinNames(second.names), second_deed, second_evidence);
+  return fmt::format("{}{} {}{}; {} {}{}.", JoinNames(first.names), likely,
+                     Verb(first, deed.singular, deed.plural), evidence, JoinNames(second.names), second_deed,
+                     second_evidence);
 }
 
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
@@ -232,8 +247,8 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const bool special = kind == DivergenceKind::kSpecial;
   const int64_t index = special ? difference.first_special : difference.first_number;
   const Shape& shape = ValueOf(a, value).shape;
-  const std::string witness = fmt::format("{} = {} against {}", Element(Coordinates(index, shape)), ValueAt(a, value, index),
-                                          ValueAt(b, value, index));
+  const std::string witness = fmt::format("{} = {} against {}", Element(Coordinates(index, shape)),
+                                          ValueAt(a, value, index), ValueAt(b, value, index));
   const std::string who = fmt::format("{} and {}", JoinNames(a.names), JoinNames(b.names));
   if (special) {
     return fmt::format("{} differ in the special values of {} ({}, first {}).", who, value,
@@ -241,13 +256,14 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   }
   const std::string spread = ShortestDecimal(difference.largest_ulp);
   if (kind == DivergenceKind::kOrder) {
-    return fmt::format("{} compute {} in the same class with other bits ({}, by up to {} ulp, first {}): the order of "
-                       "accumulation differs.",
-                       who, value, Share(difference.number, difference.elements), spread, witness);
+    return fmt::format(
+        "{} compute {} in the same class with other bits ({}, by up to {} ulp, first {}): the order of "
+        "accumulation differs.",
+        who, value, Share(difference.number, difference.elements), spread, witness);
   }
   const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
-  return fmt::format("{} differ in {} ({}{}, first {}).", who, value, Share(difference.number, difference.elements), size,
-                     witness);
+  return fmt::format("{} differ in {} ({}{}, first {}).", who, value,
+                     Share(difference.number, difference.elements), size, witness);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
@@ -258,7 +274,8 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
       const auto same = [&](const Cast& other) {
         return cast.from == other.from && cast.to == other.to && cast.shape == other.shape;
       };
-      if (std::count_if(mine.begin(), mine.end(), same) <= std::count_if(theirs.begin(), theirs.end(), same)) continue;
+      if (std::count_if(mine.begin(), mine.end(), same) <= std::count_if(theirs.begin(), theirs.end(), same))
+        continue;
       if (std::string text = Spell(cast); std::find(spelled.begin(), spelled.end(), text) == spelled.end()) {
         spelled.push_back(std::move(text));
       }
@@ -274,7 +291,8 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
   if (!left_only.empty()) clauses.push_back(clause(a, left_only));
   if (!right_only.empty()) clauses.push_back(clause(b, right_only));
   const Side& silent = left_only.empty() ? a : b;
-  if (clauses.size() == 1) clauses.push_back(fmt::format("{} {}", JoinNames(silent.names), Verb(silent, "does not", "do not")));
+  if (clauses.size() == 1)
+    clauses.push_back(fmt::format("{} {}", JoinNames(silent.names), Verb(silent, "does not", "do not")));
   return fmt::format("The bits agree, but in the {} stage {}.", stage, Join(clauses, "; "));
 }
 

@@ -1,4 +1,5 @@
-// One plain sentence per divergence: which backends round what where, or differ in what, and an element that shows it.
+// One plain sentence per divergence: which backends round what where, or differ in what, and an element that
+// shows it.
 #pragma once
 
 #include <span>
@@ -30,7 +31,8 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
 
 /// "a", "a and b", "a, b and c".
 std::string JoinNames(const std::vector<std::string>& names);
-/// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a character.
+/// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a
+/// character.
 std::string FirstLine(std::string_view text, size_t limit);
 
 }  // namespace ulpscope

@@ -15,7 +15,9 @@ namespace {
 
 using Row = std::optional<StatusReason> (*)(const StatusFacts&);
 
-StatusReason Say(Status status, std::string reason) { return {.status = status, .reason = std::move(reason)}; }
+StatusReason Say(Status status, std::string reason) {
+  return {.status = status, .reason = std::move(reason)};
+}
 
 std::string OrElse(const std::string& text, std::string_view otherwise) {
   return text.empty() ? std::string(otherwise) : text;
@@ -86,17 +88,20 @@ std::optional<StatusReason> Violated(const StatusFacts& facts) {
   for (const Finding& violation : facts.violations) {
     const Deviation* deviation = FindDeviation(facts, violation.value);
     if (deviation == nullptr) return Say(Status::kFail, Sentences(facts.violations));
-    reasons.push_back(deviation->link.empty() ? deviation->reason : deviation->reason + " (" + deviation->link + ")");
+    reasons.push_back(deviation->link.empty() ? deviation->reason
+                                              : deviation->reason + " (" + deviation->link + ")");
   }
-  return Say(Status::kXfail, fmt::format("known deviation: {}: {}", Join(reasons, "; "), Sentences(facts.violations)));
+  return Say(Status::kXfail,
+             fmt::format("known deviation: {}: {}", Join(reasons, "; "), Sentences(facts.violations)));
 }
 
 std::optional<StatusReason> StaleDeviation(const StatusFacts& facts) {
   if (facts.live_deviations.empty()) return std::nullopt;
   const Deviation& deviation = facts.live_deviations.front();
   const std::string subject = deviation.value.empty() ? "the outcome" : deviation.value;
-  return Say(Status::kXpass, fmt::format("{} conforms, yet a deviation is listed for it: {}; remove the entry", subject,
-                                         deviation.reason));
+  return Say(Status::kXpass,
+             fmt::format("{} conforms, yet a deviation is listed for it: {}; remove the entry", subject,
+                         deviation.reason));
 }
 
 std::optional<StatusReason> Changed(const StatusFacts& facts) {
@@ -114,8 +119,8 @@ std::optional<StatusReason> Inconclusive(const StatusFacts& facts) {
   return Say(Status::kInconclusive, Sentences(facts.undetermined));
 }
 
-constexpr std::array<Row, 10> kTable{Harness,        WorkerBroke, NotReached, Unsupported, Nondeterministic, Violated,
-                                     StaleDeviation, Changed,     Unmodelled, Inconclusive};
+constexpr std::array<Row, 10> kTable{Harness,  WorkerBroke,    NotReached, Unsupported, Nondeterministic,
+                                     Violated, StaleDeviation, Changed,    Unmodelled,  Inconclusive};
 
 }  // namespace
 

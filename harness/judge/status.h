@@ -1,18 +1,18 @@
 // The status of one case on one backend: a table, read from the top, first match wins.
 //
-// | when                                                                                    | status                              |
+// | when                                                                                    | status |
 // |-----------------------------------------------------------------------------------------|-------------------------------------|
-// | our own invariant broke                                                                 | HARNESS                             |
-// | the worker broke: protocol, crash, time, memory, FP environment changed, unwritten output | PROTOCOL CRASH TIMEOUT OOM TAINTED |
-// | not reached (interrupted, missing shard)                                                | NOT_RUN                             |
-// | unsupported, not installed, requirement absent                                          | SKIP                                |
-// | repeated runs differ                                                                    | NONDET                              |
-// | the contract is violated                                                                | FAIL; XFAIL if live deviations cover it |
-// | a live deviation and no violation                                                       | XPASS                               |
-// | an expectation is not met                                                               | FAIL                                |
-// | the contract names classes and the value is UNMODELLED                                  | UNMODELLED                          |
-// | the same, UNDETERMINED                                                                  | INCONCLUSIVE                        |
-// | else                                                                                    | PASS                                |
+// | our own invariant broke                                                                 | HARNESS | | the
+// worker broke: protocol, crash, time, memory, FP environment changed, unwritten output | PROTOCOL CRASH
+// TIMEOUT OOM TAINTED | | not reached (interrupted, missing shard) | NOT_RUN                             | |
+// unsupported, not installed, requirement absent                                          | SKIP | | repeated
+// runs differ                                                                    | NONDET | | the contract is
+// violated                                                                | FAIL; XFAIL if live deviations
+// cover it | | a live deviation and no violation                                                       |
+// XPASS                               | | an expectation is not met | FAIL                                |
+// | the contract names classes and the value is UNMODELLED                                  | UNMODELLED | |
+// the same, UNDETERMINED                                                                  | INCONCLUSIVE | |
+// else                                                                                    | PASS |
 #pragma once
 
 #include <map>
@@ -32,21 +32,21 @@ struct Finding {
 
 /// Everything that the table reads.
 struct StatusFacts {
-  std::string harness_fault;                        ///< what of ours broke; empty = nothing
+  std::string harness_fault;  ///< what of ours broke; empty = nothing
   enum class Reach { kReached, kNotReached } reach = Reach::kReached;
   Outcome outcome;
-  std::string taint;                                ///< what the worker left behind; empty = nothing
-  std::map<std::string, double> nondeterministic;   ///< value -> spread in ulps
+  std::string taint;                               ///< what the worker left behind; empty = nothing
+  std::map<std::string, double> nondeterministic;  ///< value -> spread in ulps
   std::vector<Finding> violations;
-  std::vector<Deviation> live_deviations;           ///< those of this case, backend, version and date
-  std::string unmet_expectation;                    ///< "changed: expected X, observed Y"; empty = met or none
+  std::vector<Deviation> live_deviations;  ///< those of this case, backend, version and date
+  std::string unmet_expectation;           ///< "changed: expected X, observed Y"; empty = met or none
   std::vector<Finding> unmodelled;
   std::vector<Finding> undetermined;
 };
 
 struct StatusReason {
   Status status = Status::kPass;
-  std::string reason;                               ///< empty for PASS
+  std::string reason;  ///< empty for PASS
 };
 
 StatusReason DecideStatus(const StatusFacts& facts);

@@ -36,7 +36,8 @@ TensorDifference CompareTensors(const TensorData& left, const TensorData& right)
     // Integers beyond 2^53 may decode to one double: their bytes differ, so they do.
     if (format == nullptr || DiffersInNumber(a, b)) {
       if (difference.number++ == 0) difference.first_number = i;
-      if (format != nullptr) difference.largest_ulp = std::max(difference.largest_ulp, std::abs(b - a) / Ulp(a, *format));
+      if (format != nullptr)
+        difference.largest_ulp = std::max(difference.largest_ulp, std::abs(b - a) / Ulp(a, *format));
     } else if (DiffersInKind(a, b)) {
       if (difference.special++ == 0) difference.first_special = i;
     }

@@ -1,4 +1,5 @@
-// How two tensors of the same dtype and shape differ, element by element: in number, or only in what is special.
+// How two tensors of the same dtype and shape differ, element by element: in number, or only in what is
+// special.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,16 @@
 
 namespace ulpscope {
 
-/// Elements where exactly one is NaN or infinite, where the infinities or the zeros differ in sign (`special`), and all
-/// others whose values differ (`number`). NaN equals NaN whatever its payload.
+/// Elements where exactly one is NaN or infinite, where the infinities or the zeros differ in sign
+/// (`special`), and all others whose values differ (`number`). NaN equals NaN whatever its payload.
 struct TensorDifference {
   int64_t elements = 0;
   int64_t number = 0;
   int64_t special = 0;
-  int64_t first_number = -1;   ///< row-major index; -1 = none
+  int64_t first_number = -1;  ///< row-major index; -1 = none
   int64_t first_special = -1;
-  double largest_ulp = 0;      ///< of the `number` differences, in ulps of the dtype at the first tensor's value; 0 for integers
+  double largest_ulp =
+      0;  ///< of the `number` differences, in ulps of the dtype at the first tensor's value; 0 for integers
 
   bool Same() const { return number == 0 && special == 0; }
 };

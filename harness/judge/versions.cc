@@ -47,7 +47,8 @@ std::optional<int64_t> TakeNumber(std::string_view* text) {
 
 bool TakeWord(std::string_view* text, std::string_view word) {
   std::string_view rest = *text;
-  if (!rest.empty() && (rest.front() == '.' || rest.front() == '-' || rest.front() == '_')) rest.remove_prefix(1);
+  if (!rest.empty() && (rest.front() == '.' || rest.front() == '-' || rest.front() == '_'))
+    rest.remove_prefix(1);
   if (!rest.starts_with(word)) return false;
   *text = rest.substr(word.size());
   return true;
@@ -111,13 +112,15 @@ Result<std::vector<Clause>> ParseClauses(std::string_view condition) {
   std::string package;
   for (const std::string& part : SplitOutsideParentheses(condition, ',')) {
     const size_t at = part.find_first_of("=!<>~");
-    if (at == std::string::npos) return Fail(fmt::format("'{}' is no version condition such as torch>=2.9,<2.16", part));
+    if (at == std::string::npos)
+      return Fail(fmt::format("'{}' is no version condition such as torch>=2.9,<2.16", part));
     if (const auto name = Trim(std::string_view(part).substr(0, at)); !name.empty()) package = name;
     if (package.empty()) return Fail(fmt::format("'{}' names no package", part));
     const std::string_view rest = std::string_view(part).substr(at);
     const auto comparison = std::find_if(std::begin(kComparisons), std::end(kComparisons),
                                          [&](std::string_view c) { return rest.starts_with(c); });
-    if (comparison == std::end(kComparisons)) return Fail(fmt::format("'{}' compares in an unknown way", part));
+    if (comparison == std::end(kComparisons))
+      return Fail(fmt::format("'{}' compares in an unknown way", part));
     clauses.push_back({.package = package,
                        .comparison = std::string(*comparison),
                        .version = std::string(Trim(rest.substr(comparison->size())))});
@@ -140,7 +143,9 @@ Result<bool> ClauseHolds(const Clause& clause, std::string_view installed_text) 
     return Fail(fmt::format("'{}{}' is no version", clause.comparison, clause.version));
   }
   const auto installed = Parse(installed_text);
-  if (!installed) return Fail(fmt::format("{} has the version '{}', which does not compare", clause.package, installed_text));
+  if (!installed)
+    return Fail(
+        fmt::format("{} has the version '{}', which does not compare", clause.package, installed_text));
   if (wildcard) return HasPrefix(*installed, *wanted) == (clause.comparison == "==");
   const int order = Compare(*installed, *wanted);
   const bool same_release = CompareReleases(installed->release, wanted->release) == 0;
@@ -151,7 +156,8 @@ Result<bool> ClauseHolds(const Clause& clause, std::string_view installed_text) 
   if (clause.comparison == "<") {
     return order < 0 && !(same_release && installed->IsPrerelease() && !wanted->IsPrerelease());
   }
-  if (clause.comparison == ">") return order > 0 && !(same_release && installed->post != kNone && wanted->post == kNone);
+  if (clause.comparison == ">")
+    return order > 0 && !(same_release && installed->post != kNone && wanted->post == kNone);
   Version prefix = *wanted;  // ~=2.9.1 is >=2.9.1, ==2.9.*
   if (prefix.release.size() < 2) return Fail(fmt::format("~={} needs two numbers at least", clause.version));
   prefix.release.pop_back();
@@ -166,7 +172,8 @@ Result<bool> VersionsMatch(std::string_view condition, const Versions& installed
   bool all = true;
   for (const Clause& clause : *clauses) {
     const auto version = installed.find(clause.package);
-    const auto holds = version == installed.end() ? ClauseHolds(clause, "0") : ClauseHolds(clause, version->second);
+    const auto holds =
+        version == installed.end() ? ClauseHolds(clause, "0") : ClauseHolds(clause, version->second);
     if (!holds) return holds;  // a malformed clause is an error whether or not the package is there
     all = all && *holds && version != installed.end();
   }

@@ -37,6 +37,7 @@ struct Step {
   std::map<std::string, Attr> attrs;
   std::vector<Step> steps;      ///< body of a scope
   SourcePos pos;
+  std::string reference = {};   ///< "none": no exact reference is sought for what an aten:: op gives
 };
 
 struct TensorSpec {

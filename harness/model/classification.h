@@ -50,6 +50,7 @@ struct Classification {
   bool rests_on_likelihood = false;           ///< models is smaller than models_proved
   int64_t elements = 0, checked = 0;
   double max_ulp = 0;                         ///< against the exact value, in ulps of the value's dtype
+  double max_abs = 0;                         ///< largest absolute error against the exact value
   int64_t models_tried = 0;
   std::string label;                          ///< one plain phrase
   std::vector<std::string> notes;

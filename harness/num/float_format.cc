@@ -44,6 +44,22 @@ double OverflowValue(double sign, const FloatFormat& format, Rounding rounding) 
   return 0;
 }
 
+/// 2^e for the exponents of the formats, without a call to ldexp on the hot path.
+double Pow2Cached(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
+
+/// Rounds |value| >= 2^emin to `format` on the bits of the carrier: the significand is cut to p bits, and a carry runs into
+/// the exponent field as it should.
+double RoundNormal(double value, const FloatFormat& format, Rounding rounding) {
+  uint64_t bits = std::bit_cast<uint64_t>(value);
+  const int shift = 53 - format.precision;
+  const uint64_t half = uint64_t{1} << (shift - 1);
+  if (rounding == Rounding::kNearestEven) bits += half - 1 + ((bits >> shift) & 1);
+  if (rounding == Rounding::kNearestAway) bits += half;
+  bits &= ~((uint64_t{1} << shift) - 1);
+  const double result = std::bit_cast<double>(bits);
+  return std::fabs(result) > format.max_finite ? OverflowValue(value, format, rounding) : result;
+}
+
 /// Small formats (p, exponent bits e): generic decode of an IEEE-like bit pattern.
 double DecodeSmall(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite_only) {
   const uint32_t sign = bits >> (exponent_bits + mantissa_bits);
@@ -145,7 +161,8 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   }
   if (format.precision == 53) return subnormals == Subnormals::kFlushed && std::fabs(hi) < Pow2(-1022) ? std::copysign(0.0, hi) : hi;
   const double magnitude = std::fabs(hi);
-  const int exponent = std::max(BinadeOf(magnitude), format.emin);
+  if (magnitude >= Pow2Cached(format.emin)) return RoundNormal(hi, format, rounding);
+  const int exponent = format.emin;
   const int quantum_exponent = exponent - format.precision + 1;
   // Scaling by a power of two is exact here: the scaled magnitude is below 2^53.
   const double scaled = std::ldexp(magnitude, -quantum_exponent);
@@ -161,7 +178,6 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
       break;
   }
   const double result = std::ldexp(whole, quantum_exponent);
-  if (result > format.max_finite) return OverflowValue(hi, format, rounding);
   if (subnormals == Subnormals::kFlushed && result < Pow2(format.emin)) return std::copysign(0.0, hi);
   return std::copysign(result, hi);
 }

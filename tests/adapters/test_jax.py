@@ -6,8 +6,8 @@ from worker import (Tensor, count_bfloat16_valued, exact_matmul, main, normal, s
                     worst_relative_error)
 
 BACKENDS = ("jax", "jax-eager")
-FLOAT32 = 1e-6         # float32 accumulation of sums of 48 products, relative to the largest result
-BFLOAT16 = 2.0 ** -11  # a rounding to bfloat16 of random data shows at least this
+FLOAT32 = 1e-6  # float32 accumulation of sums of 48 products, relative to the largest result
+BFLOAT16 = 2.0**-11  # a rounding to bfloat16 of random data shows at least this
 
 TENSORS = {"x": normal("bfloat16", [32, 48], 1), "y": normal("bfloat16", [48, 40], 2)}
 WIDENED = [step("matmul", "x", "y", name="p"), step("cast", "p", name="r", dtype="float32")]
@@ -16,7 +16,8 @@ WIDENED = [step("matmul", "x", "y", name="p"), step("cast", "p", name="r", dtype
 def is_rounded(tensor):
     """True for bfloat16-valued float32 elements, False for unrounded ones; anything else fails."""
     elements = len(tensor.data) // 4
-    zero_tails, error = count_bfloat16_valued(tensor), worst_relative_error(tensor, exact_matmul(TENSORS["x"], TENSORS["y"]))
+    zero_tails, error = count_bfloat16_valued(tensor), worst_relative_error(
+        tensor, exact_matmul(TENSORS["x"], TENSORS["y"]))
     assert elements == 32 * 40
     if zero_tails == elements:
         assert error > BFLOAT16
@@ -73,55 +74,89 @@ def test_float64_stays_float64_unless_x64_is_off():
 
 
 def test_backward_against_sums_and_adding_up():
-    tensors = {"x": normal("float32", [6, 4], 1), "w": normal("float32", [3, 4], 2), "g": normal("float32", [6, 3], 4)}
+    tensors = {
+        "x": normal("float32", [6, 4], 1),
+        "w": normal("float32", [3, 4], 2),
+        "g": normal("float32", [6, 3], 4)
+    }
     for backend in BACKENDS:
         once = [step("linear", "x", "w", name="o"), step("sum", "o", name="loss"), step("backward", "loss")]
-        first = warm(backend).run(tensors, once, ["w.grad", "x.grad", "w.grad_metadata_dtype"], requires_grad=["w"])
+        first = warm(backend).run(tensors, once, ["w.grad", "x.grad", "w.grad_metadata_dtype"],
+                                  requires_grad=["w"])
         assert first["observations"] == {"x.grad": "none", "w.grad_metadata_dtype": "none"}
         assert first["parts"]["w.grad"] == "backward"
         gradient = values(first["values"]["w.grad"])
         assert gradient[:4] == gradient[4:8] == gradient[8:]  # every row sums the same inputs
         exact = [sum(values(tensors["x"])[i * 4 + k] for i in range(6)) for k in range(4)]
         assert max(abs(a - b) for a, b in zip(gradient, exact)) < 1e-6
-        again = [step("linear", "x", "w", name="o2"), step("sum", "o2", name="loss2"), step("backward", "loss2")]
+        again = [
+            step("linear", "x", "w", name="o2"),
+            step("sum", "o2", name="loss2"),
+            step("backward", "loss2")
+        ]
         twice = warm(backend).run(tensors, once + again, ["w.grad"], requires_grad=["w"])
         assert values(twice["values"]["w.grad"]) == [2 * v for v in gradient]  # doubling is exact
-        seeded = warm(backend).run(tensors, once[:1] + [step("backward", "o", grad="g")], ["w.grad"], requires_grad=["w"])
-        expected = [sum(values(tensors["g"])[i * 3 + j] * values(tensors["x"])[i * 4 + k] for i in range(6))
-                    for j in range(3) for k in range(4)]
+        seeded = warm(backend).run(tensors, once[:1] + [step("backward", "o", grad="g")], ["w.grad"],
+                                   requires_grad=["w"])
+        expected = [
+            sum(values(tensors["g"])[i * 3 + j] * values(tensors["x"])[i * 4 + k]
+                for i in range(6))
+            for j in range(3)
+            for k in range(4)
+        ]
         assert max(abs(a - b) for a, b in zip(values(seeded["values"]["w.grad"]), expected)) < 1e-5
 
 
 def test_set_data_before_use_is_a_cast_and_later_is_refused():
     tensors = {"x": TENSORS["x"], "w": normal("float32", [40, 48], 5)}
-    cast, forward = step("set_data", "w", to={"cast": "bfloat16"}), [step("linear", "x", "w", name="o"), step("sum", "o", name="loss")]
+    cast, forward = step("set_data", "w",
+                         to={"cast": "bfloat16"
+                            }), [step("linear", "x", "w", name="o"),
+                                 step("sum", "o", name="loss")]
     for backend in BACKENDS:
-        answer = warm(backend).run(tensors, [cast, *forward, step("backward", "loss")], ["w", "w.grad"], requires_grad=["w"])
-        assert {name: t.dtype for name, t in answer["values"].items()} == {"w": "bfloat16", "w.grad": "bfloat16"}
-        outcome = warm(backend).run(tensors, [*forward, cast, step("backward", "loss")], ["w.grad"], requires_grad=["w"])["outcome"]
+        answer = warm(backend).run(tensors, [cast, *forward, step("backward", "loss")], ["w", "w.grad"],
+                                   requires_grad=["w"])
+        assert {
+            name: t.dtype for name, t in answer["values"].items()
+        } == {
+            "w": "bfloat16",
+            "w.grad": "bfloat16"
+        }
+        outcome = warm(backend).run(tensors, [*forward, cast, step("backward", "loss")], ["w.grad"],
+                                    requires_grad=["w"])["outcome"]
         assert outcome["kind"] == "unsupported" and "set_data w" in outcome["text"]
 
 
 def test_layer_norm_against_float64():
-    tensors = {"x": normal("float32", [4, 64], 1), "w": normal("float32", [64], 2), "b": normal("float32", [64], 3)}
+    tensors = {
+        "x": normal("float32", [4, 64], 1),
+        "w": normal("float32", [64], 2),
+        "b": normal("float32", [64], 3)
+    }
     x, w, b = (values(tensors[name]) for name in "xwb")
     expected = []
     for row in range(4):
         line = x[row * 64:row * 64 + 64]
         mean = sum(line) / 64
-        variance = sum((v - mean) ** 2 for v in line) / 64
-        expected += [(v - mean) / (variance + 1e-5) ** 0.5 * w[i] + b[i] for i, v in enumerate(line)]
+        variance = sum((v - mean)**2 for v in line) / 64
+        expected += [(v - mean) / (variance + 1e-5)**0.5 * w[i] + b[i] for i, v in enumerate(line)]
     for backend in BACKENDS:
-        answer = warm(backend).run(tensors, [step("layer_norm", "x", "w", "b", name="y", normalized_shape=[64], eps=1e-5)], ["y"])
+        answer = warm(backend).run(
+            tensors, [step("layer_norm", "x", "w", "b", name="y", normalized_shape=[64], eps=1e-5)], ["y"])
         assert max(abs(a - e) for a, e in zip(values(answer["values"]["y"]), expected, strict=True)) < 1e-5
         assert any(note.startswith("layer_norm: mean, variance") for note in answer["notes"])
 
 
 def test_shapes_and_scalars():
     a = Tensor("float32", (2, 3), struct.pack("<6f", *range(6)))
-    steps = [step("transpose", "a", name="t", dim0=0, dim1=1), step("mul", "t", 0.5, name="half"),
-             step("unsqueeze", "half", name="u", dim=0), step("expand", "u", name="e", shape=[2, -1, 2]),
-             step("sum", "e", name="s", dim=[0, 2]), step("select", "half", name="c", dim=1, index=1)]
+    steps = [
+        step("transpose", "a", name="t", dim0=0, dim1=1),
+        step("mul", "t", 0.5, name="half"),
+        step("unsqueeze", "half", name="u", dim=0),
+        step("expand", "u", name="e", shape=[2, -1, 2]),
+        step("sum", "e", name="s", dim=[0, 2]),
+        step("select", "half", name="c", dim=1, index=1)
+    ]
     for backend in BACKENDS:
         answer = warm(backend).run({"a": a}, steps, ["half", "s", "c"])
         assert values(answer["values"]["half"]) == [0, 1.5, 0.5, 2, 1, 2.5]
@@ -133,15 +168,16 @@ def test_refusals_carry_their_reason():
     empty = step("empty", name="buffer", shape=[32, 40], dtype="float32")
     for steps, word in (([empty, step("matmul", "x", "y", out="buffer", name="p")], "JAX has no out="),
                         ([step("matmul", "x", "y", name="p", out_dtype="float32")], "preferred_element_type"),
-                        ([step("autocast", device="auto", steps=WIDENED[:1])], "JAX has no autocast"),
-                        ([step("aten::mm", "x", "y", name="p")], "aten::mm")):
+                        ([step("autocast", device="auto", steps=WIDENED[:1])],
+                         "JAX has no autocast"), ([step("aten::mm", "x", "y", name="p")], "aten::mm")):
         outcome = warm("jax").run(TENSORS, steps, ["p"])["outcome"]
         assert outcome["kind"] == "unsupported" and word in outcome["text"], outcome
 
 
 def test_a_wrong_shape_raises_the_class_of_jax():
     for backend in BACKENDS:
-        outcome = warm(backend).run({"x": TENSORS["x"]}, [step("matmul", "x", "x", name="p")], ["p"])["outcome"]
+        outcome = warm(backend).run({"x": TENSORS["x"]}, [step("matmul", "x", "x", name="p")],
+                                    ["p"])["outcome"]
         assert (outcome["kind"], outcome["class"]) == ("raised", "TypeError"), outcome
 
 
@@ -154,7 +190,7 @@ def test_dot_algorithms():
             answer = adapter.run(f16, WIDENED[:1], ["p"])
             assert answer["knobs"]["jax_matmul_precision"] == preset
             errors[preset] = worst_relative_error(answer["values"]["p"], exact)
-    assert errors["default"] < FLOAT32 < 2.0 ** -14 < errors["F16_F16_F16"], errors
+    assert errors["default"] < FLOAT32 < 2.0**-14 < errors["F16_F16_F16"], errors
     with start("jax", knobs={"jax_matmul_precision": "TF32_TF32_F32"}) as adapter:
         outcome = adapter.run(f16, WIDENED[:1], ["p"])["outcome"]
         assert (outcome["kind"], outcome["class"]) == ("raised", "ValueError"), outcome
@@ -170,7 +206,8 @@ def test_threads_are_counted_not_echoed():
 def test_the_same_case_twice_gives_the_same_bytes():
     for backend in BACKENDS:
         first, second = (warm(backend).run(TENSORS, WIDENED, ["p", "r"]) for _ in range(2))
-        assert first["values"] == second["values"] and first["casts"] == second["casts"] and first["notes"] == second["notes"]
+        assert first["values"] == second["values"] and first["casts"] == second["casts"] and first[
+            "notes"] == second["notes"]
 
 
 if __name__ == "__main__":

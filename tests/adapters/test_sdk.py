@@ -1,4 +1,4 @@
-"""The Python adapter SDK: files, canaries, checks, casts, cuts and the protocol loop, with a fault planted for each."""
+"""The Python adapter SDK: files, canaries, checks, casts, cuts, the protocol loop; a planted fault for each."""
 
 import ctypes
 import json
@@ -7,7 +7,8 @@ import struct
 import sys
 import tempfile
 
-from worker import PYTHON, ROOT, Adapter, Tensor, main, normal, read_safetensors, step, values, write_safetensors
+from worker import (PYTHON, ROOT, Adapter, Tensor, main, normal, read_safetensors, step, values,
+                    write_safetensors)
 
 from ulpscope_adapter import Request, TensorSpec, Unsupported, poison_bytes
 from ulpscope_adapter.adapter import check_request, check_worker
@@ -36,8 +37,11 @@ def test_safetensors_round_trip_every_dtype():
         path = os.path.join(folder, "t")
         write_safetensors(path, tensors)
         assert read_safetensors(path) == tensors and len(tensors) == len(DTYPES) + 2
-        from safetensors.numpy import load_file  # an independent reader; it knows no bfloat16 or float8 without ml_dtypes
-        write_safetensors(path, {name: t for name, t in tensors.items() if "float8" not in name and name != "bfloat16"})
+        # An independent reader; it knows no bfloat16 or float8 without ml_dtypes.
+        from safetensors.numpy import load_file
+        write_safetensors(path, {
+            name: t for name, t in tensors.items() if "float8" not in name and name != "bfloat16"
+        })
         loaded = load_file(path)
         assert len(loaded) == len(tensors) - 3
         assert all(loaded[name].tobytes() == tensors[name].data for name in loaded)
@@ -48,7 +52,8 @@ def test_malformed_safetensors_are_refused():
     good = struct.pack("<Q", len(header)) + header + b"\0" * 8
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "t")
-        for bad in (b"", good[:4], struct.pack("<Q", 1 << 40) + header, good[:-1], good.replace(b"[2]", b"[3]")):
+        for bad in (b"", good[:4], struct.pack("<Q", 1 << 40) + header, good[:-1],
+                    good.replace(b"[2]", b"[3]")):
             with open(path, "wb") as file:
                 file.write(bad)
             raises(ValueError, read_safetensors, path)
@@ -56,8 +61,10 @@ def test_malformed_safetensors_are_refused():
 
 
 def test_poison_is_a_nan_in_every_format():
-    assert poison_bytes("float32", 1) == bytes.fromhex("a5a5faff") and poison_bytes("float16", 2) == b"\xfa\xff" * 2
-    assert poison_bytes("float64", 1) == bytes.fromhex("a5a5a5a5a5a5faff") and poison_bytes("float8_e5m2", 3) == b"\xff" * 3
+    assert poison_bytes("float32", 1) == bytes.fromhex("a5a5faff") and poison_bytes("float16",
+                                                                                    2) == b"\xfa\xff" * 2
+    assert poison_bytes("float64", 1) == bytes.fromhex("a5a5a5a5a5a5faff") and poison_bytes("float8_e5m2",
+                                                                                            3) == b"\xff" * 3
     for dtype in ("float64", "float32", "float16"):
         (value,) = values(Tensor(dtype, (1,), poison_bytes(dtype, 1)))
         assert value != value
@@ -82,14 +89,20 @@ def test_canary_sees_flush_to_zero_and_a_rounding_mode():
 
 
 def test_redundant_pairs():
-    widen = [Node("a", "bfloat16", (4,)), Node("b", "float32", (4,), "up", ("a",), cast_of="a"),
-             Node("v", "float32", (2, 2), "view", ("b",), view_of="b"),
-             Node("c", "bfloat16", (2, 2), "down", ("v",), cast_of="v")]
+    widen = [
+        Node("a", "bfloat16", (4,)),
+        Node("b", "float32", (4,), "up", ("a",), cast_of="a"),
+        Node("v", "float32", (2, 2), "view", ("b",), view_of="b"),
+        Node("c", "bfloat16", (2, 2), "down", ("v",), cast_of="v")
+    ]
     assert [c.redundant for c in casts_of(widen, "hlo")] == [True, True]
     used_twice = widen + [Node("d", "float32", (4,), "add", ("b", "b"))]
     assert [c.redundant for c in casts_of(used_twice, "hlo")] == [False, True]  # the widening has another use
-    rounding = [Node("a", "float32", (4,)), Node("b", "bfloat16", (4,), "down", ("a",), cast_of="a"),
-                Node("c", "float32", (4,), "up", ("b",), cast_of="b")]
+    rounding = [
+        Node("a", "float32", (4,)),
+        Node("b", "bfloat16", (4,), "down", ("a",), cast_of="a"),
+        Node("c", "float32", (4,), "up", ("b",), cast_of="b")
+    ]
     assert [c.redundant for c in casts_of(rounding, "hlo")] == [False, False]
 
 
@@ -98,22 +111,44 @@ def request(steps, observe, dtype="float32"):
                    steps=[parse_step(s) for s in steps], observe=observe, knobs={}, poison=True)
 
 
-TABLE = {"backends": ["b"], "devices": ["cpu"], "knobs": {"threads": ["1", "N"]}, "dtypes": ["float32"], "scopes": ["no_grad"],
-         "capabilities": [], "observations": ["grad"], "reasons": {"out": "no buffers here"}, "ops": {"exp": [], "cast": ["dtype"]}}
+TABLE = {
+    "backends": ["b"],
+    "devices": ["cpu"],
+    "knobs": {
+        "threads": ["1", "N"]
+    },
+    "dtypes": ["float32"],
+    "scopes": ["no_grad"],
+    "capabilities": [],
+    "observations": ["grad"],
+    "reasons": {
+        "out": "no buffers here"
+    },
+    "ops": {
+        "exp": [],
+        "cast": ["dtype"]
+    }
+}
 
 
 def test_requests_beyond_the_capabilities_are_named():
     check_request(TABLE, request([step("no_grad", steps=[step("exp", "a", name="r")])], ["r", "a.grad"]))
-    for steps, observe, dtype, word in (
-            ([step("log", "a", name="r")], ["r"], "float32", "op log"),
-            ([step("exp", "a", name="r", fast=True)], ["r"], "float32", "exp fast="),
-            ([step("exp", "a", out="a", name="r")], ["r"], "float32", "no buffers here"),
-            ([step("autocast", steps=[])], ["a"], "float32", "scope autocast"),
-            ([step("no_grad", steps=[step("log", "a", name="r")])], ["a"], "float32", "op log"),
-            ([step("cast", "a", name="r", dtype="float16")], ["r"], "float32", "dtype=float16"),
-            ([step("exp", "b", name="r")], ["r"], "float32", "operand b"),
-            ([], ["z"], "float32", "observation z"), ([], ["a.norm"], "float32", "observation a.norm"),
-            ([], ["a"], "float64", "tensor a: float64")):
+    for steps, observe, dtype, word in (([step("log", "a", name="r")], ["r"], "float32",
+                                         "op log"), ([step("exp", "a", name="r",
+                                                           fast=True)], ["r"], "float32", "exp fast="),
+                                        ([step("exp", "a", out="a",
+                                               name="r")], ["r"], "float32", "no buffers here"),
+                                        ([step("autocast", steps=[])], ["a"], "float32", "scope autocast"),
+                                        ([step("no_grad", steps=[step("log", "a",
+                                                                      name="r")])], ["a"], "float32",
+                                         "op log"), ([step("cast", "a", name="r",
+                                                           dtype="float16")], ["r"], "float32",
+                                                     "dtype=float16"), ([step("exp", "b",
+                                                                              name="r")], ["r"], "float32",
+                                                                        "operand b"), ([], ["z"], "float32",
+                                                                                       "observation z"),
+                                        ([], ["a.norm"], "float32",
+                                         "observation a.norm"), ([], ["a"], "float64", "tensor a: float64")):
         text = raises(Unsupported, check_request, TABLE, request(steps, observe, dtype))
         assert word in text, (word, text)
 
@@ -121,7 +156,11 @@ def test_requests_beyond_the_capabilities_are_named():
 def test_workers_beyond_the_capabilities_are_named():
     check_worker(TABLE, "b", "cpu", {"threads": "16"})
     for arguments, word in ((("c", "cpu", {}), "backend c"), (("b", "cuda", {}), "device cuda"),
-                            (("b", "cpu", {"mkldnn": "on"}), "knob mkldnn"), (("b", "cpu", {"threads": "0"}), "threads=0")):
+                            (("b", "cpu", {
+                                "mkldnn": "on"
+                            }), "knob mkldnn"), (("b", "cpu", {
+                                "threads": "0"
+                            }), "threads=0")):
         text = raises(Unsupported, check_worker, TABLE, *arguments)
         assert word in text, (word, text)
 
@@ -133,14 +172,24 @@ def test_texts_hold_no_absolute_paths():
 
 
 def test_the_example_is_a_complete_adapter():
-    tensors = {"x": normal("bfloat16", [4, 8], 1), "y": normal("bfloat16", [8, 4], 2), "b": normal("float32", [4, 4], 3)}
-    steps = [step("matmul", "x", "y", name="p"), step("add", "p", "b", name="s"), step("cast", "s", name="r", dtype="bfloat16")]
+    tensors = {
+        "x": normal("bfloat16", [4, 8], 1),
+        "y": normal("bfloat16", [8, 4], 2),
+        "b": normal("float32", [4, 4], 3)
+    }
+    steps = [
+        step("matmul", "x", "y", name="p"),
+        step("add", "p", "b", name="s"),
+        step("cast", "s", name="r", dtype="bfloat16")
+    ]
     with Adapter(EXAMPLE, "numpy", env=WITH_SDK) as adapter:
         assert adapter.hello["ops"] == ["add", "cast", "matmul"] and adapter.hello["protocol"] == 1
-        first, second = adapter.run(tensors, steps, ["p", "s", "r"]), adapter.run(tensors, steps, ["p", "s", "r"])
+        first, second = adapter.run(tensors, steps,
+                                    ["p", "s", "r"]), adapter.run(tensors, steps, ["p", "s", "r"])
         assert first["values"] == second["values"] and first["values"]["r"].dtype == "bfloat16"
         answer = adapter.run({"x": tensors["x"]}, [step("matmul", "x", "x", name="p")], ["p"])
-        assert answer["outcome"]["kind"] == "raised" and answer["outcome"]["class"] == "ValueError", answer["outcome"]
+        assert answer["outcome"]["kind"] == "raised" and answer["outcome"]["class"] == "ValueError", answer[
+            "outcome"]
         assert adapter.run(tensors, [step("exp", "x", name="p")], ["p"])["outcome"] == \
             {"kind": "unsupported", "class": "", "text": "op exp: exp is not served"}
     assert adapter.exit_code == 0
@@ -155,7 +204,7 @@ from ulpscope_adapter import Adapter, Result, serve
 class Noisy(Adapter):
     def capabilities(self):
         print('{"verb": "bye"}', flush=True)
-        return {"name": "noisy", "backends": ["noisy"], "dtypes": ["float32"], "ops": {"neg": []}, "versions": {}}
+        return {"name": "noisy", "backends": ["noisy"], "versions": {}, "dtypes": ["float32"], "ops": {"neg": []}}
     def run(self, request):
         print("x" * 1000000, flush=True)
         if request.steps[0].of[0] == "oom":
@@ -171,7 +220,8 @@ serve(Noisy())
 def test_noise_on_stdout_does_not_reach_the_protocol():
     with Adapter([PYTHON, "-c", NOISY], "noisy", env=WITH_SDK) as adapter:
         answer = adapter.run({"a": normal("float32", [3], 1)}, [step("neg", "a", name="r")], ["r"])
-        assert answer["outcome"]["kind"] == "completed" and answer["notes"] == ["fine"], (answer, adapter.stderr())
+        assert answer["outcome"]["kind"] == "completed" and answer["notes"] == ["fine"], (answer,
+                                                                                          adapter.stderr())
         assert "noise before" in adapter.stdout() and len(adapter.stdout()) > 1000000
         answer = adapter.run({"oom": normal("float32", [3], 1)}, [step("neg", "oom", name="r")], ["r"])
         assert answer["outcome"]["kind"] == "out_of_memory"
@@ -191,16 +241,34 @@ def test_a_refused_hello_refuses_runs_and_a_vanished_harness_ends_the_adapter():
 def test_cutting_a_program():
     sys.path.insert(0, os.path.join(ROOT, "backends", "torch_compile"))
     import regions
-    names = {"c": step("set_data", "w", to={"cast": "bfloat16"}), "k": step("clone", "w", name="v"),
-             "f": step("linear", "x", "w", name="o"), "b": step("backward", "o"), "e": step("empty", name="buffer"),
-             "s": step("sync"), "a": step("autocast", steps=[step("linear", "x", "w", name="o"), step("backward", "o")])}
-    for program, expected in (("f", "C1"), ("cfb", "E1 C1 E1"), ("fcb", "C1 E2"), ("cfcb", "E1 C1 E2"), ("kcfb", "E2 C1 E1"),
-                              ("kfb", "C2 E1"), ("fbfb", "C1 E1 C1 E1"), ("efsf", "C2"), ("ca", "E1 C1 E1"), ("c", "E1")):
+    names = {
+        "c": step("set_data", "w", to={"cast": "bfloat16"}),
+        "k": step("clone", "w", name="v"),
+        "f": step("linear", "x", "w", name="o"),
+        "b": step("backward", "o"),
+        "e": step("empty", name="buffer"),
+        "s": step("sync"),
+        "a": step("autocast", steps=[step("linear", "x", "w", name="o"),
+                                     step("backward", "o")])
+    }
+    for program, expected in (("f", "C1"), ("cfb", "E1 C1 E1"), ("fcb", "C1 E2"), ("cfcb", "E1 C1 E2"),
+                              ("kcfb", "E2 C1 E1"), ("kfb", "C2 E1"), ("fbfb", "C1 E1 C1 E1"), ("efsf", "C2"),
+                              ("ca", "E1 C1 E1"), ("c", "E1")):
         placed, empties = regions.flatten([parse_step(names[letter]) for letter in program])
         parts = regions.cut(placed)
         found = " ".join(f"{part.kind[0].upper()}{len(part.placed)}" for part in parts)
         assert found == expected, (program, found, expected)
         assert len(empties) == program.count("e")
+    independent = [
+        step("linear", "x", "w", name="o"),
+        step("exp", "x", name="e"),
+        step("exp", "o", name="p"),
+        step("backward", "p")
+    ]
+    for last, expected in ((step("backward", "e"), [2, 1, 2]), (step("backward",
+                                                                     "o"), [3, 2]), (step("sync"), [3, 1])):
+        placed, _ = regions.flatten([parse_step(s) for s in [*independent, last]])
+        assert [len(part.placed) for part in regions.cut(placed)] == expected
     placed, _ = regions.flatten([parse_step(names[letter]) for letter in "kcfb"])
     parts = regions.cut(placed)
     assert regions.interface(parts[1], parts[2:], ["w.grad"]) == (["x", "w"], ["o"])

@@ -1,7 +1,7 @@
 """Starts an adapter as the harness does and talks to it: what the adapter tests stand on.
 
-The process gets a whitelisted environment, one end of a socket pair, and pipes for stdout and stderr. Programs are written
-as the wire carries them (backends/PROTOCOL.md); tensors are (dtype, shape, bytes).
+The process gets a whitelisted environment, one end of a socket pair, and pipes for stdout and stderr.
+Programs are written as the wire carries them (backends/PROTOCOL.md); tensors are (dtype, shape, bytes).
 """
 
 import atexit
@@ -28,20 +28,27 @@ _INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{
 
 class Adapter:
     """A running adapter. `hello` holds its answer to the hello."""
-
     def __init__(self, command, backend, knobs=None, device="cpu", env=None, stay_on_error=False):
         ours, theirs = socket.socketpair()
         environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
-        environment.update(ULPSCOPE_FD=str(theirs.fileno()), TORCHINDUCTOR_CACHE_DIR=_INDUCTOR_CACHE, **(env or {}))
+        environment.update(ULPSCOPE_FD=str(theirs.fileno()), TORCHINDUCTOR_CACHE_DIR=_INDUCTOR_CACHE,
+                           **(env or {}))
         self._folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
         self._stdout = open(os.path.join(self._folder.name, "stdout"), "wb+")
         self._stderr = open(os.path.join(self._folder.name, "stderr"), "wb+")
-        self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                                         stdout=self._stdout, stderr=self._stderr, cwd=self._folder.name)
+        self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()],
+                                         stdin=subprocess.DEVNULL, stdout=self._stdout, stderr=self._stderr,
+                                         cwd=self._folder.name)
         theirs.close()
         ours.settimeout(300)
         self._link, self._lines, self._next = ours, ours.makefile("rb"), 1
-        self.hello = self.ask({"verb": "hello", "protocol": 1, "backend": backend, "device": device, "knobs": knobs or {}})
+        self.hello = self.ask({
+            "verb": "hello",
+            "protocol": 1,
+            "backend": backend,
+            "device": device,
+            "knobs": knobs or {}
+        })
         if self.hello["error"] and not stay_on_error:
             raise AssertionError("hello: " + self.hello["error"])
 
@@ -81,11 +88,29 @@ class Adapter:
         """The answer of one run, with the output tensors under "values"."""
         inputs, outputs = (os.path.join(self._folder.name, f"{self._next}.{end}") for end in ("in", "out"))
         write_safetensors(inputs, tensors)
-        specs = [{"name": name, "dtype": t.dtype, "shape": list(t.shape), "strides": (strides or {}).get(name, []),
-                  "requires_grad": name in requires_grad} for name, t in tensors.items()]
-        answer = self.ask({"verb": "run", "id": self._next, "case": "test", "seed": 0, "trace": trace,
-                           "program": {"tensors": specs, "steps": steps, "observe": observe},
-                           "inputs": inputs, "outputs": outputs, "knobs": knobs or {}, "poison": True})
+        specs = [{
+            "name": name,
+            "dtype": t.dtype,
+            "shape": list(t.shape),
+            "strides": (strides or {}).get(name, []),
+            "requires_grad": name in requires_grad
+        } for name, t in tensors.items()]
+        answer = self.ask({
+            "verb": "run",
+            "id": self._next,
+            "case": "test",
+            "seed": 0,
+            "trace": trace,
+            "program": {
+                "tensors": specs,
+                "steps": steps,
+                "observe": observe
+            },
+            "inputs": inputs,
+            "outputs": outputs,
+            "knobs": knobs or {},
+            "poison": True
+        })
         assert answer["id"] == self._next
         self._next += 1
         answer["values"] = read_safetensors(outputs) if answer["outcome"]["kind"] == "completed" else {}
@@ -110,9 +135,17 @@ def warm(backend):
 
 
 def step(op, *of, out="", name="", **attrs):
-    """A step as the wire carries it; a number among the operands is a scalar. `steps` becomes the body of a scope."""
+    """A step as the wire carries it; a number is a scalar operand, `steps` the body of a scope."""
     body = attrs.pop("steps", None)
-    message = {"op": op, "of": [o if isinstance(o, str) else {"scalar": o} for o in of], "out": out, "as": name, "attrs": attrs}
+    message = {
+        "op": op,
+        "of": [o if isinstance(o, str) else {
+            "scalar": o
+        } for o in of],
+        "out": out,
+        "as": name,
+        "attrs": attrs
+    }
     return message if body is None else {**message, "steps": body}
 
 
@@ -157,8 +190,13 @@ def exact_matmul(a, b):
     m, k = a.shape[-2:]
     n = b.shape[-1]
     batches = len(left) // (m * k)
-    return [sum(left[(s * m + i) * k + l] * right[(s * k + l) * n + j] for l in range(k))
-            for s in range(batches) for i in range(m) for j in range(n)]
+    return [
+        sum(left[(s * m + i) * k + l] * right[(s * k + l) * n + j]
+            for l in range(k))
+        for s in range(batches)
+        for i in range(m)
+        for j in range(n)
+    ]
 
 
 def worst_relative_error(tensor, exact):

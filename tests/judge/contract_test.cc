@@ -21,7 +21,8 @@ Case Demanding(ValueDemand demand) {
   return c;
 }
 
-const ValueDemand kFloat32Unrounded{.dtype = "float32", .facets = {{"acc", {"float32", "float64"}}, {"mid", {"none"}}}};
+const ValueDemand kFloat32Unrounded{.dtype = "float32",
+                                    .facets = {{"acc", {"float32", "float64"}}, {"mid", {"none"}}}};
 
 TEST(Contract, AcceptAnyConformsForEveryClass) {
   const Case c = MakeCase();
@@ -33,29 +34,39 @@ TEST(Contract, AcceptAnyConformsForEveryClass) {
 TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
   const Case c = Demanding(kFloat32Unrounded);
   EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}))), kConforms);
-  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float64", "none")}))), kConforms);
+  EXPECT_EQ(
+      JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float64", "none")}))),
+      kConforms);
   EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16")}))), kViolates);
-  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float32", "bfloat16")}))), kUndetermined);
+  EXPECT_EQ(
+      JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float32", "bfloat16")}))),
+      kUndetermined);
   EXPECT_EQ(JudgeContract(c, "result", Value(Classify({Model("bfloat16", "none")}))), kNotJudged);
 }
 
 TEST(Contract, TheSetIsJointNotFacetByFacet) {
-  // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be undetermined.
+  // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be
+  // undetermined.
   const Case c = Demanding(kFloat32Unrounded);
-  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16"), Model("bfloat16", "none")}))), kViolates);
+  EXPECT_EQ(
+      JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16"), Model("bfloat16", "none")}))),
+      kViolates);
 }
 
 TEST(Contract, LikelihoodDecidesNothing) {
   const Case c = Demanding(kFloat32Unrounded);
-  const auto likely_bad = Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("float32", "none")});
+  const auto likely_bad =
+      Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("float32", "none")});
   EXPECT_EQ(JudgeContract(c, "product", Value(likely_bad)), kUndetermined);
-  const auto likely_good = Classify({Model("float32", "none")}, {Model("float32", "bfloat16"), Model("float32", "none")});
+  const auto likely_good =
+      Classify({Model("float32", "none")}, {Model("float32", "bfloat16"), Model("float32", "none")});
   EXPECT_EQ(JudgeContract(c, "product", Value(likely_good)), kUndetermined);
 }
 
 TEST(Contract, DtypeIsJudgedBeforeTheClass) {
   const Case c = Demanding(kFloat32Unrounded);
-  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}), DType::kBfloat16)), kViolates);
+  EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}), DType::kBfloat16)),
+            kViolates);
   const Case only_dtype = Demanding({.dtype = "float32", .facets = {}});
   EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}))), kConforms);
   EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}), DType::kFloat16)), kViolates);
@@ -91,8 +102,11 @@ TEST(Contract, Cuts) {
   PrecisionModel cut = Model("float32", "none");
   cut.cuts["product"] = "bfloat16";
   const auto value = Value(Classify({cut}));
-  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value), kViolates);
-  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"bfloat16"}}}}), "product", value), kConforms);
+  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value),
+            kViolates);
+  EXPECT_EQ(
+      JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"bfloat16"}}}}), "product", value),
+      kConforms);
 }
 
 TEST(Contract, RaisingViolatesUnlessListed) {
@@ -103,7 +117,8 @@ TEST(Contract, RaisingViolatesUnlessListed) {
   EXPECT_EQ(JudgeOutcome(c, raised, {}), kConforms);
   EXPECT_EQ(JudgeOutcome(c, testing::Raised("TypeError", testing::kRefusal).outcome, {}), kViolates);
   EXPECT_EQ(JudgeOutcome(c, testing::Raised("RuntimeError", "something else").outcome, {}), kViolates);
-  EXPECT_EQ(JudgeOutcome(c, Outcome{}, {"product"}), kConforms) << "values are demanded too, so completing is allowed";
+  EXPECT_EQ(JudgeOutcome(c, Outcome{}, {"product"}), kConforms)
+      << "values are demanded too, so completing is allowed";
   EXPECT_EQ(JudgeOutcome(c, Outcome{}, {}), kViolates) << "the demanded value does not exist";
   c.contract.values.clear();
   EXPECT_EQ(JudgeOutcome(c, Outcome{}, {"product"}), kViolates) << "a refusal is demanded";

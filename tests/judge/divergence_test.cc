@@ -25,9 +25,11 @@ class Table {
  public:
   explicit Table(Case c) : case_(std::move(c)) {}
 
-  Table& Add(const std::string& backend, Observation observation, const std::map<std::string, Classification>& classes = {}) {
+  Table& Add(const std::string& backend, Observation observation,
+             const std::map<std::string, Classification>& classes = {}) {
     observations_.push_back(std::make_unique<Observation>(std::move(observation)));
-    results_.push_back(std::make_unique<CaseResult>(JudgeCase(case_, backend, *observations_.back(), classes, {})));
+    results_.push_back(
+        std::make_unique<CaseResult>(JudgeCase(case_, backend, *observations_.back(), classes, {})));
     return *this;
   }
   /// A backend that completed with `product` in `dtype`.
@@ -39,7 +41,8 @@ class Table {
 
   std::vector<Divergence> Find() const {
     std::vector<Participant> participants;
-    for (size_t i = 0; i < results_.size(); ++i) participants.push_back({results_[i].get(), observations_[i].get()});
+    for (size_t i = 0; i < results_.size(); ++i)
+      participants.push_back({results_[i].get(), observations_[i].get()});
     return FindDivergences(case_, participants);
   }
 
@@ -55,8 +58,9 @@ const std::vector<double> kRounded{1, 2, 3, 4};
 const std::vector<double> kUnrounded{1.0009765625, 2, 3, 4};
 
 Classification ThroughBfloat16() {
-  Classification c = Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("bfloat16", "none")},
-                              "accumulated in float32, rounded through bfloat16, stored float32");
+  Classification c =
+      Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("bfloat16", "none")},
+               "accumulated in float32, rounded through bfloat16, stored float32");
   Exclusion exclusion;
   exclusion.model = Model("float32", "none");
   exclusion.element = {0, 1};
@@ -68,7 +72,9 @@ Classification ThroughBfloat16() {
   return c;
 }
 
-Classification Float32() { return Classify({Model("float32", "none")}, "accumulated in float32, stored float32"); }
+Classification Float32() {
+  return Classify({Model("float32", "none")}, "accumulated in float32, stored float32");
+}
 
 std::vector<Divergence> OfKind(const std::vector<Divergence>& all, DivergenceKind kind) {
   std::vector<Divergence> some;
@@ -89,16 +95,20 @@ TEST(Divergence, MatmulIntoFloat32AsPosted) {
   EXPECT_EQ(found[0].backends, (Groups{{"torch-eager"}, {"torch-aot-eager"}}));
   EXPECT_EQ(found[0].value, "");
   EXPECT_EQ(found[0].sentence,
-            "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16, but got float instead\"); "
-            "torch-aot-eager returns product as float32 (accumulated in float32, rounded through bfloat16, stored float32).");
+            "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16, but got "
+            "float instead\"); "
+            "torch-aot-eager returns product as float32 (accumulated in float32, rounded through bfloat16, "
+            "stored float32).");
   EXPECT_EQ(found[1].kind, kOutcome);
   EXPECT_EQ(found[1].backends, (Groups{{"torch-eager"}, {"torch-inductor"}}));
   EXPECT_EQ(found[2].kind, kPrecision);
   EXPECT_EQ(found[2].value, "product");
   EXPECT_EQ(found[2].basis, "proved");
   EXPECT_EQ(found[2].sentence,
-            "torch-aot-eager rounds product through bfloat16 before the float32 buffer (element [0,1] = 0x1p+1 (2); as "
-            "torch-inductor computes it, 0x1.002p+1 (2.0009765625) to 0x1.004p+1 (2.001953125)); torch-inductor does not.");
+            "torch-aot-eager rounds product through bfloat16 before the float32 buffer (element [0,1] = "
+            "0x1p+1 (2); as "
+            "torch-inductor computes it, 0x1.002p+1 (2.0009765625) to 0x1.004p+1 (2.001953125)); "
+            "torch-inductor does not.");
 }
 
 TEST(Divergence, BackendsOfOneClassFormAGroup) {
@@ -113,13 +123,15 @@ TEST(Divergence, BackendsOfOneClassFormAGroup) {
   EXPECT_EQ(found[0].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-aot-eager"}}));
   EXPECT_EQ(found[1].backends, (Groups{{"torch-eager", "torch-traced"}, {"torch-inductor", "openblas"}}));
   EXPECT_EQ(found[2].backends, (Groups{{"torch-aot-eager"}, {"torch-inductor", "openblas"}}));
-  EXPECT_NE(found[2].sentence.find("torch-inductor and openblas do not."), std::string::npos) << found[2].sentence;
+  EXPECT_NE(found[2].sentence.find("torch-inductor and openblas do not."), std::string::npos)
+      << found[2].sentence;
 }
 
 TEST(Divergence, OutDtypeOneByOne) {
   const auto narrow = Classify({Model("float32", "none", "bfloat16_rne")});
   Table table(MakeCase());
-  table.Add("torch-eager", Raised("NotImplementedError", "no")).Add("torch-inductor", narrow, kRounded, DType::kBfloat16);
+  table.Add("torch-eager", Raised("NotImplementedError", "no"))
+      .Add("torch-inductor", narrow, kRounded, DType::kBfloat16);
   auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kOutcome);
@@ -136,14 +148,17 @@ TEST(Divergence, OutDtypeOneByOne) {
 TEST(Divergence, OverlappingSetsDoNotPartAndOverlapIsNotTransitive) {
   const auto both = Classify({Model("float32", "none"), Model("float32", "bfloat16")});
   Table table(MakeCase());
-  table.Add("wide", both, {9, 9, 9, 9}).Add("rounds", ThroughBfloat16(), kRounded).Add("keeps", Float32(), kUnrounded);
+  table.Add("wide", both, {9, 9, 9, 9})
+      .Add("rounds", ThroughBfloat16(), kRounded)
+      .Add("keeps", Float32(), kUnrounded);
   const auto precision = OfKind(table.Find(), kPrecision);
   ASSERT_EQ(precision.size(), 1u);
   EXPECT_EQ(precision[0].backends, (Groups{{"rounds"}, {"keeps"}})) << "`wide` parts from nobody";
 }
 
 TEST(Divergence, LikelyWhenOnlyTheLikelihoodParts) {
-  const auto likely = Classify({Model("bfloat16", "none")}, {Model("float32", "none"), Model("bfloat16", "none")});
+  const auto likely =
+      Classify({Model("bfloat16", "none")}, {Model("float32", "none"), Model("bfloat16", "none")});
   Table table(MakeCase());
   table.Add("a", likely, kRounded).Add("b", Float32(), kUnrounded);
   const auto found = table.Find();
@@ -155,8 +170,10 @@ TEST(Divergence, LikelyWhenOnlyTheLikelihoodParts) {
 TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
   Case c = MakeCase({"result", "product"});
   const auto run = [](const Classification& classification, const std::vector<double>& numbers) {
-    return std::pair(Completed({{"product", Tensor(DType::kFloat32, {2, 2}, numbers)}, {"result", Tensor(DType::kFloat32, {2, 2}, numbers)}}),
-                     std::map<std::string, Classification>{{"product", classification}, {"result", classification}});
+    return std::pair(
+        Completed({{"product", Tensor(DType::kFloat32, {2, 2}, numbers)},
+                   {"result", Tensor(DType::kFloat32, {2, 2}, numbers)}}),
+        std::map<std::string, Classification>{{"product", classification}, {"result", classification}});
   };
   Table table(c);
   const auto [a, a_classes] = run(ThroughBfloat16(), kRounded);
@@ -170,12 +187,15 @@ TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
 
 TEST(Divergence, OrderIsSameClassOtherBits) {
   Table table(MakeCase());
-  table.Add("a", Float32(), {1, 2, 3, 4}).Add("b", Float32(), {1, 2 + 0x1p-22, 3, 4}).Add("c", Float32(), {1, 2, 3, 4});
+  table.Add("a", Float32(), {1, 2, 3, 4})
+      .Add("b", Float32(), {1, 2 + 0x1p-22, 3, 4})
+      .Add("c", Float32(), {1, 2, 3, 4});
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kOrder);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
-  EXPECT_NE(found[0].sentence.find("1 of 4 elements, by up to 1 ulp"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("1 of 4 elements, by up to 1 ulp"), std::string::npos)
+      << found[0].sentence;
 }
 
 TEST(Divergence, SpecialValuesAreNotNumbers) {
@@ -205,7 +225,8 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kValue);
-  EXPECT_EQ(found[0].sentence, "a and b differ in product (1 of 4 elements, first [1,1] = 0x1p+2 (4) against 0x1.4p+2 (5)).");
+  EXPECT_EQ(found[0].sentence,
+            "a and b differ in product (1 of 4 elements, first [1,1] = 0x1p+2 (4) against 0x1.4p+2 (5)).");
   Table unmodelled(MakeCase());
   unmodelled.Add("a", Classify({}), kRounded).Add("b", Classify({}), kUnrounded);
   found = unmodelled.Find();
@@ -216,7 +237,9 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   found = one.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kPrecision);
-  EXPECT_EQ(found[0].sentence, "a computes product in a way that no model explains; b computes product as accumulated in float32, stored float32.");
+  EXPECT_EQ(found[0].sentence,
+            "a computes product in a way that no model explains; b computes product as accumulated in "
+            "float32, stored float32.");
 }
 
 TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
@@ -230,13 +253,15 @@ TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kDtype);
-  EXPECT_EQ(found[0].sentence, "a gives w.grad_metadata_dtype as bfloat16; b gives w.grad_metadata_dtype as float32.");
+  EXPECT_EQ(found[0].sentence,
+            "a gives w.grad_metadata_dtype as bfloat16; b gives w.grad_metadata_dtype as float32.");
   Table missing(MakeCase());
   missing.Add("a", Float32(), kRounded).Add("b", Completed({}));
   ASSERT_EQ(missing.Find().size(), 1u);
   EXPECT_EQ(missing.Find()[0].sentence, "a gives product as float32; b gives no product.");
   Table shapes(MakeCase());
-  shapes.Add("a", Float32(), kRounded).Add("b", Completed({{"product", Tensor(DType::kFloat32, {4}, kRounded)}}), {{"product", Float32()}});
+  shapes.Add("a", Float32(), kRounded)
+      .Add("b", Completed({{"product", Tensor(DType::kFloat32, {4}, kRounded)}}), {{"product", Float32()}});
   ASSERT_EQ(shapes.Find().size(), 1u);
   EXPECT_EQ(shapes.Find()[0].sentence, "a gives product as float32[2, 2]; b gives product as float32[4].");
 }
@@ -264,11 +289,14 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   const auto found = count(traced(kRounded, {up, down}), traced(kRounded, {up}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].stages, std::vector<std::string>{"dispatch"});
-  EXPECT_EQ(found[0].sentence, "The bits agree, but in the dispatch stage a casts float32 to bfloat16 of [2,2] under aten::copy_; b does not.");
+  EXPECT_EQ(found[0].sentence,
+            "The bits agree, but in the dispatch stage a casts float32 to bfloat16 of [2,2] under "
+            "aten::copy_; b does not.");
   EXPECT_EQ(count(traced(kRounded, {up, down}), traced(kUnrounded, {up})).size(), 0u) << "other bits";
   Cast elsewhere = up;
   elsewhere.stage = "hlo";
-  EXPECT_EQ(count(traced(kRounded, {up}), traced(kRounded, {elsewhere, elsewhere})).size(), 0u) << "no stage in common";
+  EXPECT_EQ(count(traced(kRounded, {up}), traced(kRounded, {elsewhere, elsewhere})).size(), 0u)
+      << "no stage in common";
 }
 
 TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
@@ -279,7 +307,10 @@ TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
   Observation tainted = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kRounded)}});
   tainted.unwritten = {"product"};
   Table table(MakeCase());
-  table.Add("skips", unsupported).Add("hangs", hung).Add("taints", tainted, {{"product", ThroughBfloat16()}}).Add("b", Float32(), kUnrounded);
+  table.Add("skips", unsupported)
+      .Add("hangs", hung)
+      .Add("taints", tainted, {{"product", ThroughBfloat16()}})
+      .Add("b", Float32(), kUnrounded);
   EXPECT_TRUE(table.Find().empty());
   Observation crashed;
   crashed.outcome = {.kind = OutcomeKind::kCrashed, .error_class = "SIGSEGV", .text = {}};

@@ -1,4 +1,5 @@
-// Judging a case from its observation: expectations, deviations, taints, program order, repro lines, report order.
+// Judging a case from its observation: expectations, deviations, taints, program order, repro lines, report
+// order.
 #include "harness/judge/judge.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ JudgeContext Torch213() {
   return context;
 }
 
-CaseResult JudgeProduct(const Case& c, const Classification& classification, const JudgeContext& context = Torch213()) {
+CaseResult JudgeProduct(const Case& c, const Classification& classification,
+                        const JudgeContext& context = Torch213()) {
   return JudgeCase(c, "torch-inductor", Product(), {{"product", classification}}, context);
 }
 
@@ -70,20 +72,25 @@ TEST(Judge, ExpectationOfOutcomes) {
   Expectation raises;
   raises.raised = RaisedMatch{.error_class = "RuntimeError", .match = "Expected out tensor"};
   const Case c = Expecting(raises);
-  EXPECT_EQ(JudgeCase(c, "torch-inductor", Raised("RuntimeError", testing::kRefusal), {}, Torch213()).status, Status::kPass);
+  EXPECT_EQ(JudgeCase(c, "torch-inductor", Raised("RuntimeError", testing::kRefusal), {}, Torch213()).status,
+            Status::kPass);
   EXPECT_EQ(JudgeCase(c, "torch-inductor", Raised("RuntimeError", "other"), {}, Torch213()).reason,
-            "changed: expected to raise RuntimeError matching /Expected out tensor/, observed raised RuntimeError \"other\"");
+            "changed: expected to raise RuntimeError matching /Expected out tensor/, observed raised "
+            "RuntimeError \"other\"");
   EXPECT_EQ(JudgeProduct(c, Classify({Model("float32", "none")})).reason,
             "changed: expected to raise RuntimeError matching /Expected out tensor/, observed completed");
   Observation unsupported;
   unsupported.outcome = {.kind = OutcomeKind::kUnsupported, .error_class = {}, .text = "no out="};
-  EXPECT_EQ(JudgeCase(c, "torch-inductor", unsupported, {}, Torch213()).status, Status::kSkip) << "the table: SKIP comes first";
+  EXPECT_EQ(JudgeCase(c, "torch-inductor", unsupported, {}, Torch213()).status, Status::kSkip)
+      << "the table: SKIP comes first";
   Expectation cannot;
   cannot.unsupported = "out";
-  EXPECT_EQ(JudgeCase(Expecting(cannot), "torch-inductor", unsupported, {}, Torch213()).status, Status::kSkip);
+  EXPECT_EQ(JudgeCase(Expecting(cannot), "torch-inductor", unsupported, {}, Torch213()).status,
+            Status::kSkip);
   EXPECT_EQ(JudgeProduct(Expecting(cannot), Classify({Model("float32", "none")})).status, Status::kFail);
-  EXPECT_EQ(JudgeCase(Expecting(ExpectMid({"none"})), "torch-inductor", Raised("E", "x"), {}, Torch213()).reason,
-            "changed: expected completed, observed raised E \"x\"");
+  EXPECT_EQ(
+      JudgeCase(Expecting(ExpectMid({"none"})), "torch-inductor", Raised("E", "x"), {}, Torch213()).reason,
+      "changed: expected completed, observed raised E \"x\"");
 }
 
 TEST(Judge, ExpectedDtypesAndObservations) {
@@ -113,19 +120,24 @@ TEST(Judge, FirstExpectationWhoseVersionsMatch) {
   EXPECT_EQ(JudgeProduct(c, unrounded).status, Status::kPass);
   JudgeContext context = Torch213();
   context.versions["torch"] = "2.12.1";
-  EXPECT_EQ(JudgeProduct(c, unrounded, context).reason, "changed: expected product mid bfloat16, observed none");
+  EXPECT_EQ(JudgeProduct(c, unrounded, context).reason,
+            "changed: expected product mid bfloat16, observed none");
   context.versions["torch"] = "2.16.0";
-  EXPECT_EQ(JudgeProduct(c, unrounded, context).reason, "changed: expected product mid float16, observed none");
+  EXPECT_EQ(JudgeProduct(c, unrounded, context).reason,
+            "changed: expected product mid float16, observed none");
   c.expect["torch-inductor"][0].versions = "torch<<2";
-  EXPECT_EQ(JudgeProduct(c, unrounded).status, Status::kFail) << "unreadable conditions are said, never passed over";
+  EXPECT_EQ(JudgeProduct(c, unrounded).status, Status::kFail)
+      << "unreadable conditions are said, never passed over";
 }
 
 TEST(Judge, ExpectationsBelongToOneBackendString) {
   Case c = MakeCase({"product"});
   c.expect["torch-inductor@cpu:b=2,a=1"] = {ExpectMid({"bfloat16"})};
-  EXPECT_EQ(JudgeProduct(c, Classify({Model("float32", "none")})).status, Status::kPass) << "other knobs, another backend";
+  EXPECT_EQ(JudgeProduct(c, Classify({Model("float32", "none")})).status, Status::kPass)
+      << "other knobs, another backend";
   const auto judge = [&](const std::string& backend) {
-    return JudgeCase(c, backend, Product(), {{"product", Classify({Model("float32", "none")})}}, Torch213()).status;
+    return JudgeCase(c, backend, Product(), {{"product", Classify({Model("float32", "none")})}}, Torch213())
+        .status;
   };
   EXPECT_EQ(judge("torch-inductor:a=1,b=2"), Status::kFail);
   EXPECT_EQ(judge("torch-inductor@cuda:a=1,b=2"), Status::kPass);
@@ -142,15 +154,19 @@ Case Strict() {
 
 TEST(Judge, ContractVerdictsBecomeStatuses) {
   const auto bad = Classify({Model("float32", "bfloat16")}, "rounded through bfloat16");
-  EXPECT_EQ(JudgeProduct(Strict(), bad).reason, "product violates its contract (dtype float32, mid none): rounded through bfloat16");
+  EXPECT_EQ(JudgeProduct(Strict(), bad).reason,
+            "product violates its contract (dtype float32, mid none): rounded through bfloat16");
   EXPECT_EQ(JudgeProduct(Strict(), bad).status, Status::kFail);
   EXPECT_EQ(JudgeProduct(Strict(), Classify({})).status, Status::kUnmodelled);
-  const CaseResult open = JudgeProduct(Strict(), Classify({Model("float32", "none"), Model("float32", "bfloat16")}));
+  const CaseResult open =
+      JudgeProduct(Strict(), Classify({Model("float32", "none"), Model("float32", "bfloat16")}));
   EXPECT_EQ(open.status, Status::kInconclusive);
-  EXPECT_NE(open.reason.find("fill {probe: fuse}"), std::string::npos) << "it names the inputs that would settle it";
+  EXPECT_NE(open.reason.find("fill {probe: fuse}"), std::string::npos)
+      << "it names the inputs that would settle it";
   EXPECT_EQ(open.reason.find("swamp"), std::string::npos) << "the accumulators agree";
   EXPECT_EQ(JudgeCase(Strict(), "b", Raised("RuntimeError", "no"), {}, {}).status, Status::kFail);
-  EXPECT_EQ(JudgeCase(Strict(), "b", Completed({}), {}, {}).reason, "product does not exist, the contract says dtype float32, mid none");
+  EXPECT_EQ(JudgeCase(Strict(), "b", Completed({}), {}, {}).reason,
+            "product does not exist, the contract says dtype float32, mid none");
 }
 
 TEST(Judge, DeviationsAreLiveForTheirCaseBackendVersionAndDate) {
@@ -231,7 +247,8 @@ TEST(BuildReport, OrderIsByIdThenByTheBackendsOfTheRun) {
   };
   RunFacts facts;
   facts.backends = {"torch", "jax"};
-  const RunReport report = BuildReport(facts, {result("b", "jax"), result("a", "jax"), result("b", "torch"), result("a", "torch")}, {});
+  const RunReport report = BuildReport(
+      facts, {result("b", "jax"), result("a", "jax"), result("b", "torch"), result("a", "torch")}, {});
   std::vector<std::string> order;
   for (const auto& r : report.results) order.push_back(r.id + r.backend);
   EXPECT_EQ(order, (std::vector<std::string>{"atorch", "ajax", "btorch", "bjax"}));

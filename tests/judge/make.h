@@ -13,7 +13,8 @@
 
 namespace ulpscope::testing {
 
-inline PrecisionModel Model(const std::string& acc, const std::string& mid, const std::string& out = "float32_rne") {
+inline PrecisionModel Model(const std::string& acc, const std::string& mid,
+                            const std::string& out = "float32_rne") {
   PrecisionModel model;
   model.acc = acc;
   model.mid = mid;
@@ -101,7 +102,8 @@ inline Observation Completed(std::map<std::string, TensorData> values) {
 
 inline Observation Raised(std::string error_class, std::string text) {
   Observation observation;
-  observation.outcome = {.kind = OutcomeKind::kRaised, .error_class = std::move(error_class), .text = std::move(text)};
+  observation.outcome = {
+      .kind = OutcomeKind::kRaised, .error_class = std::move(error_class), .text = std::move(text)};
   return observation;
 }
 

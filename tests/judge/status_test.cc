@@ -27,23 +27,36 @@ Deviation Entry(const std::string& value) {
 /// The table from the top: each row with something that makes it match, and a word that its reason must hold.
 std::vector<Row> Rows() {
   const auto outcome = [](OutcomeKind kind, const std::string& error_class, const std::string& text) {
-    return [=](StatusFacts& facts) { facts.outcome = {.kind = kind, .error_class = error_class, .text = text}; };
+    return
+        [=](StatusFacts& facts) { facts.outcome = {.kind = kind, .error_class = error_class, .text = text}; };
   };
   return {
-      {kHarness, [](StatusFacts& f) { f.harness_fault = "the oracle gave no reference"; }, "the oracle gave no reference"},
+      {kHarness, [](StatusFacts& f) { f.harness_fault = "the oracle gave no reference"; },
+       "the oracle gave no reference"},
       {kProtocol, outcome(OutcomeKind::kProtocolBroken, "", "short frame"), "short frame"},
       {kCrash, outcome(OutcomeKind::kCrashed, "SIGSEGV", ""), "SIGSEGV"},
       {kTimeout, outcome(OutcomeKind::kTimedOut, "", "no answer in 5 s"), "5 s"},
       {kOom, outcome(OutcomeKind::kOutOfMemory, "", ""), "memory"},
       {kTainted, [](StatusFacts& f) { f.taint = "MXCSR changed"; }, "MXCSR"},
-      {kNotRun, [](StatusFacts& f) { f.reach = StatusFacts::Reach::kNotReached; f.outcome.text = "interrupted"; }, "interrupted"},
+      {kNotRun,
+       [](StatusFacts& f) {
+         f.reach = StatusFacts::Reach::kNotReached;
+         f.outcome.text = "interrupted";
+       },
+       "interrupted"},
       {kSkip, outcome(OutcomeKind::kUnsupported, "", "no out="), "no out="},
       {kNondet, [](StatusFacts& f) { f.nondeterministic["product"] = 3; }, "product by up to 3 ulp"},
-      {kFail, [](StatusFacts& f) { f.violations = {{.value = "product", .sentence = "product violates"}}; }, "product violates"},
+      {kFail, [](StatusFacts& f) { f.violations = {{.value = "product", .sentence = "product violates"}}; },
+       "product violates"},
       {kXpass, [](StatusFacts& f) { f.live_deviations = {Entry("result")}; }, "remove the entry"},
-      {kFail, [](StatusFacts& f) { f.unmet_expectation = "changed: expected a, observed b"; }, "changed: expected a"},
-      {kUnmodelled, [](StatusFacts& f) { f.unmodelled = {{.value = "result", .sentence = "no model explains result"}}; }, "no model"},
-      {kInconclusive, [](StatusFacts& f) { f.undetermined = {{.value = "result", .sentence = "cannot tell"}}; }, "cannot tell"},
+      {kFail, [](StatusFacts& f) { f.unmet_expectation = "changed: expected a, observed b"; },
+       "changed: expected a"},
+      {kUnmodelled,
+       [](StatusFacts& f) { f.unmodelled = {{.value = "result", .sentence = "no model explains result"}}; },
+       "no model"},
+      {kInconclusive,
+       [](StatusFacts& f) { f.undetermined = {{.value = "result", .sentence = "cannot tell"}}; },
+       "cannot tell"},
       {kPass, [](StatusFacts&) {}, ""},
   };
 }
@@ -67,7 +80,8 @@ TEST(StatusTable, FirstMatchWins) {
       StatusFacts facts;
       rows[second].cause(facts);
       rows[first].cause(facts);  // last, since two rows may set the one outcome
-      EXPECT_EQ(Name(DecideStatus(facts).status), Name(rows[first].status)) << "against " << Name(rows[second].status);
+      EXPECT_EQ(Name(DecideStatus(facts).status), Name(rows[first].status))
+          << "against " << Name(rows[second].status);
       ++pairs;
     }
   }

@@ -7,24 +7,23 @@ _LISTS = ("backends", "dtypes", "scopes", "capabilities", "devices")
 
 class Adapter:
     """Serves one or more backends. Only `capabilities` and `run` must be written."""
-
     def configure(self, backend, device, knobs):
-        """Called once, before everything else: the moment to set what must be set before a library is loaded."""
+        """Called once, before everything else: set here what must be set before a library is loaded."""
 
     def capabilities(self):
-        """A dict. Needed: name, backends, versions, dtypes, ops {op: [attributes], or None for any attribute}.
+        """A dict. Needed: name, backends, versions, dtypes, ops {op: [attributes], or None for any}.
 
-        Optional: devices (["cpu"]), knobs {name: [values], "N" standing for a positive integer} (none), scopes (none),
-        capabilities (words: "out", "autograd", "strides"), observations (suffixes after NAME., such as "grad"),
-        reasons {word: why it is not served}.
+        Optional: devices (["cpu"]), knobs {name: [values], "N" standing for a positive integer} (none),
+        scopes (none), capabilities (words: "out", "autograd", "strides"), observations (suffixes after NAME.,
+        such as "grad"), reasons {word: why it is not served}.
         """
         raise NotImplementedError
 
     def start(self):
-        """Called once, after the worker's backend, device and knobs were found to be among the capabilities."""
+        """Called once, when the backend, device and knobs were found to be among the capabilities."""
 
     def run(self, request):
-        """Runs one program and gives back a Result. Whatever it raises is reported as the framework's own error."""
+        """Runs one program and gives back a Result. What it raises is reported as the framework's error."""
         raise NotImplementedError
 
     def read_back(self):
@@ -64,7 +63,8 @@ def check_worker(table, backend, device, knobs):
     for knob, value in knobs.items():
         allowed = table["knobs"].get(knob)
         if allowed is None:
-            raise Unsupported(f"knob {knob}: not one of {backend}'s ({', '.join(sorted(table['knobs'])) or 'none'})")
+            raise Unsupported(
+                f"knob {knob}: not one of {backend}'s ({', '.join(sorted(table['knobs'])) or 'none'})")
         if value not in allowed and not ("N" in allowed and value.isdigit() and int(value) > 0):
             raise Unsupported(f"knob {knob}={value}: {backend} takes {', '.join(allowed)}")
 

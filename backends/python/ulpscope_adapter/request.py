@@ -13,7 +13,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input: its bits, contiguous, and the layout (strides in elements; empty = contiguous) that is asked for."""
+    """An input: its bits, contiguous, and the strides (in elements; empty = contiguous) asked for."""
 
     name: str
     tensor: Tensor
@@ -87,7 +87,7 @@ class Cast:
 
 @dataclass
 class Result:
-    """What came out. A value is a Tensor, anything NumPy can view, or None when it does not exist (no gradient)."""
+    """What came out. A value is a Tensor, anything NumPy can view, or None for no gradient."""
 
     values: dict
     observations: dict = field(default_factory=dict)
@@ -101,7 +101,8 @@ def parse_step(message):
     """A Step from its JSON object."""
     operands = tuple(_scalar(o["scalar"]) if isinstance(o, dict) else o for o in message.get("of", []))
     return Step(op=message["op"], of=operands, out=message.get("out", ""), name=message.get("as", ""),
-                attrs=dict(message.get("attrs", {})), steps=tuple(parse_step(s) for s in message.get("steps", [])))
+                attrs=dict(message.get("attrs",
+                                       {})), steps=tuple(parse_step(s) for s in message.get("steps", [])))
 
 
 def parse_request(message, tensors):
@@ -112,12 +113,14 @@ def parse_request(message, tensors):
         tensor = tensors.get(entry["name"])
         if tensor is None or (tensor.dtype, list(tensor.shape)) != (entry["dtype"], list(entry["shape"])):
             raise ValueError(f"inputs: {entry['name']} is not {entry['dtype']}{entry['shape']}")
-        specs.append(TensorSpec(name=entry["name"], tensor=tensor, strides=tuple(entry.get("strides", [])),
-                                requires_grad=bool(entry.get("requires_grad", False))))
+        specs.append(
+            TensorSpec(name=entry["name"], tensor=tensor, strides=tuple(entry.get("strides", [])),
+                       requires_grad=bool(entry.get("requires_grad", False))))
     return Request(id=message["id"], case=message.get("case", ""), seed=message.get("seed", 0),
-                   trace=message.get("trace", False), tensors=specs, steps=[parse_step(s) for s in program["steps"]],
-                   observe=list(program["observe"]), knobs=dict(message.get("knobs", {})),
-                   poison=message.get("poison", False))
+                   trace=message.get("trace", False) or "trace" in program["observe"], tensors=specs,
+                   steps=[parse_step(s) for s in program["steps"]],
+                   observe=[name for name in program["observe"] if name != "trace"],
+                   knobs=dict(message.get("knobs", {})), poison=message.get("poison", False))
 
 
 def _scalar(value):

@@ -23,7 +23,8 @@ def serve(adapter):
     """Answers the harness until `bye` or until it goes away. Does not return."""
     if "ULPSCOPE_FD" not in os.environ:
         sys.exit("This is an ulpscope adapter: `ulpscope doctor --adapter PATH` starts and checks it.")
-    # Taken out of the environment and closed on exec: a compiler that the framework starts has no business with it.
+    # Taken out of the environment and closed on exec: a compiler that the framework starts has no business
+    # with it.
     link = socket.socket(fileno=int(os.environ.pop("ULPSCOPE_FD")))
     link.set_inheritable(False)
     worker = _Worker(adapter)
@@ -43,14 +44,24 @@ def serve(adapter):
 
 class _Worker:
     """One (backend, device, knob set), as the hello named it."""
-
     def __init__(self, adapter):
         self._adapter = adapter
         self._table = None
 
     def hello(self, message):
-        answer = {"protocol": PROTOCOL, "name": "", "backends": [], "versions": {}, "devices": [], "knobs": {}, "ops": [],
-                  "dtypes": [], "scopes": [], "capabilities": [], "error": ""}
+        answer = {
+            "protocol": PROTOCOL,
+            "name": "",
+            "backends": [],
+            "versions": {},
+            "devices": [],
+            "knobs": {},
+            "ops": [],
+            "dtypes": [],
+            "scopes": [],
+            "capabilities": [],
+            "error": ""
+        }
         try:
             if message["protocol"] != PROTOCOL:
                 raise Unsupported(f"protocol {message['protocol']}: this adapter speaks {PROTOCOL}")
@@ -66,8 +77,21 @@ class _Worker:
         return answer
 
     def run(self, message):
-        answer = {"id": message["id"], "outcome": {"kind": "completed", "class": "", "text": ""}, "observations": {},
-                  "parts": {}, "knobs": {}, "casts": [], "notes": [], "fp": {}, "durations_ms": {}}
+        answer = {
+            "id": message["id"],
+            "outcome": {
+                "kind": "completed",
+                "class": "",
+                "text": ""
+            },
+            "observations": {},
+            "parts": {},
+            "knobs": {},
+            "casts": [],
+            "notes": [],
+            "fp": {},
+            "durations_ms": {}
+        }
         if self._table is None:
             answer["outcome"].update(kind="unsupported", text="no hello was answered without an error")
             return answer
@@ -93,8 +117,11 @@ class _Worker:
     def _raised(self, error):
         name = type(error).__name__
         memory = isinstance(error, MemoryError) or name == "OutOfMemoryError"
-        return {"kind": "out_of_memory" if memory else "raised", "class": name,
-                "text": plain_text(self._adapter.error_text(error))}
+        return {
+            "kind": "out_of_memory" if memory else "raised",
+            "class": name,
+            "text": plain_text(self._adapter.error_text(error))
+        }
 
 
 def plain_text(text):
@@ -124,5 +151,12 @@ def _cast_entry(cast):
     count = 1
     for extent in cast.shape:
         count *= extent
-    return {"from": cast.source, "to": cast.target, "shape": list(cast.shape), "bytes": count * DTYPES[cast.target][1],
-            "under": cast.under, "stage": cast.stage, "redundant": cast.redundant}
+    return {
+        "from": cast.source,
+        "to": cast.target,
+        "shape": list(cast.shape),
+        "bytes": count * DTYPES[cast.target][1],
+        "under": cast.under,
+        "stage": cast.stage,
+        "redundant": cast.redundant
+    }

@@ -1,7 +1,8 @@
-"""Tensors as bits: dtype name, shape, row-major little-endian bytes; and the safetensors files that carry them.
+"""Tensors as bits: dtype name, shape, row-major little-endian bytes; and safetensors files of them.
 
-Values are never converted on their way: a framework is handed the bytes and reinterprets them. A bfloat16 that travelled
-through float32 or float64 would already have been through arithmetic that this project measures.
+Values are never converted on their way: a framework is handed the bytes and reinterprets them. A bfloat16
+that travelled through float32 or float64 would already have been through arithmetic that this project
+measures.
 """
 
 import json
@@ -10,9 +11,18 @@ from dataclasses import dataclass
 
 # Long name -> (name in a safetensors header, bytes per element). ml_dtypes names the types that NumPy lacks.
 DTYPES = {
-    "float64": ("F64", 8), "float32": ("F32", 4), "bfloat16": ("BF16", 2), "float16": ("F16", 2),
-    "float8_e4m3fn": ("F8_E4M3", 1), "float8_e5m2": ("F8_E5M2", 1), "int64": ("I64", 8), "int32": ("I32", 4),
-    "int16": ("I16", 2), "int8": ("I8", 1), "uint8": ("U8", 1), "bool": ("BOOL", 1),
+    "float64": ("F64", 8),
+    "float32": ("F32", 4),
+    "bfloat16": ("BF16", 2),
+    "float16": ("F16", 2),
+    "float8_e4m3fn": ("F8_E4M3", 1),
+    "float8_e5m2": ("F8_E5M2", 1),
+    "int64": ("I64", 8),
+    "int32": ("I32", 4),
+    "int16": ("I16", 2),
+    "int8": ("I8", 1),
+    "uint8": ("U8", 1),
+    "bool": ("BOOL", 1),
 }
 _LONG_NAMES = {short: name for name, (short, _) in DTYPES.items()}
 _MAX_HEADER = 16 << 20
@@ -51,7 +61,7 @@ def numpy_dtype(name):
 
 
 def poison_bytes(dtype, count):
-    """`count` elements whose bytes, most significant first, are FF FA A5 A5 ...: a quiet NaN in every float format."""
+    """`count` elements with the bytes FF FA A5 A5 ..., most significant first: a NaN in every format."""
     return (b"\xff\xfa" + b"\xa5" * 6)[:DTYPES[dtype][1]][::-1] * count
 
 
@@ -83,7 +93,11 @@ def write_safetensors(path, tensors):
         tensor = tensors[name]
         _check_size(name, tensor.dtype, tensor.shape, tensor.data)
         end = offset + len(tensor.data)
-        header[name] = {"dtype": DTYPES[tensor.dtype][0], "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        header[name] = {
+            "dtype": DTYPES[tensor.dtype][0],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, end]
+        }
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the format aligns the data to 8 bytes
@@ -98,4 +112,5 @@ def _check_size(name, dtype, shape, data):
     for extent in shape:
         count *= extent
     if len(data) != count * DTYPES[dtype][1]:
-        raise ValueError(f"{name}: {dtype}{list(shape)} needs {count * DTYPES[dtype][1]} bytes, has {len(data)}")
+        raise ValueError(
+            f"{name}: {dtype}{list(shape)} needs {count * DTYPES[dtype][1]} bytes, has {len(data)}")

@@ -1,0 +1,135 @@
+// The emulated backend: runs a program in software at any precision model and accumulation order.
+//
+// It shares its arithmetic with the oracle, so it cannot judge itself: its results are cross-checked in tests against
+// independent implementations. What it is for: the classifier must find the model that was asked for here, or the
+// documented set of models that these inputs cannot tell apart.
+#include <string>
+
+#include "backends/sdk/adapter.h"
+#include "harness/model/case.h"
+#include "oracles/lower.h"
+#include "oracles/models.h"
+#include "oracles/oracle.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr const char* kDefaultModel = "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne";
+constexpr const char* kDefaultOrder = "sequential";
+/// About a minute of emulation.
+constexpr int64_t kMostMultiplyAdds = 400'000'000;
+
+Attr AttrOf(const sdk::Json& json) {
+  if (json.is_boolean()) return Attr{.value = json.get<bool>()};
+  if (json.is_number_integer()) return Attr{.value = json.get<int64_t>()};
+  if (json.is_string()) return Attr{.value = json.get<std::string>()};
+  if (json.is_array()) {
+    Attr::List list;
+    for (const auto& entry : json) list.push_back(AttrOf(entry));
+    return Attr{.value = std::move(list)};
+  }
+  if (json.is_object()) {
+    Attr::Map map;
+    for (const auto& [key, entry] : json.items()) map.emplace(key, AttrOf(entry));
+    return Attr{.value = std::move(map)};
+  }
+  if (const auto number = sdk::JsonToDouble(json)) return Attr{.value = *number};
+  return Attr{};
+}
+
+Step StepOf(const sdk::Step& from) {
+  Step step;
+  step.op = from.op;
+  step.out = from.out;
+  step.as = from.as;
+  for (const auto& operand : from.of) {
+    Operand to;
+    to.name = operand.name;
+    if (operand.IsScalar()) to.scalar = AttrOf(operand.scalar);
+    step.of.push_back(std::move(to));
+  }
+  for (const auto& [key, value] : from.attrs.items()) step.attrs.emplace(key, AttrOf(value));
+  for (const auto& inner : from.steps) step.steps.push_back(StepOf(inner));
+  return step;
+}
+
+Case CaseOf(const sdk::RunRequest& request) {
+  Case c;
+  c.id = request.case_id;
+  for (const auto& tensor : request.program.tensors) {
+    TensorSpec spec;
+    spec.name = tensor.name;
+    spec.dtype = tensor.dtype;
+    spec.shape = tensor.shape;
+    spec.requires_grad = tensor.requires_grad;
+    c.tensors.push_back(std::move(spec));
+  }
+  for (const auto& step : request.program.steps) c.program.push_back(StepOf(step));
+  for (const auto& name : request.program.observe) {
+    if (!name.ends_with("_dtype")) c.observe.push_back(name);
+  }
+  return c;
+}
+
+class EmulatedAdapter : public sdk::Adapter {
+ public:
+  sdk::Capabilities Hello(const sdk::HelloRequest& request) override {
+    sdk::Capabilities capabilities;
+    capabilities.name = "emulated";
+    capabilities.backends = {"emulated"};
+    capabilities.versions = {{"ulpscope", ULPSCOPE_VERSION}};
+    capabilities.knobs = {{"threads", {"1"}}, {"model", {kDefaultModel}}, {"order", {kDefaultOrder}}};
+    capabilities.ops = KnownOps();
+    capabilities.dtypes = {"float64", "float32", "bfloat16", "float16"};
+    capabilities.scopes = {"autocast", "no_grad", "enable_grad"};
+    capabilities.capabilities = {"autograd", "out"};
+    const auto knob = [&](const char* name, const char* otherwise) {
+      const auto entry = request.knobs.find(name);
+      return entry == request.knobs.end() ? std::string(otherwise) : entry->second;
+    };
+    model_name_ = knob("model", kDefaultModel);
+    order_ = knob("order", kDefaultOrder);
+    const auto model = ParsePrecisionModel(model_name_);
+    if (!model) {
+      capabilities.error = model.error().Text();
+    } else {
+      model_ = *model;
+    }
+    return capabilities;
+  }
+
+  sdk::RunReply Run(const sdk::RunRequest& request) override {
+    const Case c = CaseOf(request);
+    const auto cost = EmulationCost(c);
+    if (!cost) return sdk::RunReply::Unsupported(cost.error().Text());
+    if (*cost > kMostMultiplyAdds) {
+      return sdk::RunReply::Unsupported("too large to emulate: " + std::to_string(*cost) + " multiply-adds, budget " + std::to_string(kMostMultiplyAdds));
+    }
+    const auto values = EmulateProgram(c, request.inputs, model_, order_);
+    if (!values) return sdk::RunReply::Unsupported(values.error().Text());
+    sdk::RunReply reply;
+    reply.tensors = *values;
+    for (const auto& name : request.program.observe) {
+      if (reply.tensors.contains(name)) continue;
+      const size_t dot = name.find(".grad");
+      const std::string property = dot == std::string::npos ? "" : name.substr(dot);
+      const auto grad = dot == std::string::npos ? reply.tensors.end() : reply.tensors.find(name.substr(0, dot) + ".grad");
+      // The emulated autograd engine stores a gradient in the dtype that its metadata says.
+      reply.observations[name] = property.ends_with("_dtype") && grad != reply.tensors.end() ? std::string(Name(grad->second.dtype)) : "none";
+    }
+    reply.knobs = {{"threads", "1"}, {"model", model_name_}, {"order", order_}};
+    return reply;
+  }
+
+ private:
+  PrecisionModel model_;
+  std::string model_name_, order_;
+};
+
+}  // namespace
+}  // namespace ulpscope
+
+int main() {
+  ulpscope::EmulatedAdapter adapter;
+  return ulpscope::sdk::ServeAdapter(adapter);
+}

@@ -1,0 +1,150 @@
+// Contracts and expectations: what values may be, and which errors are demanded or known.
+#include <algorithm>
+#include <regex>
+
+#include "harness/base/text.h"
+#include "harness/casefile/decode.h"
+
+namespace ulpscope {
+namespace {
+
+std::vector<std::string> Words(const Node& node) {
+  if (node.kind == Node::Kind::kScalar) return {node.text};
+  std::vector<std::string> words;
+  for (const Node& item : node.children) words.push_back(item.text);
+  return words;
+}
+
+/// True for a `{` that is not escaped: std::regex unrolls counted repetitions, and (((a{99}){99}){99}) takes seconds.
+bool HasCount(std::string_view regex) {
+  for (size_t i = 0; i < regex.size(); ++i) {
+    if (regex[i] == '\\') {
+      ++i;
+    } else if (regex[i] == '{') {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The text of a regular expression, checked by compiling it.
+std::string DecodeRegex(const Node& node, ErrorSink& errors) {
+  constexpr size_t kMaxRegex = 300;  // std::regex recurses
+  if (node.text.size() > kMaxRegex) {
+    errors.Add(node.mark, "regular expression is too long", std::to_string(node.text.size()) + " characters", "at most 300");
+    return {};
+  }
+  if (HasCount(node.text)) {
+    errors.Add(node.mark, "counted repetition in a regular expression", node.Describe(), "a pattern without {n}", "write \\\\{ for a brace");
+    return {};
+  }
+  try {
+    const std::regex compiled(node.text, std::regex::ECMAScript);
+  } catch (const std::regex_error&) {
+    errors.Add(node.mark, "bad regular expression", node.Describe(), "an ECMAScript regular expression", "put a \\ before ( ) [ ] { } * + ? . that mean themselves");
+  }
+  return node.text;
+}
+
+RaisedMatch DecodeRaised(const Node& node, ErrorSink& errors) {
+  RaisedMatch raised;
+  if (const Node* name = node.Find("class")) raised.error_class = name->text;
+  if (const Node* match = node.Find("match")) raised.match = DecodeRegex(*match, errors);
+  return raised;
+}
+
+ValueDemand DecodeDemand(const Node& node) {
+  ValueDemand demand;
+  if (const Node* dtype = node.Find("dtype")) demand.dtype = dtype->text;
+  for (const char* facet : {"prod", "acc", "mid", "out"}) {
+    if (const Node* words = node.Find(facet)) demand.facets[facet] = Words(*words);
+  }
+  const Node* in = node.Find("in");
+  if (in == nullptr) return demand;
+  if (in->kind != Node::Kind::kMap) {
+    demand.facets["in"] = Words(*in);
+  } else {
+    for (size_t i = 0; i < in->entry_count(); ++i) demand.facets["in." + in->key(i).text] = Words(in->value(i));
+  }
+  return demand;
+}
+
+bool IsObserved(const DemandContext& context, std::string_view name) {
+  return std::find(context.observed.begin(), context.observed.end(), name) != context.observed.end();
+}
+
+void CheckObserved(const Node& key, const DemandContext& context, ErrorSink& errors) {
+  if (IsObserved(context, key.text) || errors.full()) return;
+  errors.Add(key.mark, "case '" + context.case_name + "' does not observe '" + key.text + "'", key.Describe(), "one of " + Join(context.observed, ", "),
+             Suggest(key.text, context.observed));
+}
+
+/// All keys that are no fixed words: the values spoken of.
+template <class IsFixed>
+std::map<std::string, ValueDemand> DecodeDemands(const Node& node, const DemandContext& context, IsFixed is_fixed, ErrorSink& errors) {
+  std::map<std::string, ValueDemand> demands;
+  for (size_t i = 0; i < node.entry_count(); ++i) {
+    if (is_fixed(node.key(i).text)) continue;
+    CheckObserved(node.key(i), context, errors);
+    if (node.value(i).entry_count() == 0) errors.Add(node.value(i).mark, "nothing is said of '" + node.key(i).text + "'", "an empty map", "dtype, in, prod, acc, mid or out");
+    demands[node.key(i).text] = DecodeDemand(node.value(i));
+  }
+  return demands;
+}
+
+Expectation DecodeEntry(const Node& node, const DemandContext& context, ErrorSink& errors) {
+  Expectation entry;
+  if (const Node* versions = node.Find("versions")) entry.versions = versions->text;
+  const Node* raised = node.Find("raised");
+  const Node* unsupported = node.Find("unsupported");
+  if (raised != nullptr) entry.raised = DecodeRaised(*raised, errors);
+  if (unsupported != nullptr) entry.unsupported = DecodeRegex(*unsupported, errors);
+  if (const Node* observations = node.Find("observations")) {
+    for (size_t i = 0; i < observations->entry_count(); ++i) {
+      CheckObserved(observations->key(i), context, errors);
+      entry.observations[observations->key(i).text] = observations->value(i).text;
+    }
+  }
+  const auto is_fixed = [](std::string_view key) { return key == "versions" || key == "raised" || key == "unsupported" || key == "observations"; };
+  entry.values = DecodeDemands(node, context, is_fixed, errors);
+  const bool ends_early = raised != nullptr || unsupported != nullptr;
+  if ((raised != nullptr && unsupported != nullptr) || (ends_early && (!entry.values.empty() || !entry.observations.empty()))) {
+    errors.Add(node.mark, "expectation contradicts itself", "more than one outcome", "raised, or unsupported, or values");
+  }
+  return entry;
+}
+
+}  // namespace
+
+Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSink& errors) {
+  Contract contract;
+  const std::string& status = node.Find("status")->text;
+  if (status == "specified") contract.status = ContractStatus::kSpecified;
+  if (status == "documented") contract.status = ContractStatus::kDocumented;
+  if (status == "de_facto") contract.status = ContractStatus::kDeFacto;
+  if (status == "unspecified") contract.status = ContractStatus::kUnspecified;
+  if (const Node* source = node.Find("source")) contract.source = source->text;
+  const Node& accept = *node.Find("accept");
+  contract.accept_any = accept.kind == Node::Kind::kScalar;
+  if (contract.accept_any) return contract;
+  if (accept.entry_count() == 0) errors.Add(accept.mark, "contract accepts nothing", "an empty map", "any, or what each value may be");
+  if (const Node* raised = accept.Find("raised")) contract.raised = DecodeRaised(*raised, errors);
+  contract.values = DecodeDemands(accept, context, [](std::string_view key) { return key == "raised"; }, errors);
+  return contract;
+}
+
+void DecodeExpect(const Node& node, const DemandContext& context, std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors) {
+  for (size_t i = 0; i < node.entry_count(); ++i) {
+    const Node& backend = node.key(i);
+    const std::string name = backend.text.substr(0, backend.text.find_first_of("@:"));
+    const auto& known = context.vocabulary.backends;
+    if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
+      errors.Add(backend.mark, "unknown backend '" + name + "'", backend.Describe(), "one of " + Join(known, ", "), Suggest(name, known));
+    }
+    auto& entries = expect[backend.text];
+    entries.clear();
+    for (const Node& entry : node.value(i).children) entries.push_back(DecodeEntry(entry, context, errors));
+  }
+}
+
+}  // namespace ulpscope

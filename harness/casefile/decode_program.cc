@@ -1,0 +1,206 @@
+// Programs: steps in order, names defined before they are used, attributes by the op table.
+#include <algorithm>
+
+#include "harness/base/text.h"
+#include "harness/casefile/decode.h"
+#include "harness/casefile/number.h"
+#include "harness/casefile/ops.h"
+
+namespace ulpscope {
+namespace {
+
+/// A scalar without a type of its own: boolean, number, text, null.
+Attr DecodeUntyped(const Node& node, ErrorSink& errors) {
+  switch (node.kind) {
+    case Node::Kind::kNull: return {};
+    case Node::Kind::kScalar:
+      if (node.quoted) return {.value = node.text};
+      if (node.text == "true" || node.text == "false") return {.value = node.text == "true"};
+      if (LooksLikeNumber(node.text)) return DecodeNumber(node, errors);
+      return {.value = node.text};
+    case Node::Kind::kList: {
+      Attr::List list;
+      for (const Node& item : node.children) list.push_back(DecodeUntyped(item, errors));
+      return {.value = std::move(list)};
+    }
+    case Node::Kind::kMap: break;
+  }
+  Attr::Map map;
+  for (size_t i = 0; i < node.entry_count(); ++i) map[node.key(i).text] = DecodeUntyped(node.value(i), errors);
+  return {.value = std::move(map)};
+}
+
+Operand DecodeOperand(const Node& node, NameTable& names, ErrorSink& errors) {
+  Operand operand;
+  if (!node.quoted && (node.text == "true" || node.text == "false")) {
+    operand.scalar = Attr{.value = node.text == "true"};
+  } else if (!node.quoted && IsAmbiguousWord(node.text) && !names.entries.contains(node.text)) {
+    errors.Add(node.mark, "ambiguous word for an operand", node.Describe(), "a name, a number, true or false", "YAML readers disagree about it");
+  } else if (!node.quoted && LooksLikeNumber(node.text)) {
+    operand.scalar = DecodeNumber(node, errors);
+  } else if (!NamePattern().matches(node.text)) {
+    errors.Add(node.mark, "wrong value for an operand", node.Describe(), "a name or a number");
+  } else {
+    operand.name = node.text;
+    names.Use(node.mark, node.text, errors);
+  }
+  return operand;
+}
+
+const std::vector<Field>& FieldsOf(const std::string& op) {
+  for (const Type::Variant& variant : StepType().variants) {
+    if (variant.word == op || (variant.word == "aten::*" && IsAtenOp(op))) return variant.fields;
+  }
+  static const std::vector<Field> none;
+  return none;
+}
+
+bool IsStepKey(std::string_view key) {
+  return key == "op" || key == "of" || key == "as" || key == "out" || key == "steps" || key == "reference";
+}
+
+void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
+  static const Type anything;
+  const auto& fields = FieldsOf(step.op);
+  for (size_t i = 0; i < node.entry_count(); ++i) {
+    const std::string& key = node.key(i).text;
+    if (IsStepKey(key)) continue;
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    step.attrs[key] = DecodeAttr(node.value(i), field == fields.end() ? anything : *field->type, errors);
+  }
+  if (step.op == "autocast") {  // resolved here, so that no adapter has a default of its own
+    step.attrs.try_emplace("device", Attr{.value = std::string("auto")});
+    step.attrs.try_emplace("dtype", Attr{.value = std::string("bfloat16")});
+    step.attrs.try_emplace("enabled", Attr{.value = true});
+    step.attrs.try_emplace("cache", Attr{.value = true});
+  }
+}
+
+/// Names in attributes, gradients, buffers that the program asks for.
+void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& budget, ErrorSink& errors) {
+  if (step.op == "backward") {
+    names.has_backward = true;
+    if (const Node* grad = node.Find("grad")) names.Use(grad->mark, grad->text, errors);
+  } else if (step.op == "set_data") {
+    if (const Node* value = node.Find("to")->Find("value")) names.Use(value->mark, value->text, errors);
+    if (!step.of.empty() && step.of[0].scalar) errors.Add(node.mark, "set_data needs a tensor", "a number", "a name");
+  } else if (step.op == "empty" || step.op == "zeros" || step.op == "ones" || step.op == "full") {
+    const Node& shape = *node.Find("shape");
+    Shape extents;
+    for (const Node& item : shape.children) extents.push_back(ParseInteger(item.text).value_or(1));
+    budget.Spend(shape.mark, CappedElementCount(extents), *ParseDType(node.Find("dtype")->text), errors);
+  }
+}
+
+Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& errors) {
+  Step step{.op = node.Find("op")->text, .of = {}, .out = {}, .as = {}, .attrs = {}, .steps = {}, .pos = errors.At(node.mark)};
+  if (const Node* of = node.Find("of")) {
+    for (const Node& operand : of->children) step.of.push_back(DecodeOperand(operand, names, errors));
+  }
+  if (const Node* out = node.Find("out")) {
+    step.out = out->text;
+    names.Use(out->mark, out->text, errors);
+  }
+  if (const Node* reference = node.Find("reference")) step.reference = reference->text;
+  DecodeAttributes(node, step, errors);
+  CheckMeaning(node, step, names, budget, errors);
+  // The body comes before `as`, which scopes do not have: what a scope defines stays visible after it.
+  if (const Node* body = node.Find("steps")) step.steps = DecodeSteps(*body, names, budget, errors);
+  const OpRow* row = FindOp(step.op);
+  const bool gives_value = row == nullptr || row->result == OpRow::Result::kValue;
+  if (const Node* as = node.Find("as")) {
+    step.as = as->text;
+    names.Define(*as, {.mark = as->mark}, errors);
+  } else if (gives_value && step.out.empty() && row != nullptr) {
+    errors.Add(node.mark, "step has no effect: its result has no name", "op " + step.op + " without 'as'", row->out == OpRow::Out::kYes ? "'as' or 'out'" : "'as'");
+  } else if (row == nullptr && step.out.empty() && !step.op.ends_with("_")) {
+    errors.Add(node.mark, "step has no effect: its result has no name", step.op + " without 'as'", "'as', 'out', or an in-place op (its name ends in _)");
+  }
+  return step;
+}
+
+}  // namespace
+
+void NameTable::Define(const Node& name, Entry entry, ErrorSink& errors) {
+  if (IsReservedName(name.text) || IsAmbiguousWord(name.text)) {
+    errors.Add(name.mark, "reserved name", name.Describe(), "another name", name.text.ends_with("_dtype") ? "names in _dtype are observations that are text" : "");
+    return;
+  }
+  const auto [place, added] = entries.emplace(name.text, entry);
+  if (!added) {
+    errors.Add(name.mark, "redefined name '" + name.text + "'", "a second " + name.Describe(), "a new name",
+               "first defined in line " + std::to_string(place->second.mark.line));
+  }
+}
+
+NameTable::Entry* NameTable::Use(const Mark& mark, const std::string& name, ErrorSink& errors) {
+  const auto place = entries.find(name);
+  if (place == entries.end()) {
+    if (errors.full()) return nullptr;
+    const auto known = Names();
+    errors.Add(mark, "undefined name '" + name + "'", "'" + name + "'", known.empty() ? "a name defined before" : "one of " + Join(known, ", "), Suggest(name, known));
+    return nullptr;
+  }
+  place->second.used = true;
+  return &place->second;
+}
+
+std::vector<std::string> NameTable::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries) names.push_back(name);
+  return names;
+}
+
+Attr DecodeNumber(const Node& node, ErrorSink& errors) {
+  auto number = ParseNumber(node.text);
+  if (!number) {
+    errors.Add(node.mark, number.error());
+    return {};
+  }
+  if (number->syntax == ExactNumber::Syntax::kInteger) {
+    if (auto integer = ParseInteger(node.text)) return {.value = *integer};
+  }
+  auto value = RoundNumber(*number, Binary64());
+  if (!value) {
+    errors.Add(node.mark, value.error());
+    return {};
+  }
+  return {.value = *value};
+}
+
+Attr DecodeAttr(const Node& node, const Type& type, ErrorSink& errors) {
+  using enum Type::Kind;
+  switch (type.kind) {
+    case kText:
+    case kWord: return {.value = node.text};
+    case kBoolean: return {.value = node.text == "true"};
+    case kInteger: return {.value = ParseInteger(node.text).value_or(0)};
+    case kNumber: return DecodeNumber(node, errors);
+    case kList: {
+      Attr::List list;
+      for (const Node& item : node.children) list.push_back(DecodeAttr(item, *type.item, errors));
+      return {.value = std::move(list)};
+    }
+    case kMap: {
+      Attr::Map map;
+      for (const Field& field : type.fields) {
+        if (const Node* value = node.Find(field.key)) map[std::string(field.key)] = DecodeAttr(*value, *field.type, errors);
+      }
+      return {.value = std::move(map)};
+    }
+    case kEither:
+      return DecodeAttr(node, node.kind == Node::Kind::kScalar ? *type.scalar : node.kind == Node::Kind::kList ? *type.list : *type.map, errors);
+    case kTagged:
+    case kAny:
+    case kDeferred: break;
+  }
+  return DecodeUntyped(node, errors);
+}
+
+std::vector<Step> DecodeSteps(const Node& list, NameTable& names, Budget& budget, ErrorSink& errors) {
+  std::vector<Step> steps;
+  for (const Node& node : list.children) steps.push_back(DecodeStep(node, names, budget, errors));
+  return steps;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,353 @@
+// Reading fills.
+#include "harness/casefile/fill_plan.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "harness/casefile/number.h"
+
+namespace ulpscope {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "elements are stored least significant byte first");
+
+constexpr int64_t kParameterLimit = int64_t{1} << 62;
+
+/// A number of a fill as text: as written, or exactly what a program put there.
+Result<std::string> TextOf(const Attr& attr) {
+  if (const auto* text = std::get_if<std::string>(&attr.value)) return *text;
+  if (const auto* integer = std::get_if<int64_t>(&attr.value)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&attr.value)) {
+    if (!std::isfinite(*number)) return ShortestDecimal(*number);
+    std::array<char, 40> buffer{};
+    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::fabs(*number), std::chars_format::hex).ptr;
+    return std::string(std::signbit(*number) ? "-0x" : "0x") + std::string(buffer.data(), end);
+  }
+  return Fail("a number is needed in the fill");
+}
+
+/// The parameters of one fill, by name.
+class Parameters {
+ public:
+  explicit Parameters(const Attr::Map& map) : map_(map) {}
+
+  Result<SmallFraction> Fraction(const std::string& name, std::string fallback) const {
+    const auto place = map_.find(name);
+    auto text = place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second);
+    if (!text) return Fail(text.error());
+    auto number = ParseNumber(*text);
+    if (!number) return Fail(number.error());
+    auto fraction = ToSmallFraction(*number);
+    if (!fraction) return Fail("'" + name + "': " + fraction.error().message);
+    return fraction;
+  }
+
+  /// Without a fallback ("") the parameter is required.
+  Result<int64_t> Integer(const std::string& name, std::string fallback = "") const {
+    const auto place = map_.find(name);
+    if (place == map_.end() && fallback.empty()) return Fail("fill needs '" + name + "'");
+    auto text = place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second);
+    if (!text) return Fail(text.error());
+    auto value = ParseInteger(*text);
+    if (!value) return Fail(value.error());
+    if (*value >= kParameterLimit || *value <= -kParameterLimit) return Fail("'" + name + "' is too large");
+    return *value;
+  }
+
+  const Attr* Get(const std::string& name) const {
+    const auto place = map_.find(name);
+    return place == map_.end() ? nullptr : &place->second;
+  }
+
+ private:
+  const Attr::Map& map_;
+};
+
+/// Brings base and step over one divisor and one power of two.
+Result<void> SetAffine(FillPlan& plan, SmallFraction base, SmallFraction step) {
+  const auto refuse = [] { return Fail("the parameters of the fill are too far apart, or have too many digits"); };
+  plan.kind = FillPlan::Kind::kAffine;
+  if (base.numerator == 0) base = {.numerator = 0, .denominator = step.denominator, .exponent = step.exponent};
+  if (step.numerator == 0) step = {.numerator = 0, .denominator = base.denominator, .exponent = base.exponent};
+  const Uint128 common = static_cast<Uint128>(base.denominator / std::gcd(base.denominator, step.denominator)) * static_cast<uint64_t>(step.denominator);
+  if (common >= static_cast<Uint128>(kParameterLimit)) return refuse();
+  plan.divisor = static_cast<int64_t>(common);
+  plan.exponent = std::min(base.exponent, step.exponent);
+  const auto scale = [&](const SmallFraction& fraction, int64_t& target) {
+    const int shift = fraction.exponent - plan.exponent;
+    const Int128 scaled = static_cast<Int128>(fraction.numerator) * (plan.divisor / fraction.denominator);
+    if (fraction.numerator != 0 && shift > 62) return false;
+    const Int128 limit = static_cast<Int128>(kParameterLimit) >> shift;
+    if (scaled >= limit || scaled <= -limit) return scaled == 0;
+    target = static_cast<int64_t>(scaled * (Int128{1} << shift));
+    return true;
+  };
+  if (!scale(base, plan.base) || !scale(step, plan.step)) return refuse();
+  return {};
+}
+
+Result<void> CheckRange(const FillPlan& plan, DType dtype, Int128 first, Int128 last) {
+  for (const Int128 n : {first, last}) {
+    const Int128 numerator = static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) + static_cast<Int128>(plan.step) * n;
+    auto bits = RoundedBits(numerator, plan.divisor, plan.exponent - plan.shift, dtype);
+    if (!bits) return Fail(bits.error());
+  }
+  return {};
+}
+
+Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameters, const TensorSpec& spec) {
+  FillPlan plan;
+  const SmallFraction zero{}, one{.numerator = 1};
+  Result<void> set;
+  Int128 first = 0, last = 0;
+  if (name == "normal") {
+    auto mean = parameters.Fraction("mean", "0");
+    auto scale = parameters.Fraction("scale", "1");
+    if (!mean) return Fail(mean.error());
+    if (!scale) return Fail(scale.error());
+    set = SetAffine(plan, *mean, *scale);
+    plan.source = FillPlan::Source::kNormal;
+    plan.shift = kNormalBits;
+    last = static_cast<Int128>(13) << (kNormalBits - 1);  // 6.5: the table ends at 6.24
+    first = -last;
+  } else if (name == "uniform") {
+    auto low = parameters.Fraction("low", "-1");
+    auto high = parameters.Fraction("high", "1");
+    if (!low) return Fail(low.error());
+    if (!high) return Fail(high.error());
+    set = SetAffine(plan, *low, *high);
+    if (set && plan.step <= plan.base) return Fail("uniform needs low < high");
+    if (set && plan.step - plan.base >= kParameterLimit) return Fail("uniform: high - low is too large");
+    plan.step -= plan.base;
+    plan.source = FillPlan::Source::kUniform;
+    plan.shift = kUniformBits;
+    last = Int128{1} << kUniformBits;
+  } else if (name == "positive") {
+    auto scale = parameters.Fraction("scale", "1");
+    if (!scale) return Fail(scale.error());
+    if (scale->numerator <= 0) return Fail("positive needs a scale above 0");
+    set = SetAffine(plan, zero, *scale);
+    plan.source = FillPlan::Source::kPositive;
+    plan.shift = kUniformBits;
+    first = 1;
+    last = Int128{1} << kUniformBits;
+  } else if (name == "arange") {
+    auto start = parameters.Fraction("start", "0");
+    auto step = parameters.Fraction("step", "1");
+    if (!start) return Fail(start.error());
+    if (!step) return Fail(step.error());
+    set = SetAffine(plan, *start, *step);
+    last = ElementCount(spec.shape) - 1;
+  } else if (name == "integers") {
+    auto low = parameters.Integer("low");
+    auto high = parameters.Integer("high");
+    if (!low) return Fail(low.error());
+    if (!high) return Fail(high.error());
+    if (*low > *high) return Fail("integers needs low <= high");
+    set = SetAffine(plan, zero, one);
+    plan.source = FillPlan::Source::kRange;
+    first = plan.low = *low;
+    last = plan.high = *high;
+  } else {  // lattice
+    std::array<int64_t, 5> read{};
+    const std::array<std::pair<const char*, const char*>, 5> names{{{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
+    for (size_t i = 0; i < names.size(); ++i) {
+      auto value = parameters.Integer(names[i].first, names[i].second);
+      if (!value) return Fail(value.error());
+      read[i] = *value;
+    }
+    const auto [mul, add, mod, sub, div] = read;
+    if (mod < 1) return Fail("lattice needs mod >= 1");
+    if (div < 1) return Fail("lattice needs div >= 1");
+    const int zeros = std::countr_zero(static_cast<uint64_t>(div));
+    const SmallFraction unit{.numerator = 1, .denominator = div >> zeros, .exponent = -zeros};
+    set = SetAffine(plan, zero, unit);
+    plan.base = -sub;
+    plan.source = FillPlan::Source::kLattice;
+    plan.mul = mul;
+    plan.add = add;
+    plan.mod = mod;
+    last = mod - 1;
+    if (!IsFloating(spec.dtype) && div != 1) return Fail("lattice needs div 1 for " + std::string(Name(spec.dtype)));
+  }
+  if (!set) return Fail(set.error());
+  if (!IsFloating(spec.dtype) && (plan.shift != 0 || plan.divisor != 1 || plan.exponent < 0)) {
+    return Fail("fill '" + name + "' gives fractions, which " + std::string(Name(spec.dtype)) + " has not");
+  }
+  auto fits = CheckRange(plan, spec.dtype, first, last);
+  if (!fits) return Fail(fits.error());
+  return plan;
+}
+
+Result<FillPlan> PlanFloating(const std::string& name, const Parameters& parameters, const TensorSpec& spec) {
+  const FloatFormat* format = FormatOf(spec.dtype);
+  if (format == nullptr) return Fail("fill '" + name + "' is for floating dtypes, not " + std::string(Name(spec.dtype)));
+  FillPlan plan;
+  if (name == "subnormals") {
+    plan.kind = FillPlan::Kind::kSubnormal;
+    return plan;
+  }
+  if (name == "wide_exponent") {
+    plan.kind = FillPlan::Kind::kWide;
+    auto low = parameters.Integer("low");
+    auto high = parameters.Integer("high");
+    if (!low) return Fail(low.error());
+    if (!high) return Fail(high.error());
+    if (*low > *high) return Fail("wide_exponent needs low <= high");
+    if (*low < format->emin - format->precision + 1) return Fail("wide_exponent: 2^low rounds to zero in " + std::string(format->name));
+    // e4m3fn lacks the largest significand of its last binade.
+    const double largest = std::ldexp(2.0 - std::ldexp(1.0, 1 - format->precision), static_cast<int>(std::min<int64_t>(*high, 1023)));
+    if (*high > format->emax || largest > format->max_finite) return Fail("wide_exponent: 2^high is too large for " + std::string(format->name));
+    plan.low = *low;
+    plan.high = *high;
+    return plan;
+  }
+  plan.kind = FillPlan::Kind::kTies;
+  const auto has_room = [&](const FloatFormat& narrow) { return narrow.precision < format->precision; };
+  if (const Attr* named = parameters.Get("format")) {
+    auto word = TextOf(*named);
+    if (!word) return Fail(word.error());
+    plan.narrow = FindFormat(*word);
+    if (plan.narrow == nullptr) return Fail("no such format: " + *word);
+  } else {
+    for (const FloatFormat* narrow : {&Float8E5m2(), &Float8E4m3fn(), &Bfloat16(), &Binary32()}) {
+      if (has_room(*narrow)) plan.narrow = narrow;
+    }
+  }
+  if (plan.narrow == nullptr || !has_room(*plan.narrow)) {
+    return Fail("ties: " + std::string(format->name) + " cannot hold half-way points of " + std::string(plan.narrow == nullptr ? "a narrower format" : plan.narrow->name));
+  }
+  return plan;
+}
+
+/// Appends the elements of nested lists.
+Result<void> Flatten(const Attr& attr, DType dtype, std::vector<uint64_t>& values) {
+  if (const auto* list = std::get_if<Attr::List>(&attr.value)) {
+    for (const Attr& item : *list) {
+      if (auto done = Flatten(item, dtype, values); !done) return done;
+    }
+    return {};
+  }
+  auto text = TextOf(attr);
+  if (!text) return Fail(text.error());
+  auto bits = ElementBits(*text, dtype);
+  if (!bits) return Fail(bits.error());
+  values.push_back(*bits);
+  return {};
+}
+
+Result<FillPlan> PlanConstant(std::string_view text, DType dtype) {
+  auto bits = ElementBits(text, dtype);
+  if (!bits) return Fail(bits.error());
+  FillPlan plan;
+  plan.bits = *bits;
+  return plan;
+}
+
+Result<FillPlan> PlanValues(const Attr& attr, const TensorSpec& spec, WithValues with_values) {
+  FillPlan plan;
+  plan.kind = FillPlan::Kind::kValues;
+  if (with_values == WithValues::kNo) return plan;
+  if (auto done = Flatten(attr, spec.dtype, plan.values); !done) return Fail(done.error());
+  if (static_cast<int64_t>(plan.values.size()) != ElementCount(spec.shape)) {
+    return Fail(std::to_string(plan.values.size()) + " values for " + Describe(spec.dtype, spec.shape));
+  }
+  return plan;
+}
+
+Result<uint64_t> IntegerBits(Int128 value, DType dtype) {
+  const int bits = dtype == DType::kBool ? 1 : static_cast<int>(8 * SizeOf(dtype));
+  const bool is_unsigned = dtype == DType::kBool || dtype == DType::kUint8;
+  const Int128 low = is_unsigned ? Int128{0} : -(Int128{1} << (bits - 1));
+  const Int128 high = (Int128{1} << (is_unsigned ? bits : bits - 1)) - 1;
+  if (value < low || value > high) return Fail("number out of range for " + std::string(Name(dtype)));
+  return static_cast<uint64_t>(value) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << (8 * SizeOf(dtype))) - 1);
+}
+
+}  // namespace
+
+uint64_t BitsOf(double value, DType dtype) {
+  std::array<std::byte, 8> bytes{};
+  EncodeElement(value, dtype, bytes.data());
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), bytes.size());
+  return bits;
+}
+
+Result<uint64_t> ElementBits(std::string_view text, DType dtype) {
+  auto number = ParseNumber(text);
+  if (!number) return Fail(number.error());
+  if (number->kind == ExactNumber::Kind::kBits) {
+    const auto digits = static_cast<int>(2 * SizeOf(dtype));
+    if (number->bit_digits != digits) {
+      return Fail(Problem("wrong length of a bit pattern", "'" + std::string(text) + "'",
+                          std::to_string(digits) + " hex digits for " + std::string(Name(dtype))));
+    }
+    if (dtype == DType::kBool && number->bits > 1) return Fail("a bool is bits:0x00 or bits:0x01");
+    return number->bits;
+  }
+  if (const FloatFormat* format = FormatOf(dtype)) {
+    auto value = RoundNumber(*number, *format);
+    if (!value) return Fail(value.error());
+    return BitsOf(*value, dtype);
+  }
+  auto integer = ParseInteger(text);
+  if (!integer) return Fail(integer.error());
+  return IntegerBits(*integer, dtype);
+}
+
+Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DType dtype) {
+  const FloatFormat* format = FormatOf(dtype);
+  if (format == nullptr) {
+    if (divisor != 1 || exponent < 0 || exponent > 62) return Fail("a fraction, or out of range, for " + std::string(Name(dtype)));
+    if (numerator >= (Int128{1} << 64) || numerator <= -(Int128{1} << 64)) return Fail("number out of range for " + std::string(Name(dtype)));
+    return IntegerBits(numerator * (Int128{1} << exponent), dtype);
+  }
+  Dyadic value{.sign = numerator < 0 ? Dyadic::Sign::kMinus : Dyadic::Sign::kPlus};
+  value.magnitude = static_cast<Uint128>(numerator < 0 ? -numerator : numerator);
+  value.exponent = exponent;
+  if (divisor != 1 && value.magnitude != 0) {
+    // As many bits as there are: the quotient then has more than 62.
+    const int shift = 126 - BitLength(value.magnitude);
+    const Uint128 scaled = value.magnitude << shift;
+    value.magnitude = scaled / static_cast<uint64_t>(divisor);
+    value.tail = scaled % static_cast<uint64_t>(divisor) == 0 ? Dyadic::Tail::kZero : Dyadic::Tail::kNonZero;
+    value.exponent -= shift;
+  }
+  const double rounded = RoundTo(Carry(value), *format);
+  if (!std::isfinite(rounded)) return Fail("the fill gives numbers too large for " + std::string(format->name));
+  return BitsOf(rounded, dtype);
+}
+
+Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
+  static const Attr::Map none;
+  const auto* word = std::get_if<std::string>(&spec.fill.value);
+  const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
+  if (word == nullptr && (map == nullptr || map->size() != 1)) return Fail("tensor '" + spec.name + "' has no fill");
+  const std::string& name = word != nullptr ? *word : map->begin()->first;
+  if (name == "values" && map != nullptr) return PlanValues(map->begin()->second, spec, with_values);
+  const auto* given = map == nullptr ? &none : std::get_if<Attr::Map>(&map->begin()->second.value);
+  if (given == nullptr) return Fail("fill '" + name + "' takes named parameters, {" + name + ": {...}}");
+  const Parameters parameters(*given);
+  if (name == "zeros") return PlanConstant("0", spec.dtype);
+  if (name == "ones") return PlanConstant("1", spec.dtype);
+  if (name == "full") {
+    const Attr* value = parameters.Get("value");
+    if (value == nullptr) return Fail("fill needs 'value'");
+    auto text = TextOf(*value);
+    if (!text) return Fail(text.error());
+    return PlanConstant(*text, spec.dtype);
+  }
+  if (name == "subnormals" || name == "wide_exponent" || name == "ties") return PlanFloating(name, parameters, spec);
+  for (const char* affine : {"normal", "uniform", "positive", "arange", "integers", "lattice"}) {
+    if (name == affine) return PlanAffine(name, parameters, spec);
+  }
+  return Fail("no such fill: " + name);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,135 @@
+// The op table.
+#include "harness/casefile/ops.h"
+
+namespace ulpscope {
+namespace {
+
+using enum Presence;
+
+const Type& Integer() {
+  static const Type type{.kind = Type::Kind::kInteger, .what = "an integer"};
+  return type;
+}
+const Type& Integers() {
+  static const Type type{.kind = Type::Kind::kList, .what = "a list of integers", .item = &Integer()};
+  return type;
+}
+const Type& Dims() {
+  static const Type type{.kind = Type::Kind::kEither, .what = "a dimension or a list of dimensions", .scalar = &Integer(), .list = &Integers()};
+  return type;
+}
+const Type& ShapeAttribute() {
+  static const Type extent{.kind = Type::Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
+  static const Type type{.kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  return type;
+}
+const Type& NewShape() {
+  static const Type extent{.kind = Type::Kind::kInteger, .what = "an extent, or -1", .low = -1, .high = int64_t{1} << 28};
+  static const Type type{.kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  return type;
+}
+const Type& Number() {
+  static const Type type{.kind = Type::Kind::kNumber, .what = "a number"};
+  return type;
+}
+const Type& Boolean() {
+  static const Type type{.kind = Type::Kind::kBoolean, .what = "true or false"};
+  return type;
+}
+const Type& ValueName() {
+  static const Type type{.kind = Type::Kind::kText, .what = "the name of a value", .pattern = &NamePattern()};
+  return type;
+}
+const Type& Device() {
+  static const Type type{.kind = Type::Kind::kWord, .what = "a device", .words = {"auto", "cpu", "cuda", "xla"}};
+  return type;
+}
+const Type& SetDataTo() {
+  static const Type type{.kind = Type::Kind::kMap, .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
+                         .fields = {{"cast", &DTypeType(), kOptional, "w.data = w.data.to(dtype)"},
+                                    {"value", &ValueName(), kOptional, "w.data = value"}},
+                         .exactly_keys = 1};
+  return type;
+}
+
+std::vector<OpRow> MakeRows() {
+  using enum OpRow::Result;
+  using enum OpRow::Out;
+  const Field shape{"shape", &ShapeAttribute(), kRequired, "extents"};
+  const Field new_shape{"shape", &NewShape(), kRequired, "extents; -1 is worked out"};
+  const Field dtype{"dtype", &DTypeType(), kRequired, "dtype of the result"};
+  const Field maybe_dtype{"dtype", &DTypeType(), kOptional, "dtype to compute and give the result in"};
+  const Field out_dtype{"out_dtype", &DTypeType(), kOptional, "PyTorch's out_dtype="};
+  const Field preferred{"preferred_element_type", &DTypeType(), kOptional, "JAX's dtype of the product"};
+  const Field alpha{"alpha", &Number(), kOptional, "factor"};
+  const Field beta{"beta", &Number(), kOptional, "factor of the addend"};
+  const Field dim{"dim", &Integer(), kRequired, "dimension"};
+  const Field maybe_dim{"dim", &Dims(), kOptional, "dimensions; all without"};
+  const Field keepdim{"keepdim", &Boolean(), kOptional, "keep reduced dimensions as 1"};
+  const Field eps{"eps", &Number(), kOptional, "added to the variance"};
+  return {
+      {"empty", 0, 0, kValue, kNo, {shape, dtype}},
+      {"zeros", 0, 0, kValue, kNo, {shape, dtype}},
+      {"ones", 0, 0, kValue, kNo, {shape, dtype}},
+      {"full", 0, 0, kValue, kNo, {shape, dtype, {"value", &Number(), kRequired, "every element"}}},
+      {"matmul", 2, 2, kValue, kYes, {out_dtype, preferred}},
+      {"mm", 2, 2, kValue, kYes, {out_dtype, preferred}},
+      {"bmm", 2, 2, kValue, kYes, {out_dtype, preferred}},
+      {"addmm", 3, 3, kValue, kYes, {alpha, beta}},
+      {"baddbmm", 3, 3, kValue, kYes, {alpha, beta}},
+      {"linear", 2, 3, kValue, kNo, {}},
+      {"add", 2, 2, kValue, kYes, {alpha}},
+      {"sub", 2, 2, kValue, kYes, {alpha}},
+      {"mul", 2, 2, kValue, kYes, {}},
+      {"div", 2, 2, kValue, kYes, {}},
+      {"neg", 1, 1, kValue, kYes, {}},
+      {"relu", 1, 1, kValue, kNo, {}},
+      {"sqrt", 1, 1, kValue, kYes, {}},
+      {"rsqrt", 1, 1, kValue, kYes, {}},
+      {"exp", 1, 1, kValue, kYes, {}},
+      {"clone", 1, 1, kValue, kNo, {}},
+      {"detach", 1, 1, kValue, kNo, {}},
+      {"sum", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
+      {"mean", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
+      {"cast", 1, 1, kValue, kNo, {dtype}},
+      {"layer_norm", 1, 3, kValue, kNo, {{"normalized_shape", &ShapeAttribute(), kRequired, "the trailing extents that are normalised"}, eps}},
+      {"transpose", 1, 1, kValue, kNo, {{"dim0", &Integer(), kRequired, "dimension"}, {"dim1", &Integer(), kRequired, "dimension"}}},
+      {"t", 1, 1, kValue, kNo, {}},
+      {"reshape", 1, 1, kValue, kNo, {new_shape}},
+      {"view", 1, 1, kValue, kNo, {new_shape}},
+      {"expand", 1, 1, kValue, kNo, {new_shape}},
+      {"permute", 1, 1, kValue, kNo, {{"dims", &Integers(), kRequired, "the new order of dimensions"}}},
+      {"select", 1, 1, kValue, kNo, {dim, {"index", &Integer(), kRequired, "which slice"}}},
+      {"unsqueeze", 1, 1, kValue, kNo, {dim}},
+      {"squeeze", 1, 1, kValue, kNo, {{"dim", &Dims(), kOptional, "dimensions; all of extent 1 without"}}},
+      {"set_data", 1, 1, kEffect, kNo, {{"to", &SetDataTo(), kRequired, "what w.data becomes"}}},
+      {"module_to", 1, 1, kEffect, kNo, {dtype, {"overwrite", &Boolean(), kRequired, "false: the parameter's .data is cast; true: it is replaced"}}},
+      {"backward", 1, 1, kEffect, kNo, {{"grad", &ValueName(), kOptional, "gradient of the loss; ones without"},
+                                        {"retain_graph", &Boolean(), kOptional, "keep the graph for another backward"}}},
+      {"autocast", 0, 0, kScope, kNo, {{"device", &Device(), kOptional, "auto follows the backend"},
+                                       {"dtype", &DTypeType(), kOptional, "the lower dtype"},
+                                       {"enabled", &Boolean(), kOptional, "false switches an outer autocast off"},
+                                       {"cache", &Boolean(), kOptional, "keep the casts of leaf weights"}}},
+      {"no_grad", 0, 0, kScope, kNo, {}},
+      {"enable_grad", 0, 0, kScope, kNo, {}},
+      {"sync", 0, 0, kEffect, kNo, {}},
+  };
+}
+
+}  // namespace
+
+std::span<const OpRow> Ops() {
+  static const std::vector<OpRow> rows = MakeRows();
+  return rows;
+}
+
+const OpRow* FindOp(std::string_view name) {
+  for (const OpRow& row : Ops()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+bool IsAtenOp(std::string_view name) { return OpPattern().matches(name); }
+
+}  // namespace ulpscope

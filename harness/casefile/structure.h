@@ -1,0 +1,41 @@
+// Structure check: does a tree have the shape that a Type of the field table gives it?
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/casefile/fields.h"
+#include "harness/casefile/yaml_tree.h"
+
+namespace ulpscope {
+
+/// Collects errors with places in one file. Stops taking them at a limit: a broken file needs no thousand lines.
+class ErrorSink {
+ public:
+  explicit ErrorSink(std::string file) : file_(std::move(file)) {}
+
+  void Add(const Mark& mark, std::string message, std::string found = {}, std::string expected = {}, std::string hint = {});
+  /// An error from a helper that knows no place.
+  void Add(const Mark& mark, Error error, std::string_view context = {});
+
+  /// True when further errors would be dropped: a reason not to work on their hints.
+  bool full() const { return errors_.size() >= kMaxErrors; }
+  size_t size() const { return errors_.size(); }
+  const std::string& file() const { return file_; }
+  SourcePos At(const Mark& mark) const { return {.file = file_, .line = mark.line, .column = mark.column}; }
+  std::vector<Error> Take() { return std::move(errors_); }
+
+ private:
+  static constexpr size_t kMaxErrors = 50;
+  std::string file_;
+  std::vector<Error> errors_;
+};
+
+/// "did you mean 'x'?" or "", also for words so long that the search would take its time.
+std::string Suggest(std::string_view word, std::span<const std::string> candidates);
+
+/// Adds an error for everything in `node` that `type` does not allow. `name` is what messages call the place ("tensor 'x'").
+void CheckStructure(const Node& node, const Type& type, std::string_view name, ErrorSink& errors);
+
+}  // namespace ulpscope

@@ -1,0 +1,251 @@
+// Hard evidence, then likelihood.
+#include "harness/judge/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "harness/judge/label.h"
+#include "harness/judge/likelihood.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr size_t kMostExclusions = 64;
+
+/// A fixed sample: an integer hash spreads it over the tensor, the same for every backend and run.
+std::vector<int64_t> ElementsToCheck(int64_t count, int64_t most) {
+  std::vector<int64_t> elements;
+  if (count <= most) {
+    for (int64_t i = 0; i < count; ++i) elements.push_back(i);
+    return elements;
+  }
+  std::set<int64_t> chosen;
+  uint64_t state = 0x9E3779B97F4A7C15u;
+  while (static_cast<int64_t>(chosen.size()) < most) {
+    state += 0x9E3779B97F4A7C15u;
+    uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    chosen.insert(static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(count)));
+  }
+  elements.assign(chosen.begin(), chosen.end());
+  return elements;
+}
+
+struct Trial {
+  std::unique_ptr<Hypothesis> hypothesis;
+  bool survived = true;
+  size_t passed = 0;       ///< elements checked before it fell
+  Exclusion exclusion;
+  double log_likelihood = 0;
+  double fit = 0;
+};
+
+class Classifier {
+ public:
+  Classifier(const CaseOracle& oracle, const std::string& value, const TensorData& observed, const ClassifyOptions& options)
+      : oracle_(oracle), value_(value), observed_(observed), options_(options) {}
+
+  Classification Run() {
+    result_.elements = observed_.size();
+    if (!IsFloating(observed_.dtype)) {
+      result_.kind = ClassificationKind::kNotFloating;
+      result_.label = "not a floating-point value";
+      return result_;
+    }
+    const auto shape = oracle_.Describe(value_);
+    if (!shape) return NoReference(shape.error().message);
+    if (shape->shape != observed_.shape) {
+      return NoReference("the observed shape " + Describe(observed_.dtype, observed_.shape) + " is not the program's " + Describe(observed_.dtype, shape->shape));
+    }
+    shape_ = *shape;
+    MeasureErrors();
+    if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
+    for (auto& hypothesis : oracle_.Bank(value_, observed_.dtype)) {
+      trials_.emplace_back();
+      trials_.back().hypothesis = std::move(hypothesis);
+    }
+    for (Trial& trial : trials_) Try(&trial);
+    Conclude();
+    return result_;
+  }
+
+ private:
+  Classification NoReference(const std::string& why) {
+    result_.kind = ClassificationKind::kNoReference;
+    result_.notes.push_back(why);
+    result_.label = "no reference";
+    return result_;
+  }
+
+  /// Errors against the exact values; elements without a finite reference leave the evidence.
+  void MeasureErrors() {
+    const auto all = ElementsToCheck(observed_.size(), options_.most_elements);
+    const auto references = oracle_.References(value_, all);
+    const FloatFormat& format = *FormatOf(observed_.dtype);
+    int64_t special = 0, undecided = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Reference& reference = references[i];
+      const double stored = observed_.At(all[i]);
+      if (reference.kind == ReferenceKind::kUndecided) {
+        ++undecided;
+        continue;
+      }
+      if (reference.kind == ReferenceKind::kDomain) {
+        const bool same = (std::isnan(stored) && std::isnan(reference.hi)) || stored == reference.hi;
+        if (!same) ++special;
+        continue;
+      }
+      elements_.push_back(all[i]);
+      stored_.push_back(stored);
+      references_.push_back(reference);
+      result_.max_ulp = std::max(result_.max_ulp, std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
+      const double error = std::fabs((stored - reference.hi) - reference.lo);
+      result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
+    }
+    result_.checked = static_cast<int64_t>(elements_.size());
+    if (special > 0) result_.notes.push_back(fmt::format("{} element(s) differ from the NaN or infinity that IEEE 754 gives", special));
+    if (undecided > 0) result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
+  }
+
+  void Fall(Trial* trial, size_t i, Interval range, std::string why) {
+    trial->survived = false;
+    trial->passed = i;
+    trial->exclusion.model = trial->hypothesis->model();
+    trial->exclusion.element = Coordinates(elements_[i], observed_.shape);
+    trial->exclusion.observed = stored_[i];
+    trial->exclusion.reference = references_[i].hi;
+    trial->exclusion.low = range.lo;
+    trial->exclusion.high = range.hi;
+    trial->exclusion.why = std::move(why);
+  }
+
+  void Try(Trial* trial) {
+    const Hypothesis& hypothesis = *trial->hypothesis;
+    // Representability first: it needs no enclosure.
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      const double again = hypothesis.Store(stored_[i]);
+      if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
+      Fall(trial, i, {.lo = again, .hi = again}, fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]), FormatNumber(again)));
+      return;
+    }
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      const Interval range = hypothesis.Enclose(elements_[i]);
+      if (range.lo != range.hi) all_points_ = false;
+      if (stored_[i] >= range.lo && stored_[i] <= range.hi) continue;
+      if (std::isnan(stored_[i]) && range.lo == -kInf && range.hi == kInf) continue;
+      const std::string bounds = range.lo == range.hi ? "exactly " + FormatNumber(range.lo) : "between " + FormatNumber(range.lo) + " and " + FormatNumber(range.hi) + " in any order";
+      Fall(trial, i, range, fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds, FormatNumber(references_[i].hi)));
+      return;
+    }
+    trial->passed = elements_.size();
+  }
+
+  void Conclude() {
+    std::set<PrecisionModel> tried, proved;
+    for (const Trial& trial : trials_) {
+      tried.insert(trial.hypothesis->model());
+      if (trial.survived) proved.insert(trial.hypothesis->model());
+    }
+    result_.models_tried = static_cast<int64_t>(tried.size());
+    result_.models_proved.assign(proved.begin(), proved.end());
+    if (proved.empty()) {
+      result_.kind = ClassificationKind::kUnmodelled;
+    } else {
+      const auto likely = Likely(proved);
+      result_.models.assign(likely.begin(), likely.end());
+      result_.rests_on_likelihood = likely.size() < proved.size();
+      const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
+      result_.kind = nothing_fell && all_points_ ? ClassificationKind::kExactOnly
+                     : likely.size() == 1        ? ClassificationKind::kIdentified
+                                                 : ClassificationKind::kIndistinguishable;
+    }
+    KeepExclusions(proved);
+    ProjectFacets(shape_, &result_);
+    result_.label = LabelOf(shape_, observed_.dtype, result_);
+  }
+
+  std::set<PrecisionModel> Likely(const std::set<PrecisionModel>& proved) {
+    if (proved.size() < 2) return proved;
+    const int64_t budget = std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.reduction_length), 32, options_.likelihood_elements);
+    std::vector<int64_t> elements;
+    std::vector<double> stored;
+    const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
+    for (size_t i = 0; i < count; ++i) {
+      const size_t pick = i * elements_.size() / count;
+      elements.push_back(elements_[pick]);
+      stored.push_back(stored_[pick]);
+    }
+    double best = -kInf;
+    for (Trial& trial : trials_) {
+      if (!trial.survived) continue;
+      const LikelihoodResult likelihood = Likelihood(*trial.hypothesis, elements, stored);
+      trial.log_likelihood = likelihood.log_likelihood;
+      trial.fit = likelihood.fit;
+      best = std::max(best, trial.log_likelihood);
+    }
+    std::set<PrecisionModel> likely;
+    for (const Trial& trial : trials_) {
+      const bool kept = trial.survived && std::isfinite(trial.log_likelihood) &&
+                        trial.log_likelihood >= best - std::log(options_.keep_factor) && trial.fit >= options_.worst_fit;
+      if (kept) likely.insert(trial.hypothesis->model());
+    }
+    if (!likely.empty()) return likely;
+    result_.notes.push_back("no accumulation order of the known family explains these bits; the proved set stands");
+    return proved;
+  }
+
+  static int Differences(const PrecisionModel& a, const PrecisionModel& b) {
+    return (a.in != b.in) + (a.prod != b.prod) + (a.acc != b.acc) + (a.mid != b.mid || a.cuts != b.cuts) + (a.out != b.out);
+  }
+
+  /// One witness for each fallen neighbour of the surviving set: the models that differ from a survivor in one facet. With no
+  /// survivor, for the models that explained the most elements.
+  void KeepExclusions(const std::set<PrecisionModel>& proved) {
+    std::map<PrecisionModel, const Trial*> fallen;
+    for (const Trial& trial : trials_) {
+      if (trial.survived || proved.contains(trial.hypothesis->model())) continue;
+      const Trial*& kept = fallen[trial.hypothesis->model()];
+      if (kept == nullptr || trial.passed > kept->passed) kept = &trial;
+    }
+    std::vector<const Trial*> rivals;
+    for (const auto& [model, trial] : fallen) {
+      const bool near = std::any_of(result_.models.begin(), result_.models.end(), [&, &rival = model](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
+      if (proved.empty() || near) rivals.push_back(trial);
+    }
+    if (proved.empty()) std::stable_sort(rivals.begin(), rivals.end(), [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
+    if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
+    for (const Trial* trial : rivals) result_.excluded.push_back(trial->exclusion);
+  }
+
+  const CaseOracle& oracle_;
+  const std::string& value_;
+  const TensorData& observed_;
+  const ClassifyOptions& options_;
+  ValueShape shape_;
+  Classification result_;
+  std::vector<int64_t> elements_;
+  std::vector<double> stored_;
+  std::vector<Reference> references_;
+  std::vector<Trial> trials_;
+  bool all_points_ = true;
+};
+
+}  // namespace
+
+Classification ClassifyValue(const CaseOracle& oracle, const std::string& value, const TensorData& observed, const ClassifyOptions& options) {
+  return Classifier(oracle, value, observed, options).Run();
+}
+
+std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle, const std::map<std::string, TensorData>& observed) {
+  std::map<std::string, Classification> all;
+  for (const auto& [value, data] : observed) all.emplace(value, ClassifyValue(oracle, value, data));
+  return all;
+}
+
+}  // namespace ulpscope

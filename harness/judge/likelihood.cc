@@ -1,0 +1,228 @@
+// The order-unknown error law.
+#include "harness/judge/likelihood.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace ulpscope {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kTemperedOutputs = 128;  // beyond this many outputs the law is tempered: coverage fell without it
+constexpr size_t kFitElements = 64;
+
+/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone.
+Interval CellOf(const Hypothesis& hypothesis, double stored) {
+  if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
+  const auto edge = [&](double direction) {
+    // Grow a bracket until it leaves the cell, then halve it.
+    double step = std::max(std::fabs(stored) * 0x1p-30, 0x1p-160);
+    double inside = stored, outside = stored;
+    for (int i = 0; i < 400; ++i) {
+      outside = stored + direction * step;
+      if (hypothesis.Store(outside) != stored) break;
+      inside = outside;
+      step *= 2;
+    }
+    for (int i = 0; i < 26; ++i) {
+      const double middle = inside + (outside - inside) / 2;
+      (hypothesis.Store(middle) == stored ? inside : outside) = middle;
+    }
+    return inside;
+  };
+  return {.lo = edge(-1), .hi = edge(1)};
+}
+
+double NormalCdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
+
+double CellProbability(double low, double high, double mean, double sigma) {
+  const double a = (low - mean) / sigma, b = (high - mean) / sigma;
+  // Differences of tails on the side where they are small keep their digits.
+  return a > 0 ? NormalCdf(-a) - NormalCdf(-b) : NormalCdf(b) - NormalCdf(a);
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The error law of one hypothesis, learnt from its simulated orders.
+struct Law {
+  std::vector<double> centre, width;  ///< c_i and w_i
+  double kappa_low = kInf, kappa_high = 0, bias_low = 0, bias_high = 0;
+  double still = 0;                   ///< share of elements that rounding errors do not move to another stored value
+};
+
+/// w_i: mostly the element's own simulated error, partly the tensor's, spread as the proven bounds are.
+void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements, const std::vector<std::vector<double>>& runs, Law* law) {
+  const size_t n = elements.size();
+  std::vector<double> mean_square(n, 0), scale(n, 0);
+  double scale_total = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const Interval range = hypothesis.Enclose(elements[i]);
+    const double radius = (range.hi - range.lo) / 2;
+    if (std::isfinite(radius) && radius > 0) scale[i] = radius;
+    scale_total += scale[i] * scale[i];
+    for (const auto& run : runs) {
+      const double error = run[i] - law->centre[i];
+      if (std::isfinite(error)) mean_square[i] += error * error / static_cast<double>(runs.size());
+    }
+  }
+  const double total = std::accumulate(mean_square.begin(), mean_square.end(), 0.0);
+  for (size_t i = 0; i < n; ++i) {
+    const double share = scale_total > 0 ? scale[i] * scale[i] / scale_total : 1.0 / static_cast<double>(n);
+    law->width[i] = std::sqrt(0.7 * mean_square[i] + 0.3 * total * share);
+  }
+}
+
+Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, const std::vector<double>& centre, const std::vector<std::vector<double>>& runs) {
+  const size_t n = elements.size();
+  Law law{.centre = centre, .width = std::vector<double>(n)};
+  LearnWidths(hypothesis, elements, runs, &law);
+  int64_t still = 0;
+  for (const auto& run : runs) {
+    double square = 0, bias = 0;
+    for (size_t i = 0; i < n; ++i) {
+      if (hypothesis.Store(run[i]) == hypothesis.Store(centre[i])) ++still;
+      if (law.width[i] == 0) continue;
+      const double r = (run[i] - centre[i]) / law.width[i];
+      square += r * r;
+      bias += std::signbit(centre[i]) ? -r : r;
+    }
+    const double kappa = std::sqrt(square / static_cast<double>(n));
+    bias /= static_cast<double>(n);
+    if (std::fabs(bias) < 3 * kappa / std::sqrt(static_cast<double>(n))) bias = 0;
+    law.kappa_low = std::min(law.kappa_low, kappa);
+    law.kappa_high = std::max(law.kappa_high, kappa);
+    law.bias_low = std::min(law.bias_low, bias);
+    law.bias_high = std::max(law.bias_high, bias);
+  }
+  law.still = static_cast<double>(still) / static_cast<double>(n * runs.size());
+  return law;
+}
+
+/// The cells of the stored values in units of the law.
+struct Cells {
+  std::vector<double> low, high;
+  std::vector<size_t> index;       ///< elements that can move
+  std::vector<bool> quiet;         ///< stored as the centre would be
+  double floor = 0;                ///< least half-width: cancellation leaves results on the lattice of the larger operands
+  double square = 0;               ///< winsorised mean square of the residuals, less the cells' own width
+  double bias = 0;
+  bool possible = true;
+};
+
+Cells MeasureCells(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored, size_t count) {
+  Cells cells;
+  std::vector<double> half, squares;
+  for (size_t i = 0; i < count; ++i) {
+    const bool quiet = hypothesis.Store(law.centre[i]) == stored[i];
+    if (law.width[i] == 0) {
+      if (!quiet) cells.possible = false;  // nothing can move this element, and yet it moved
+      continue;
+    }
+    const Interval cell = CellOf(hypothesis, stored[i]);
+    const double low = (cell.lo - law.centre[i]) / law.width[i], high = (cell.hi - law.centre[i]) / law.width[i];
+    if (!std::isfinite(low) || !std::isfinite(high)) cells.possible = false;
+    cells.low.push_back(low);
+    cells.high.push_back(high);
+    cells.index.push_back(i);
+    cells.quiet.push_back(quiet);
+    half.push_back((high - low) / 2);
+    squares.push_back((high + low) * (high + low) / 4);
+  }
+  if (half.empty()) return cells;
+  cells.floor = 0.25 * Median(half);
+  const double cap = 25 * std::max(Median(squares), 1e-300), n = static_cast<double>(half.size());
+  for (size_t i = 0; i < half.size(); ++i) {
+    cells.square += (std::min(squares[i], cap) - half[i] * half[i] / 3) / n;
+    const double residual = (cells.low[i] + cells.high[i]) / 2;
+    cells.bias += (std::signbit(law.centre[cells.index[i]]) ? -residual : residual) / n;
+  }
+  return cells;
+}
+
+/// Sum of log cell probabilities, maximised over the components of the law. Uses the first `count` elements.
+double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored, size_t count) {
+  const Cells cells = MeasureCells(hypothesis, law, stored, count);
+  if (!cells.possible) return -kInf;
+  if (cells.index.empty()) return 0;
+  const double least = law.kappa_low / 1.7, most = std::max(law.kappa_high * 1.7, least);
+  const double kappa = std::clamp(std::sqrt(std::max(cells.square, 0.0)), least, most);
+  const double shift = std::clamp(cells.bias, std::min(1.4 * law.bias_low, 0.0), std::max(1.4 * law.bias_high, 0.0));
+  const double still = 0.98 * law.still;
+  double best = -kInf;
+  for (const double factor : {0.8, 1.0, 1.25}) {
+    const double sigma = std::max(factor * kappa / std::sqrt(std::max(1 - law.still, 1e-3)), 1e-12);
+    for (const double b : {0.0, shift}) {
+      double sum = 0;
+      for (size_t i = 0; i < cells.index.size(); ++i) {
+        const double middle = (cells.low[i] + cells.high[i]) / 2, reach = std::max((cells.high[i] - cells.low[i]) / 2, cells.floor);
+        const double mean = std::signbit(law.centre[cells.index[i]]) ? -b : b;
+        const double moved = 0.97 * CellProbability(middle - reach, middle + reach, mean, sigma) +
+                             0.03 * CellProbability(middle - reach, middle + reach, mean, 4 * sigma);
+        sum += std::log((cells.quiet[i] ? still : 0.0) + (1 - still) * moved + 1e-300);
+      }
+      best = std::max(best, sum);
+    }
+  }
+  return best;
+}
+
+/// How far the observation's law value lies from those of the model's own simulated outputs.
+double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<const double> observed, const std::vector<std::vector<double>>& runs) {
+  const size_t count = std::min(kFitElements, observed.size());
+  std::vector<double> own;
+  for (const auto& run : runs) {
+    std::vector<double> stored(count);
+    for (size_t i = 0; i < count; ++i) stored[i] = hypothesis.Store(run[i]);
+    const double fit = LogLaw(hypothesis, law, stored, count);
+    if (std::isfinite(fit)) own.push_back(fit);
+  }
+  if (own.empty()) return 0;
+  const double mean = std::accumulate(own.begin(), own.end(), 0.0) / static_cast<double>(own.size());
+  double variance = 0;
+  for (const double fit : own) variance += (fit - mean) * (fit - mean) / static_cast<double>(own.size());
+  return (LogLaw(hypothesis, law, observed, count) - mean) / (std::sqrt(variance) + 0.5 + 0.02 * std::fabs(mean));
+}
+
+}  // namespace
+
+LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
+  LikelihoodResult result;
+  const std::vector<double> centre = hypothesis.Simulate(-1, elements);
+  const auto matches = [&](const std::vector<double>& run) {
+    for (size_t i = 0; i < run.size(); ++i) {
+      if (hypothesis.Store(run[i]) != observed[i]) return false;
+    }
+    return true;
+  };
+  if (hypothesis.order_free()) {
+    result.exact_match = matches(centre);
+    result.log_likelihood = result.exact_match ? 0 : -kInf;
+    return result;
+  }
+  std::vector<std::vector<double>> runs;
+  int matching = 0;
+  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()); ++order) {
+    runs.push_back(hypothesis.Simulate(order, elements));
+    if (!matches(runs.back())) continue;
+    ++matching;
+    if (result.matching_order < 0) result.matching_order = order;
+  }
+  result.exact_match = matching > 0;
+  const double exact = static_cast<double>(matching) / static_cast<double>(runs.size());
+  const Law law = LearnLaw(hypothesis, elements, centre, runs);
+  const double beta = std::min(1.0, kTemperedOutputs / static_cast<double>(elements.size()));
+  const double composite = std::exp(beta * LogLaw(hypothesis, law, observed, elements.size()));
+  result.log_likelihood = std::log(0.5 * exact + 0.5 * composite);
+  if (!result.exact_match && result.log_likelihood > -kInf) result.fit = GoodnessOfFit(hypothesis, law, observed, runs);
+  return result;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,65 @@
+// The seam between the judge and the oracles: exact references, and what each precision model can and would produce.
+//
+// The classifier never looks inside an op. It asks, for one observed value of one case: what is the exact value of an
+// element; which hypotheses (precision models bound to this value's path through the program) are there; for each, which
+// interval holds every result that it can produce in any accumulation order, and what would it produce in a given order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/model/case.h"
+#include "harness/model/classification.h"
+#include "harness/model/reference.h"
+
+namespace ulpscope {
+
+/// A closed interval of binary64 values.
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// One precision model bound to one value of one case.
+class Hypothesis {
+ public:
+  virtual ~Hypothesis() = default;
+  virtual const PrecisionModel& model() const = 0;
+  /// Holds every stored result the model can give for `element`, in any accumulation order. Proven; may be wide.
+  virtual Interval Enclose(int64_t element) const = 0;
+  /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last operation; monotone.
+  virtual double Store(double before) const = 0;
+  /// True if no accumulation order can change a bit.
+  virtual bool order_free() const = 0;
+  /// Names of the accumulation orders that Simulate knows, the same for every hypothesis of a value.
+  virtual std::span<const std::string> orders() const = 0;
+  /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without rounding.
+  virtual std::vector<double> Simulate(int order, std::span<const int64_t> elements) const = 0;
+};
+
+/// What the path from the tensors to a value looks like.
+struct ValueShape {
+  Shape shape;
+  DType declared = DType::kFloat32;         ///< by PyTorch's type rules
+  int64_t reduction_length = 0;             ///< longest sum on the path; 0 without any
+  std::vector<std::string> operands;        ///< operands whose input rounding is a facet
+  std::vector<std::string> cut_points;      ///< named intermediates
+  bool has_products = false;
+};
+
+/// Everything exact about one case. Thread-compatible: calls on one object must not overlap.
+class CaseOracle {
+ public:
+  virtual ~CaseOracle() = default;
+  /// Null (with the reason) when the oracle has no reference for this value.
+  virtual Result<ValueShape> Describe(const std::string& value) const = 0;
+  virtual std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const = 0;
+  /// The bank for a value that was observed with dtype `observed`.
+  virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,44 @@
+// Binding: a precision model tied to the nodes of one plan, for the enclosing and the emulating arithmetic alike.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "oracles/models.h"
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+struct Binding {
+  /// Roundings after each node, in order; for casts the program's own rounding is among them unless it is dropped.
+  std::vector<std::vector<RoundSpec>> store;
+  /// Input rounding of the two operands of each contraction, by node.
+  std::vector<std::array<RoundSpec, 2>> in;
+  RoundSpec prod;
+  AccSpec acc;
+  std::string term_key;  ///< names the roundings up to the products, for the cache of sums
+};
+
+/// Values of operands that are tensors of the case (or views of them): the same for every model, gathered once.
+struct RawOperands {
+  std::vector<double> a, b;
+};
+
+/// Sum of the exact (or rounded) products of one element, and of their magnitudes.
+struct TermSum {
+  double lo = 0, hi = 0, magnitude = 0;
+};
+
+/// Shared by all hypotheses of one case.
+struct EvaluationCache {
+  std::vector<bool> raw;  ///< by node: a reduction whose operands are tensors or views of tensors
+  std::vector<std::unordered_map<int64_t, RawOperands>> operands;
+  std::unordered_map<std::string, std::unordered_map<int64_t, TermSum>> sums;  ///< key: node and Binding::term_key
+
+  explicit EvaluationCache(const Plan& plan);
+};
+
+}  // namespace ulpscope

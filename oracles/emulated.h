@@ -1,0 +1,61 @@
+// EmulatedArithmetic: what a precision model produces in one accumulation order, bit by bit.
+//
+// Values are carried as pairs of doubles, so that a step which its model does not round stays exact to about 2^-104; each
+// rounding is done once, from the pair. One order holds for every reduction of the program.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/model/tensor.h"
+#include "oracles/binding.h"
+
+namespace ulpscope {
+
+/// A summation order: a shape of binary tree over the terms.
+struct SumOrder {
+  enum class Tree { kSequential, kReversed, kLanes, kPairwise, kBlocks, kOddFirstPairs, kHalves };
+  Tree tree = Tree::kSequential;
+  int width = 0;                 ///< lanes or block length
+  bool addend_last = false;      ///< beta * c is added after the products instead of before
+  std::string name;
+};
+
+/// The family of orders that the classifier knows; `with_addend` doubles it for fused accumulation.
+enum class AddendOrders { kNone, kBoth };
+const std::vector<SumOrder>& SumOrders(AddendOrders addend);
+
+class EmulatedArithmetic {
+ public:
+  using Value = TwoDoubles;
+  static constexpr bool kNeedsSlack = false;
+  static constexpr bool kSharesOperands = true;
+  static TwoDoubles FromDouble(double value) { return {.hi = value, .lo = 0}; }
+  static double ToDouble(TwoDoubles value) { return value.hi; }
+  EvaluationCache* cache() const { return cache_; }
+
+  /// `order` null: sums are not rounded (the order-free centre).
+  EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1)
+      : binding_(binding), cache_(cache), order_(order), unstored_(unstored) {}
+
+  std::optional<TwoDoubles> Known(const Node&, int, int64_t) const { return std::nullopt; }
+  TwoDoubles Input(const Node& node, int id, const TensorData& data, int64_t index) const;
+  TwoDoubles Constant(const Node& node) const;
+  TwoDoubles Elementwise(const Node& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles> slack) const;
+  TwoDoubles Contract(const Node& node, int id, int64_t index, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const;
+  TwoDoubles Reduce(const Node& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
+
+ private:
+  TwoDoubles Sum(std::span<const TwoDoubles> terms, const TwoDoubles* addend) const;
+  TwoDoubles Stored(int id, TwoDoubles value) const;
+  AccSpec Acc() const { return order_ == nullptr ? AccSpec{} : binding_->acc; }
+
+  const Binding* binding_;
+  EvaluationCache* cache_;
+  const SumOrder* order_;
+  int unstored_;  ///< the node whose own roundings are left out
+};
+
+}  // namespace ulpscope

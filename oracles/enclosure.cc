@@ -1,0 +1,243 @@
+// Interval evaluation of elementary nodes at a precision model.
+#include "oracles/enclosure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "harness/base/check.h"
+#include "oracles/error_free.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
+
+double Down(double value) { return std::nextafter(value, -kInf); }
+double Up(double value) { return std::nextafter(value, kInf); }
+
+double AddDown(double a, double b) {
+  const TwoDoubles sum = TwoSum(a, b);
+  return std::isfinite(sum.hi) && sum.lo < 0 ? Down(sum.hi) : sum.hi;
+}
+double AddUp(double a, double b) {
+  const TwoDoubles sum = TwoSum(a, b);
+  return std::isfinite(sum.hi) && sum.lo > 0 ? Up(sum.hi) : sum.hi;
+}
+
+/// fma gives the rounding error of a product exactly above 2^-969; below, one step outwards always covers it.
+double MulDown(double a, double b) {
+  const double p = a * b;
+  if (p == 0 && (a == 0 || b == 0)) return 0;
+  if (!std::isfinite(p)) return p;
+  return std::fabs(p) < 0x1p-960 || std::fma(a, b, -p) < 0 ? Down(p) : p;
+}
+double MulUp(double a, double b) {
+  const double p = a * b;
+  if (p == 0 && (a == 0 || b == 0)) return 0;
+  if (!std::isfinite(p)) return p;
+  return std::fabs(p) < 0x1p-960 || std::fma(a, b, -p) > 0 ? Up(p) : p;
+}
+
+bool HasNan(Interval a) { return std::isnan(a.lo) || std::isnan(a.hi); }
+
+Interval Multiply(Interval a, Interval b) {
+  if (HasNan(a) || HasNan(b)) return kEverything;
+  if (a.lo == a.hi && b.lo == b.hi) return {.lo = MulDown(a.lo, b.lo), .hi = MulUp(a.lo, b.lo)};
+  const Interval result{.lo = std::min({MulDown(a.lo, b.lo), MulDown(a.lo, b.hi), MulDown(a.hi, b.lo), MulDown(a.hi, b.hi)}),
+                        .hi = std::max({MulUp(a.lo, b.lo), MulUp(a.lo, b.hi), MulUp(a.hi, b.lo), MulUp(a.hi, b.hi)})};
+  return HasNan(result) ? kEverything : result;
+}
+
+Interval Divide(Interval a, Interval b) {
+  if (HasNan(a) || HasNan(b) || (b.lo <= 0 && b.hi >= 0)) return kEverything;
+  double lo = kInf, hi = -kInf;
+  for (const double x : {a.lo, a.hi}) {
+    for (const double y : {b.lo, b.hi}) {
+      const double q = x / y;
+      const double rest = std::fma(-q, y, x);  // sign of x - q y, exact up to underflow
+      const bool exact = rest == 0 && std::fabs(q) > 0x1p-960;
+      lo = std::min(lo, exact || q == 0 ? q : Down(q));
+      hi = std::max(hi, exact || q == 0 ? q : Up(q));
+    }
+  }
+  return {.lo = lo, .hi = hi};
+}
+
+Interval SquareRoot(Interval a) {
+  if (HasNan(a) || a.hi < 0) return kEverything;
+  const double low = a.lo <= 0 ? 0 : std::sqrt(a.lo);
+  const double high = std::sqrt(a.hi);
+  return {.lo = low == 0 || std::fma(low, low, -a.lo) == 0 ? low : Down(low), .hi = std::fma(high, high, -a.hi) == 0 ? high : Up(high)};
+}
+
+double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
+
+template <class Spec>
+Interval Rounded(const Spec& spec, Interval a) {
+  return {.lo = spec.Apply(a.lo), .hi = spec.Apply(a.hi)};
+}
+
+/// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
+class PairSum {
+ public:
+  void Add(double value) {
+    const TwoDoubles sum = TwoSum(hi_, value);
+    hi_ = sum.hi;
+    lo_ += sum.lo;
+  }
+  double Bound(double direction, double magnitude, double count) const {
+    const TwoDoubles sum = TwoSum(hi_, lo_);
+    if (!std::isfinite(sum.hi)) return std::isnan(sum.hi) ? direction * kInf : sum.hi;
+    const bool exact = lo_ == 0;
+    if (exact) return sum.hi;
+    const double slack = magnitude * count * 0x1p-100;
+    const double edge = sum.lo + direction * slack;
+    if (edge == 0) return sum.hi;
+    const double moved = sum.hi + edge;
+    return direction > 0 ? std::max(Up(moved), sum.hi) : std::min(Down(moved), sum.hi);
+  }
+
+ private:
+  double hi_ = 0, lo_ = 0;
+};
+
+}  // namespace
+
+EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), operands(plan.nodes.size()) {
+  for (size_t id = 0; id < plan.nodes.size(); ++id) {
+    const Node& node = plan.nodes[id];
+    if (!IsReduction(node.kind)) continue;
+    raw[id] = true;
+    for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
+      const Node& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
+      const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0;
+      if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
+    }
+  }
+}
+
+Interval EnclosureArithmetic::Stored(int id, Interval value) const {
+  if (HasNan(value)) value = kEverything;
+  for (const auto& spec : binding_->store[static_cast<size_t>(id)]) value = Rounded(spec, value);
+  return HasNan(value) ? kEverything : value;
+}
+
+Interval EnclosureArithmetic::Input(const Node&, int, const TensorData& data, int64_t index) const {
+  const double value = data.At(index);
+  return {.lo = value, .hi = value};
+}
+
+Interval EnclosureArithmetic::Constant(const Node& node) const {
+  if (node.denominator == 0) return {.lo = node.alpha, .hi = node.alpha};
+  const auto n = static_cast<double>(node.numerator), d = static_cast<double>(node.denominator);
+  return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
+}
+
+Interval EnclosureArithmetic::Elementwise(const Node& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const {
+  Interval value;
+  switch (node.kind) {
+    case NodeKind::kAdd: value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)}; break;
+    case NodeKind::kSub: value = {.lo = AddDown(args[0].lo, -args[1].hi), .hi = AddUp(args[0].hi, -args[1].lo)}; break;
+    case NodeKind::kMul: value = Multiply(args[0], args[1]); break;
+    case NodeKind::kDiv: value = Divide(args[0], args[1]); break;
+    case NodeKind::kNeg: value = {.lo = -args[0].hi, .hi = -args[0].lo}; break;
+    case NodeKind::kSqrt: value = SquareRoot(args[0]); break;
+    case NodeKind::kRsqrt: value = Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0])); break;
+    case NodeKind::kRelu: value = {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)}; break;
+    default: value = args[0]; break;
+  }
+  if (node.inner && !binding_->acc.exact()) {
+    const AccSpec& acc = binding_->acc;
+    // Narrow formats are modelled in this one algebraic form; wide ones in every form that the op's author names.
+    if (node.slack_factor > 0 && acc.format->precision >= 24) {
+      double magnitude = 0;
+      for (const Interval& other : slack) magnitude += Magnitude(other);
+      for (const int other : node.slack) {
+        if (other == id) magnitude += Magnitude(value);
+      }
+      const double widen = node.slack_factor * acc.Unit() * magnitude * (1 + 0x1p-20);
+      value = {.lo = AddDown(value.lo, -widen), .hi = AddUp(value.hi, widen)};
+    }
+    if (!HasNan(value)) value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+  }
+  return Stored(id, value);
+}
+
+std::optional<Interval> EnclosureArithmetic::Known(const Node& node, int id, int64_t index) {
+  if (!cache_->raw[static_cast<size_t>(id)] || node.args.size() > 2) return std::nullopt;
+  const auto sums = cache_->sums.find(Key(id));
+  if (sums == cache_->sums.end()) return std::nullopt;
+  const auto sum = sums->second.find(index);
+  if (sum == sums->second.end()) return std::nullopt;
+  return Finish(node, id, sum->second, nullptr);
+}
+
+Interval EnclosureArithmetic::Contract(const Node& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend) {
+  PairSum low, high;
+  double magnitude = 0;
+  const auto& in = binding_->in[static_cast<size_t>(id)];
+  for (size_t k = 0; k < a.size(); ++k) {
+    const Interval x = Rounded(in[0], a[k]), y = Rounded(in[1], b[k]);
+    Interval p;
+    if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr && std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {
+      const TwoDoubles exact = TwoProduct(x.lo, y.lo);
+      low.Add(exact.lo);
+      high.Add(exact.lo);
+      p = {.lo = exact.hi, .hi = exact.hi};
+    } else {
+      p = Rounded(binding_->prod, Multiply(x, y));
+    }
+    low.Add(p.lo);
+    high.Add(p.hi);
+    magnitude += Magnitude(p);
+  }
+  magnitude *= 1 + 0x1p-30;
+  const double count = 3.0 * static_cast<double>(a.size()) + 4;
+  const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
+  return Finish(node, id, sum, addend);
+}
+
+Interval EnclosureArithmetic::Reduce(const Node& node, int id, int64_t index, std::span<const Interval> terms) {
+  PairSum low, high;
+  double magnitude = 0;
+  for (const Interval& term : terms) {
+    low.Add(term.lo);
+    high.Add(term.hi);
+    magnitude += Magnitude(term);
+  }
+  magnitude *= 1 + 0x1p-30;
+  const double count = 3.0 * static_cast<double>(terms.size()) + 4;
+  const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
+  return Finish(node, id, sum, nullptr);
+}
+
+Interval EnclosureArithmetic::Finish(const Node& node, int id, const TermSum& terms, const Interval* addend) const {
+  TermSum sum = terms;
+  int64_t count = node.k;
+  if (node.alpha != 1) {
+    const Interval scaled = Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
+    sum = {.lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(node.alpha) * (1 + 0x1p-50)};
+    ++count;
+  }
+  if (addend != nullptr) {
+    const Interval scaled = Multiply(Interval{.lo = node.beta, .hi = node.beta}, *addend);
+    sum = {.lo = AddDown(sum.lo, scaled.lo), .hi = AddUp(sum.hi, scaled.hi), .magnitude = sum.magnitude + Magnitude(scaled)};
+    count += 2;
+  }
+  Interval value{.lo = sum.lo, .hi = sum.hi};
+  const AccSpec& acc = binding_->acc;
+  if (!acc.exact() && std::isfinite(sum.magnitude)) {
+    const double radius = (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
+    value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
+    if (!HasNan(value)) value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+  } else if (!std::isfinite(sum.magnitude)) {
+    value = kEverything;
+  }
+  return Stored(id, value);
+}
+
+}  // namespace ulpscope

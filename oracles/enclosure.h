@@ -1,0 +1,45 @@
+// EnclosureArithmetic: everything that a precision model can produce, in any accumulation order, as intervals of doubles.
+//
+// Directed rounding is done by error-free transformations: an endpoint moves outwards by one double only when the operation
+// really rounded. A reduction's interval is the exact sum of its (rounded) products plus or minus the accumulator's bound,
+// rounded to the accumulator's format; every later rounding is monotone, so it maps endpoints to endpoints.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "harness/model/oracle.h"
+#include "harness/model/tensor.h"
+#include "oracles/binding.h"
+
+namespace ulpscope {
+
+class EnclosureArithmetic {
+ public:
+  using Value = Interval;
+  static constexpr bool kNeedsSlack = true;
+  static constexpr bool kSharesOperands = true;
+  static Interval FromDouble(double value) { return {.lo = value, .hi = value}; }
+  static double ToDouble(Interval value) { return value.lo; }
+  EvaluationCache* cache() const { return cache_; }
+
+  EnclosureArithmetic(const Binding* binding, EvaluationCache* cache) : binding_(binding), cache_(cache) {}
+
+  /// A reduction whose sum is in the shared cache needs no operands.
+  std::optional<Interval> Known(const Node& node, int id, int64_t index);
+  Interval Input(const Node& node, int id, const TensorData& data, int64_t index) const;
+  Interval Constant(const Node& node) const;
+  Interval Elementwise(const Node& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const;
+  Interval Contract(const Node& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend);
+  Interval Reduce(const Node& node, int id, int64_t index, std::span<const Interval> terms);
+
+ private:
+  Interval Finish(const Node& node, int id, const TermSum& sum, const Interval* addend) const;
+  Interval Stored(int id, Interval value) const;
+  std::string Key(int id) const { return std::to_string(id) + "|" + binding_->term_key; }
+
+  const Binding* binding_;
+  EvaluationCache* cache_;
+};
+
+}  // namespace ulpscope

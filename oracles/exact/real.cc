@@ -1,0 +1,144 @@
+// Enclosure arithmetic over exact binary numbers.
+#include "oracles/exact/real.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace ulpscope {
+namespace {
+
+/// Points longer than this become enclosures, so that a chain of products cannot grow without end. It is above what any
+/// sum of products of binary64 values needs (about 4,300 bits).
+constexpr int64_t kPointLimit = 1 << 14;
+
+Real Bounded(Dyadic lo, Dyadic hi, int64_t precision) {
+  return Real::Between(Limit(lo, precision, Direction::kDown), Limit(hi, precision, Direction::kUp));
+}
+
+double DomainOf(const Real& a) {
+  if (a.is_domain()) return a.domain();
+  int rest;
+  const double value = ToTwoDoubles(a.lo(), &rest).hi;
+  return value == 0 || std::isfinite(value) ? (a.lo().sign() > 0 ? 1.0 : a.lo().sign() < 0 ? -1.0 : 0.0) : value;
+}
+
+/// The IEEE rules for NaN and infinities do not depend on finite magnitudes, only on signs and zeros.
+template <class F>
+Real InDomain(const Real& a, const Real& b, F op) {
+  return DomainValue(op(DomainOf(a), DomainOf(b)));
+}
+
+}  // namespace
+
+Real DomainValue(double value) {
+  Real real;
+  real.domain_ = value;
+  return real;
+}
+
+Real Real::From(double value) { return std::isfinite(value) ? From(Dyadic::From(value)) : DomainValue(value); }
+
+Real Real::From(Dyadic value) {
+  Real real;
+  real.lo_ = std::move(value);
+  return real;
+}
+
+Real Real::Between(Dyadic lo, Dyadic hi) {
+  if (Compare(lo, hi) == 0) return From(std::move(lo));
+  Real real;
+  real.lo_ = std::move(lo);
+  real.hi_ = std::move(hi);
+  real.point_ = false;
+  return real;
+}
+
+Real Real::Ratio(int64_t numerator, int64_t denominator, int64_t precision) {
+  return Divide(From(Dyadic{.m = numerator, .e = 0}), From(Dyadic{.m = denominator, .e = 0}), precision);
+}
+
+Real Add(const Real& a, const Real& b, int64_t precision) {
+  if (a.is_domain() || b.is_domain()) return InDomain(a, b, [](double x, double y) { return x + y; });
+  if (a.is_point() && b.is_point()) {
+    Dyadic sum = a.lo() + b.lo();
+    if (sum.bits() <= kPointLimit) return Real::From(std::move(sum));
+    return Bounded(sum, sum, precision);
+  }
+  return Bounded(a.lo() + b.lo(), a.hi() + b.hi(), precision);
+}
+
+Real Subtract(const Real& a, const Real& b, int64_t precision) {
+  if (a.is_domain() || b.is_domain()) return InDomain(a, b, [](double x, double y) { return x - y; });
+  if (b.is_point()) return Add(a, Real::From(Negate(b.lo())), precision);
+  return Add(a, Real::Between(Negate(b.hi()), Negate(b.lo())), precision);
+}
+
+Real Multiply(const Real& a, const Real& b, int64_t precision) {
+  if (a.is_domain() || b.is_domain()) return InDomain(a, b, [](double x, double y) { return x * y; });
+  if (a.is_point() && b.is_point()) {
+    Dyadic product = a.lo() * b.lo();
+    if (product.bits() <= kPointLimit) return Real::From(std::move(product));
+    return Bounded(product, product, precision);
+  }
+  std::array<Dyadic, 4> corners{a.lo() * b.lo(), a.lo() * b.hi(), a.hi() * b.lo(), a.hi() * b.hi()};
+  const auto less = [](const Dyadic& x, const Dyadic& y) { return Compare(x, y) < 0; };
+  const auto [low, high] = std::minmax_element(corners.begin(), corners.end(), less);
+  return Bounded(*low, *high, precision);
+}
+
+Real Divide(const Real& a, const Real& b, int64_t precision) {
+  if (a.is_domain() || b.is_domain()) return InDomain(a, b, [](double x, double y) { return x / y; });
+  if (b.lo().sign() <= 0 && b.hi().sign() >= 0) {
+    if (b.is_point()) return InDomain(a, b, [](double x, double y) { return x / y; });
+    return DomainValue(std::numeric_limits<double>::quiet_NaN());  // the enclosure holds 0: undecided at this precision
+  }
+  const std::array<std::pair<const Dyadic*, const Dyadic*>, 4> corners{
+      {{&a.lo(), &b.lo()}, {&a.lo(), &b.hi()}, {&a.hi(), &b.lo()}, {&a.hi(), &b.hi()}}};
+  std::optional<Dyadic> low, high;
+  for (const auto& [x, y] : corners) {
+    Dyadic down = Divide(*x, *y, precision, Direction::kDown);
+    Dyadic up = Divide(*x, *y, precision, Direction::kUp);
+    if (!low || Compare(down, *low) < 0) low = std::move(down);
+    if (!high || Compare(up, *high) > 0) high = std::move(up);
+    if (a.is_point() && b.is_point()) break;
+  }
+  return Real::Between(std::move(*low), std::move(*high));
+}
+
+Real SquareRoot(const Real& a, int64_t precision) {
+  if (a.is_domain()) return DomainValue(std::sqrt(a.domain()));
+  if (a.lo().sign() < 0) return DomainValue(std::numeric_limits<double>::quiet_NaN());
+  return Real::Between(Sqrt(a.lo(), precision, Direction::kDown), Sqrt(a.hi(), precision, Direction::kUp));
+}
+
+Real RoundTo(const Real& a, const FloatFormat& format) {
+  if (a.is_domain()) return a;
+  const double low = RoundTo(a.lo(), format);
+  const double high = a.is_point() ? low : RoundTo(a.hi(), format);
+  if (!std::isfinite(low) || !std::isfinite(high)) return DomainValue(low == high ? low : std::numeric_limits<double>::quiet_NaN());
+  return Real::Between(Dyadic::From(low), Dyadic::From(high));
+}
+
+Reference Real::ToReference() const {
+  if (is_domain()) return {.hi = *domain_, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};
+  int rest = 0;
+  if (point_) {
+    const TwoDoubles two = ToTwoDoubles(lo_, &rest);
+    if (rest == 0 || !std::isfinite(two.hi)) return {.hi = two.hi, .lo = two.lo, .err = 0, .kind = ReferenceKind::kExact};
+    const double err = std::max(std::fabs(two.lo) * 0x1p-53, std::numeric_limits<double>::denorm_min());
+    return {.hi = two.hi, .lo = two.lo, .err = err, .kind = ReferenceKind::kWide};
+  }
+  const TwoDoubles two = ToTwoDoubles(lo_, &rest);
+  const Dyadic centre = Dyadic::From(two.hi) + Dyadic::From(two.lo);
+  const Dyadic above = hi_ - centre, below = centre - lo_;
+  int ignored;
+  const double wide = std::max(std::fabs(ToTwoDoubles(above, &ignored).hi), std::fabs(ToTwoDoubles(below, &ignored).hi));
+  const double err = std::nextafter(wide, std::numeric_limits<double>::infinity());
+  const bool decided = err <= std::fabs(two.hi) * 0x1p-80 || err < 0x1p-1000;
+  return {.hi = two.hi, .lo = two.lo, .err = err, .kind = decided ? ReferenceKind::kCertified : ReferenceKind::kUndecided};
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,49 @@
+// Real: an exact real number, or a proven enclosure of one, with directed rounding in every operation.
+//
+// Sums, differences and products of points stay points: exact, whatever the exponents. Division and square root give
+// enclosures of `precision` bits; the evaluator doubles the precision where an enclosure is too wide to decide (Ziv).
+// Values outside the reals (NaN, infinities) follow IEEE 754 and are carried as a binary64 domain value.
+#pragma once
+
+#include <optional>
+
+#include "harness/model/reference.h"
+#include "oracles/exact/dyadic.h"
+
+namespace ulpscope {
+
+class Real {
+ public:
+  Real() = default;
+  static Real From(double value);
+  static Real From(Dyadic value);
+  /// numerator / denominator as an enclosure of `precision` bits (a point where it is dyadic).
+  static Real Ratio(int64_t numerator, int64_t denominator, int64_t precision);
+  static Real Between(Dyadic lo, Dyadic hi);
+
+  bool is_domain() const { return domain_.has_value(); }
+  double domain() const { return *domain_; }
+  bool is_point() const { return point_; }
+  const Dyadic& lo() const { return lo_; }
+  const Dyadic& hi() const { return point_ ? lo_ : hi_; }
+
+  /// (hi, lo, err, kind) as the oracle's contract asks.
+  Reference ToReference() const;
+
+ private:
+  Dyadic lo_, hi_;
+  bool point_ = true;
+  std::optional<double> domain_;
+  friend Real DomainValue(double value);
+};
+
+Real DomainValue(double value);
+Real Add(const Real& a, const Real& b, int64_t precision);
+Real Subtract(const Real& a, const Real& b, int64_t precision);
+Real Multiply(const Real& a, const Real& b, int64_t precision);
+Real Divide(const Real& a, const Real& b, int64_t precision);
+Real SquareRoot(const Real& a, int64_t precision);
+/// Rounds into a format: a point where both ends round alike.
+Real RoundTo(const Real& a, const FloatFormat& format);
+
+}  // namespace ulpscope

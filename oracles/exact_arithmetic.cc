@@ -1,0 +1,58 @@
+// Exact evaluation of elementary nodes.
+#include "oracles/exact_arithmetic.h"
+
+#include "harness/base/check.h"
+#include "oracles/evaluate.h"
+
+namespace ulpscope {
+
+std::vector<int64_t> RowMajorStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+Real ExactArithmetic::Input(const Node&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
+
+Real ExactArithmetic::Constant(const Node& node) const {
+  return node.denominator == 0 ? Real::From(node.alpha) : Real::Ratio(node.numerator, node.denominator, precision_);
+}
+
+Real ExactArithmetic::Elementwise(const Node& node, int, std::span<const Real> args, std::span<const Real>) const {
+  switch (node.kind) {
+    case NodeKind::kAdd: return Add(args[0], args[1], precision_);
+    case NodeKind::kSub: return Subtract(args[0], args[1], precision_);
+    case NodeKind::kMul: return Multiply(args[0], args[1], precision_);
+    case NodeKind::kDiv: return Divide(args[0], args[1], precision_);
+    case NodeKind::kNeg: return Subtract(Real::From(0.0), args[0], precision_);
+    case NodeKind::kSqrt: return SquareRoot(args[0], precision_);
+    case NodeKind::kRsqrt: return Divide(Real::From(1.0), SquareRoot(args[0], precision_), precision_);
+    case NodeKind::kRelu:
+      if (args[0].is_domain()) return args[0];
+      if (args[0].hi().sign() <= 0) return Real::From(0.0);
+      return args[0].lo().sign() >= 0 ? args[0] : Real::Between(Dyadic{}, args[0].hi());
+    case NodeKind::kCast: {
+      const FloatFormat* format = FormatOf(node.dtype);
+      return format == nullptr ? args[0] : RoundTo(args[0], *format);
+    }
+    case NodeKind::kStore: return args[0];
+    default: break;
+  }
+  ULPSCOPE_CHECK(false, "not an elementwise node");
+}
+
+Real ExactArithmetic::Contract(const Node& node, int, int64_t, std::span<const Real> a, std::span<const Real> b, const Real* addend) const {
+  Real sum = Real::From(0.0);
+  for (size_t k = 0; k < a.size(); ++k) sum = Add(sum, Multiply(a[k], b[k], precision_), precision_);
+  if (node.alpha != 1) sum = Multiply(Real::From(node.alpha), sum, precision_);
+  if (addend != nullptr) sum = Add(sum, Multiply(Real::From(node.beta), *addend, precision_), precision_);
+  return sum;
+}
+
+Real ExactArithmetic::Reduce(const Node&, int, int64_t, std::span<const Real> terms) const {
+  Real sum = Real::From(0.0);
+  for (const Real& term : terms) sum = Add(sum, term, precision_);
+  return sum;
+}
+
+}  // namespace ulpscope

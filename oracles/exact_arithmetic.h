@@ -1,0 +1,34 @@
+// ExactArithmetic: every step in exact real arithmetic, unless the program itself says cast.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "harness/model/tensor.h"
+#include "oracles/exact/real.h"
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+class ExactArithmetic {
+ public:
+  using Value = Real;
+  static constexpr bool kNeedsSlack = false;
+  static constexpr bool kSharesOperands = false;
+
+  /// Divisions and roots are enclosed to `precision` bits.
+  explicit ExactArithmetic(int64_t precision) : precision_(precision) {}
+
+  std::optional<Real> Known(const Node&, int, int64_t) const { return std::nullopt; }
+  Real Input(const Node& node, int id, const TensorData& data, int64_t index) const;
+  Real Constant(const Node& node) const;
+  Real Elementwise(const Node& node, int id, std::span<const Real> args, std::span<const Real> slack) const;
+  Real Contract(const Node& node, int id, int64_t index, std::span<const Real> a, std::span<const Real> b, const Real* addend) const;
+  Real Reduce(const Node& node, int id, int64_t index, std::span<const Real> terms) const;
+
+ private:
+  int64_t precision_;
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,373 @@
+// Enumerates, canonicalises and binds precision models.
+#include "oracles/hypothesis.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+
+#include "harness/base/check.h"
+
+namespace ulpscope {
+namespace {
+
+const Node& At(const Plan& plan, int id) { return plan.nodes[static_cast<size_t>(id)]; }
+
+/// Every value of `inner` is a value of `outer`.
+bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
+  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision && outer.emax >= inner.emax;
+}
+
+const FloatFormat* Format(const std::string& word) {
+  const auto spec = ParseMid(word);
+  ULPSCOPE_CHECK(spec.has_value(), "unknown format word " + word);
+  return spec->format;
+}
+
+/// The format that values of `node` are in right after its operation under `choice`; null when nothing rounds them.
+const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
+  const Node& node = At(plan, id);
+  if (!IsReduction(node.kind) && !node.inner) return nullptr;
+  return ParseAcc(choice.acc)->format;
+}
+
+bool IsCutPoint(const Node& node) {
+  if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
+  if (!node.inner) return true;
+  // Inside a composite op the steps that frameworks materialise.
+  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled"}) {
+    if (node.name.ends_with(part)) return true;
+  }
+  return false;
+}
+
+/// The format that the program itself asks for at a node, if any.
+const FloatFormat* Asked(const Node& node) { return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr; }
+
+void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::string> option) {
+  if (std::find(options->begin(), options->end(), option) == options->end()) options->push_back(std::move(option));
+}
+
+/// What a backend may do with an intermediate.
+std::vector<std::vector<std::string>> CutOptions(const Node& node) {
+  std::vector<std::vector<std::string>> options{{}};
+  const FloatFormat* declared = FormatOf(node.dtype);
+  if (declared == nullptr) return options;
+  const std::string own(declared->name);
+  AddUnique(&options, {own});
+  if (node.kind == NodeKind::kCast || node.kind == NodeKind::kStore) return options;
+  if (node.inner) {
+    AddUnique(&options, {"bfloat16"});
+    AddUnique(&options, {"float16"});
+    return options;
+  }
+  for (const char* word : {"float32", "bfloat16", "float16", "tf32"}) {
+    if (Holds(*declared, *Format(word))) AddUnique(&options, {word});
+    else AddUnique(&options, {word, own});
+  }
+  return options;
+}
+
+/// Cut points that behave alike (eight temporaries of one loop) share one choice.
+std::string GroupKey(const Node& node) {
+  if (node.inner) return node.name;
+  std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
+  return kind + ":" + std::string(Name(node.dtype));
+}
+
+using CutChoice = std::map<int, std::vector<std::string>>;
+
+std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
+  std::map<std::string, std::vector<int>> groups;
+  const bool few = path.cut_points.size() <= 3;
+  for (const int cut : path.cut_points) groups[few ? std::to_string(cut) : GroupKey(At(plan, cut))].push_back(cut);
+  std::vector<CutChoice> all{{}};
+  constexpr size_t kMost = 150;
+  for (const auto& [key, members] : groups) {
+    const auto options = CutOptions(At(plan, members.front()));
+    std::vector<CutChoice> next;
+    for (const auto& option : options) {
+      for (const CutChoice& before : all) {
+        CutChoice choice = before;
+        for (const int cut : members) choice[cut] = option;
+        next.push_back(std::move(choice));
+      }
+    }
+    // Past the limit a group keeps two answers: unrounded, or as declared.
+    if (next.size() > kMost) {
+      next.clear();
+      for (const auto& option : {options.front(), options.size() > 1 ? options[1] : options.front()}) {
+        for (const CutChoice& before : all) {
+          CutChoice choice = before;
+          for (const int cut : members) choice[cut] = option;
+          next.push_back(std::move(choice));
+        }
+      }
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
+  std::vector<std::string> wide;
+  for (const auto& [operand, dtype] : path.operands) {
+    const FloatFormat* format = FormatOf(dtype);
+    if (format != nullptr && format->precision > 11) wide.push_back(operand);
+  }
+  std::vector<std::map<std::string, std::string>> all{{}};
+  if (wide.empty()) return all;
+  for (const auto& word : InWords()) {
+    if (word == "as_is") continue;
+    std::map<std::string, std::string> every;
+    for (const auto& operand : wide) every[operand] = word;
+    all.push_back(std::move(every));
+    if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne")) {
+      for (const auto& operand : wide) all.push_back({{operand, word}});
+    }
+  }
+  return all;
+}
+
+/// Precision of an operand after its input rounding.
+int OperandPrecision(const ValuePath& path, const Choice& choice, const std::string& operand) {
+  const auto in = choice.in.find(operand);
+  if (in != choice.in.end()) {
+    if (const auto spec = ParseIn(in->second); spec && spec->format != nullptr) return spec->format->precision;
+  }
+  const FloatFormat* format = FormatOf(path.operands.at(operand));
+  return format == nullptr ? 53 : format->precision;
+}
+
+bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat& format) {
+  int widest = 0;
+  std::vector<int> precisions;
+  for (const auto& [operand, dtype] : path.operands) precisions.push_back(OperandPrecision(path, choice, operand));
+  std::sort(precisions.rbegin(), precisions.rend());
+  for (size_t i = 0; i < precisions.size() && i < 2; ++i) widest += precisions[i];
+  if (precisions.size() == 1) widest *= 2;
+  return widest <= format.precision && format.emin <= -126;
+}
+
+}  // namespace
+
+std::string NameOf(const Plan& plan, int node) {
+  const Node& root = At(plan, plan.Root(node));
+  if (root.kind == NodeKind::kInput) return root.tensor;
+  if (!root.name.empty()) return root.name;
+  return "step" + std::to_string(plan.Root(node));
+}
+
+ValuePath PathOf(const Plan& plan, int node) {
+  ValuePath path;
+  path.root = plan.Root(node);
+  std::set<int> seen;
+  const std::function<void(int)> visit = [&](int id) {
+    if (!seen.insert(id).second) return;
+    for (const int arg : At(plan, id).args) visit(arg);
+  };
+  visit(path.root);
+  path.nodes.assign(seen.begin(), seen.end());
+  for (const int id : path.nodes) {
+    const Node& current = At(plan, id);
+    if (current.inner) path.has_inner = true;
+    if (IsReduction(current.kind)) {
+      path.reductions.push_back(id);
+      path.reduction_length = std::max(path.reduction_length, current.k);
+    }
+    if (current.kind == NodeKind::kContract) {
+      path.has_products = true;
+      for (size_t i = 0; i < 2; ++i) {
+        const Node& operand = At(plan, plan.Root(current.args[i]));
+        if (operand.kind != NodeKind::kConstant) path.operands[NameOf(plan, current.args[i])] = operand.dtype;
+      }
+    }
+    if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
+  }
+  return path;
+}
+
+Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
+  std::erase_if(choice.in, [&](const auto& entry) {
+    const auto operand = path.operands.find(entry.first);
+    if (operand == path.operands.end() || entry.second == "as_is") return true;
+    const FloatFormat* format = FormatOf(operand->second);
+    return format == nullptr || Holds(*ParseIn(entry.second)->format, *format);
+  });
+  if (path.reductions.empty() && !path.has_inner) choice.acc = "exact";
+  if (!path.has_products) choice.prod = "exact";
+  if (choice.prod != "exact" && ProductsFit(path, choice, *Format(choice.prod))) choice.prod = "exact";
+  // A product that is rounded anyway when it enters a narrower or equal accumulator one by one is still another model:
+  // round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is exact.
+
+  const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
+    std::vector<std::string> kept;
+    for (const auto& word : *words) {
+      const FloatFormat* format = Format(word);
+      if (current != nullptr && Holds(*format, *current)) continue;
+      kept.push_back(word);
+      current = format;
+    }
+    *words = std::move(kept);
+  };
+  for (const int cut : path.cut_points) drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
+  std::erase_if(choice.cuts, [&](const auto& entry) {
+    return entry.second.empty() || std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
+  });
+  const FloatFormat* before = OperationFormat(plan, path.root, choice);
+  if (choice.mid != "none" && before != nullptr && Holds(*Format(choice.mid), *before)) choice.mid = "none";
+  const auto out = ParseOut(choice.out);
+  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding once.
+  const FloatFormat* stored_from = choice.mid != "none" ? Format(choice.mid) : before;
+  bool nearest = out && out->rounding == Rounding::kNearestEven;
+  if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
+    choice.out = std::string(out->format->name) + "_rne";
+    nearest = true;
+  }
+  if (choice.mid != "none" && nearest && Format(choice.mid)->name == out->format->name) choice.mid = "none";
+  return choice;
+}
+
+PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  PrecisionModel model;
+  model.in = choice.in;
+  model.prod = choice.prod;
+  model.acc = choice.acc;
+  model.mid = choice.mid;
+  model.out = choice.out;
+  const FloatFormat* coarsest = choice.mid == "none" ? nullptr : Format(choice.mid);
+  for (const auto& [cut, words] : choice.cuts) {
+    const FloatFormat* own = nullptr;
+    for (const auto& word : words) {
+      if (own == nullptr || Format(word)->precision < own->precision) own = Format(word);
+    }
+    model.cuts[NameOf(plan, cut)] = std::string(own->name);
+    const bool asked = Asked(At(plan, cut)) == own;
+    if (!asked && (coarsest == nullptr || own->precision < coarsest->precision)) coarsest = own;
+  }
+  if (!model.cuts.empty() && choice.mid != "none") model.cuts[NameOf(plan, path.root)] = choice.mid;
+  if (coarsest != nullptr) model.mid = std::string(coarsest->name);
+  return model;
+}
+
+Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  Binding binding;
+  binding.store.resize(plan.nodes.size());
+  binding.in.resize(plan.nodes.size());
+  binding.prod = *ParseProd(choice.prod);
+  binding.acc = *ParseAcc(choice.acc);
+  const Rounding mode = ParseOut(choice.out) ? ParseOut(choice.out)->rounding : Rounding::kNearestEven;
+  for (const int id : path.reductions) {
+    const Node& node = At(plan, id);
+    if (node.kind != NodeKind::kContract) continue;
+    for (size_t i = 0; i < 2; ++i) {
+      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end()) binding.in[static_cast<size_t>(id)][i] = *ParseIn(in->second);
+    }
+  }
+  for (const auto& [cut, words] : choice.cuts) {
+    for (const auto& word : words) {
+      RoundSpec spec = *ParseMid(word);
+      // A truncating backend truncates its intermediate stores too; what the program casts is rounded as casts are.
+      if (At(plan, cut).kind != NodeKind::kCast && &word == &words.back()) spec.rounding = mode;
+      binding.store[static_cast<size_t>(cut)].push_back(spec);
+    }
+  }
+  auto& last = binding.store[static_cast<size_t>(path.root)];
+  if (choice.mid != "none") last.push_back(*ParseMid(choice.mid));
+  if (const auto out = ParseOut(choice.out)) last.push_back(*out);
+  for (const auto& [operand, word] : choice.in) binding.term_key += operand + ":" + word + ",";
+  binding.term_key += choice.prod;
+  return binding;
+}
+
+std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed) {
+  std::vector<Choice> choices;
+  std::set<std::string> seen;
+  const auto cuts = EnumerateCuts(plan, path);
+  const bool sums = !path.reductions.empty() || path.has_inner;
+  const auto accs = sums ? AccWords() : std::vector<std::string>{"exact"};
+  const auto prods = path.has_products ? ProdWords() : std::vector<std::string>{"exact"};
+  for (const auto& in : EnumerateIn(path)) {
+    for (const auto& prod : prods) {
+      for (const auto& acc : accs) {
+        for (const auto& cut : cuts) {
+          for (const auto& mid : MidWords()) {
+            for (const char* mode : {"_rne", "_rz"}) {
+              Choice choice{.in = in, .prod = prod, .acc = acc, .mid = mid, .out = std::string(Name(observed)) + mode, .cuts = cut};
+              choice = Canonical(plan, path, std::move(choice));
+              std::string key = ModelOf(plan, path, choice).Name();
+              for (const auto& [id, words] : choice.cuts) {
+                key += "|" + std::to_string(id);
+                for (const auto& word : words) key += ">" + word;
+              }
+              if (seen.insert(std::move(key)).second) choices.push_back(std::move(choice));
+            }
+          }
+        }
+      }
+    }
+  }
+  return choices;
+}
+
+Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model, DType observed) {
+  const auto mode = ParseOut(model.out)->rounding;
+  const std::string suffix = mode == Rounding::kTowardZero ? "_rz" : mode == Rounding::kNearestAway ? "_rna" : "_rne";
+  Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .mid = "none", .out = std::string(Name(observed)) + suffix, .cuts = {}};
+  const auto every = model.in.find("*");
+  for (const auto& [operand, dtype] : path.operands) {
+    if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
+    else if (every != model.in.end()) choice.in[operand] = every->second;
+  }
+  const auto rounded_after = [&](const Node& node) { return IsReduction(node.kind) && !node.inner; };
+  const Node& root = At(plan, path.root);
+  if (rounded_after(root) || (root.inner && path.has_inner)) choice.mid = model.mid;
+  if (root.kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
+  for (const int cut : path.cut_points) {
+    const Node& node = At(plan, cut);
+    if (node.inner) continue;
+    auto& words = choice.cuts[cut];
+    if (rounded_after(node) && model.mid != "none") words.push_back(model.mid);
+    if (FormatOf(node.dtype) != nullptr) words.emplace_back(Name(node.dtype));
+  }
+  return Canonical(plan, path, std::move(choice));
+}
+
+Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
+  Binding binding;
+  binding.store.resize(plan.nodes.size());
+  binding.in.resize(plan.nodes.size());
+  binding.prod = *ParseProd(model.prod);
+  binding.acc = *ParseAcc(model.acc);
+  const Rounding mode = ParseOut(model.out)->rounding;
+  const auto every = model.in.find("*");
+  // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside sees.
+  std::set<int> inside;
+  for (size_t id = 0; id < plan.nodes.size(); ++id) {
+    const Node& node = plan.nodes[id];
+    if (node.inner) {
+      for (const int arg : node.args) inside.insert(arg);
+    }
+  }
+  for (size_t id = 0; id < plan.nodes.size(); ++id) {
+    const Node& node = plan.nodes[id];
+    if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) continue;
+    if (node.kind == NodeKind::kContract) {
+      for (size_t i = 0; i < 2; ++i) {
+        const auto own = model.in.find(NameOf(plan, node.args[i]));
+        if (own != model.in.end()) binding.in[id][i] = *ParseIn(own->second);
+        else if (every != model.in.end()) binding.in[id][i] = *ParseIn(every->second);
+      }
+    }
+    const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos && inside.contains(static_cast<int>(id)));
+    if (step_inside) continue;
+    auto& store = binding.store[id];
+    if ((IsReduction(node.kind) || node.inner) && model.mid != "none") store.push_back(*ParseMid(model.mid));
+    if (const FloatFormat* format = FormatOf(node.dtype)) {
+      store.push_back({.format = format, .rounding = node.kind == NodeKind::kCast ? Rounding::kNearestEven : mode, .subnormals = Subnormals::kGradual});
+    }
+  }
+  return binding;
+}
+
+}  // namespace ulpscope

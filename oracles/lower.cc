@@ -1,0 +1,313 @@
+// Building blocks of op expansions.
+#include "oracles/lower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace ulpscope {
+namespace {
+
+std::vector<int64_t> ContiguousStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+Shape BroadcastShapes(const Shape& a, const Shape& b) {
+  Shape shape(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) throw LoweringError{"shapes cannot be broadcast together"};
+    shape[shape.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return shape;
+}
+
+/// Strides that read a tensor of shape `from` at the coordinates of a broadcast shape `to`.
+std::vector<int64_t> BroadcastStrides(const Shape& from, const Shape& to) {
+  const auto own = ContiguousStrides(from);
+  std::vector<int64_t> strides(to.size(), 0);
+  const size_t shift = to.size() - from.size();
+  for (size_t axis = 0; axis < from.size(); ++axis) strides[shift + axis] = from[axis] == 1 ? 0 : own[axis];
+  return strides;
+}
+
+int64_t Wrap(int64_t dim, size_t rank) {
+  const int64_t wrapped = dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
+  if (wrapped < 0 || wrapped >= static_cast<int64_t>(rank)) throw LoweringError{"dimension out of range"};
+  return wrapped;
+}
+
+}  // namespace
+
+int Lowering::Emit(Node node) {
+  bool needs = false;
+  for (const int arg : node.args) needs = needs || needs_grad[static_cast<size_t>(arg)];
+  plan.nodes.push_back(std::move(node));
+  needs_grad.push_back(needs && grad_enabled);
+  return static_cast<int>(plan.nodes.size()) - 1;
+}
+
+int Lowering::Input(const TensorSpec& tensor) {
+  Node node;
+  node.kind = NodeKind::kInput;
+  node.shape = tensor.shape;
+  node.dtype = tensor.dtype;
+  node.tensor = tensor.name;
+  return Emit(std::move(node));
+}
+
+int Lowering::Constant(int64_t numerator, int64_t denominator, DType dtype) {
+  Node node;
+  node.kind = NodeKind::kConstant;
+  node.dtype = dtype;
+  node.numerator = numerator;
+  node.denominator = denominator;
+  return Emit(std::move(node));
+}
+
+int Lowering::Scalar(double value, DType dtype) {
+  Node node;
+  node.kind = NodeKind::kConstant;
+  node.dtype = dtype;
+  node.denominator = 0;  // the value stands in alpha
+  node.alpha = value;
+  return Emit(std::move(node));
+}
+
+int Lowering::Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype) {
+  Node node;
+  node.kind = kind;
+  node.shape = at(args[0]).shape;
+  for (const int arg : args) node.shape = BroadcastShapes(node.shape, at(arg).shape);
+  for (const int arg : args) node.strides.push_back(BroadcastStrides(at(arg).shape, node.shape));
+  if (dtype) {
+    node.dtype = *dtype;
+  } else {
+    // 0-dim operands (and Python scalars) take part in the type only when nothing else does.
+    std::optional<DType> promoted, zero_dim;
+    for (const int arg : args) {
+      auto& into = at(arg).shape.empty() ? zero_dim : promoted;
+      into = into ? Promote(*into, at(arg).dtype) : at(arg).dtype;
+    }
+    node.dtype = promoted ? *promoted : *zero_dim;
+  }
+  node.args = std::move(args);
+  return Emit(std::move(node));
+}
+
+int Lowering::Cast(int node, DType dtype) { return Elementwise(NodeKind::kCast, {node}, dtype); }
+int Lowering::Store(int node, DType dtype) { return Elementwise(NodeKind::kStore, {node}, dtype); }
+
+int Lowering::Reshape(int node, Shape shape) {
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1) open = static_cast<int64_t>(i);
+    else known *= shape[i];
+  }
+  if (open >= 0) shape[static_cast<size_t>(open)] = known == 0 ? 0 : plan.size(node) / known;
+  if (ElementCount(shape) != plan.size(node)) throw LoweringError{"reshape changes the number of elements"};
+  Node view;
+  view.kind = NodeKind::kView;
+  view.args = {node};
+  view.strides = {ContiguousStrides(shape)};
+  view.shape = std::move(shape);
+  view.dtype = at(node).dtype;
+  const int id = Emit(std::move(view));
+  views[id] = {.kind = ViewOrigin::Kind::kReshape, .order = {}};
+  return id;
+}
+
+int Lowering::Permute(int node, const std::vector<int64_t>& order) {
+  const Shape& from = at(node).shape;
+  if (order.size() != from.size()) throw LoweringError{"permute names another number of dimensions"};
+  const auto own = ContiguousStrides(from);
+  Node view;
+  view.kind = NodeKind::kView;
+  view.args = {node};
+  view.dtype = at(node).dtype;
+  std::vector<int64_t> strides, wrapped;
+  for (const int64_t dim : order) {
+    const int64_t axis = Wrap(dim, from.size());
+    wrapped.push_back(axis);
+    view.shape.push_back(from[static_cast<size_t>(axis)]);
+    strides.push_back(own[static_cast<size_t>(axis)]);
+  }
+  view.strides = {std::move(strides)};
+  const int id = Emit(std::move(view));
+  views[id] = {.kind = ViewOrigin::Kind::kPermute, .order = wrapped};
+  return id;
+}
+
+int Lowering::Transpose(int node, int64_t dim0, int64_t dim1) {
+  const size_t rank = at(node).shape.size();
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<size_t>(Wrap(dim0, rank))], order[static_cast<size_t>(Wrap(dim1, rank))]);
+  return Permute(node, order);
+}
+
+int Lowering::Expand(int node, const Shape& shape) {
+  if (at(node).shape == shape) return node;
+  Node view;
+  view.kind = NodeKind::kView;
+  view.args = {node};
+  view.dtype = at(node).dtype;
+  view.shape = shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const size_t shift = shape.size() - at(node).shape.size();
+    if (view.shape[i] == -1) view.shape[i] = at(node).shape[i - shift];
+  }
+  if (BroadcastShapes(at(node).shape, view.shape) != view.shape) throw LoweringError{"expand to an incompatible shape"};
+  view.strides = {BroadcastStrides(at(node).shape, view.shape)};
+  const int id = Emit(std::move(view));
+  views[id] = {.kind = ViewOrigin::Kind::kExpand, .order = {}};
+  return id;
+}
+
+int Lowering::Select(int node, int64_t dim, int64_t index) {
+  const Shape from = at(node).shape;
+  const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
+  if (index < 0) index += from[axis];
+  if (index < 0 || index >= from[axis]) throw LoweringError{"select index out of range"};
+  auto strides = ContiguousStrides(from);
+  Node view;
+  view.kind = NodeKind::kView;
+  view.args = {node};
+  view.dtype = at(node).dtype;
+  view.offset = index * strides[axis];
+  view.shape = from;
+  view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
+  view.strides = {std::move(strides)};
+  const int id = Emit(std::move(view));
+  views[id] = {.kind = ViewOrigin::Kind::kSelect, .order = {}};
+  return id;
+}
+
+int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype) {
+  const Shape from = at(node).shape;
+  for (auto& axis : axes) axis = Wrap(axis, from.size());
+  if (axes.empty()) {
+    axes.resize(from.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  std::sort(axes.begin(), axes.end());
+  Node sum;
+  sum.kind = NodeKind::kReduce;
+  sum.args = {node};
+  sum.axes = axes;
+  sum.dtype = dtype.value_or(at(node).dtype);
+  sum.k = 1;
+  Shape kept;
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    if (std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis))) sum.k *= from[axis];
+    else sum.shape.push_back(from[axis]);
+    kept.push_back(std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis)) ? 1 : from[axis]);
+  }
+  const int id = Emit(std::move(sum));
+  return keepdim ? Reshape(id, kept) : id;
+}
+
+int Lowering::SumTo(int node, const Shape& shape) {
+  const Shape from = at(node).shape;
+  if (from == shape) return node;
+  std::vector<int64_t> axes;
+  const size_t shift = from.size() - shape.size();
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    if (axis < shift || (shape[axis - shift] == 1 && from[axis] != 1)) axes.push_back(static_cast<int64_t>(axis));
+  }
+  return Reshape(axes.empty() ? node : Sum(node, axes, false), shape);
+}
+
+int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {
+  const Shape shape_a = at(a).shape, shape_b = at(b).shape;
+  if (shape_a.empty() || shape_b.empty()) throw LoweringError{"both arguments to matmul need to be at least 1-dimensional"};
+  const bool vector_a = shape_a.size() == 1, vector_b = shape_b.size() == 1;
+  if (vector_a) a = Reshape(a, {1, shape_a[0]});
+  if (vector_b) b = Reshape(b, {shape_b[0], 1});
+  const Shape full_a = at(a).shape, full_b = at(b).shape;
+  const int64_t m = full_a[full_a.size() - 2], k = full_a.back(), n = full_b.back();
+  if (full_b[full_b.size() - 2] != k) throw LoweringError{"matmul: inner dimensions differ"};
+  const Shape batch = BroadcastShapes(Shape(full_a.begin(), full_a.end() - 2), Shape(full_b.begin(), full_b.end() - 2));
+  const auto batched = [&](int node, int64_t rows, int64_t columns) {
+    Shape shape = batch;
+    shape.push_back(rows);
+    shape.push_back(columns);
+    return Reshape(Expand(node, shape), {ElementCount(batch), rows, columns});
+  };
+  Node product;
+  product.kind = NodeKind::kContract;
+  product.args = {batched(a, m, k), batched(b, k, n)};
+  product.dtype = autocast && IsFloating(at(a).dtype) ? *autocast : Promote(at(a).dtype, at(b).dtype);
+  if (addend >= 0) {
+    if (!autocast) product.dtype = Promote(product.dtype, at(addend).dtype);
+    product.args.push_back(batched(addend, m, n));
+  }
+  product.shape = {ElementCount(batch), m, n};
+  product.m = m;
+  product.n = n;
+  product.k = k;
+  product.alpha = alpha;
+  product.beta = beta;
+  const int id = Emit(std::move(product));
+  Shape result = batch;
+  if (!vector_a) result.push_back(m);
+  if (!vector_b) result.push_back(n);
+  return Reshape(id, result);
+}
+
+int Lowering::Inner(int node, const std::string& name) {
+  const int root = plan.Root(node);
+  at(root).inner = true;
+  at(root).name = name;
+  return node;
+}
+
+std::optional<DType> DTypeAttr(const Step& step, const std::string& name) {
+  const auto attr = step.attrs.find(name);
+  if (attr == step.attrs.end()) return std::nullopt;
+  const auto* text = std::get_if<std::string>(&attr->second.value);
+  const auto dtype = text == nullptr ? std::nullopt : ParseDType(*text);
+  if (!dtype) throw LoweringError{name + " is no dtype"};
+  return dtype;
+}
+
+std::vector<int64_t> IntsAttr(const Step& step, const std::string& name) {
+  const auto attr = step.attrs.find(name);
+  if (attr == step.attrs.end()) return {};
+  if (const auto* one = std::get_if<int64_t>(&attr->second.value)) return {*one};
+  std::vector<int64_t> all;
+  if (const auto* list = std::get_if<Attr::List>(&attr->second.value)) {
+    for (const auto& entry : *list) {
+      const auto* integer = std::get_if<int64_t>(&entry.value);
+      if (integer == nullptr) throw LoweringError{name + " is no list of integers"};
+      all.push_back(*integer);
+    }
+  }
+  return all;
+}
+
+std::optional<int64_t> IntAttr(const Step& step, const std::string& name) {
+  const auto all = IntsAttr(step, name);
+  return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+}
+
+double NumberAttr(const Step& step, const std::string& name, double otherwise) {
+  const auto attr = step.attrs.find(name);
+  if (attr == step.attrs.end()) return otherwise;
+  if (const auto* integer = std::get_if<int64_t>(&attr->second.value)) return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(&attr->second.value)) return *number;
+  throw LoweringError{name + " is no number"};
+}
+
+bool BoolAttr(const Step& step, const std::string& name, bool otherwise) {
+  const auto attr = step.attrs.find(name);
+  if (attr == step.attrs.end()) return otherwise;
+  if (const auto* flag = std::get_if<bool>(&attr->second.value)) return *flag;
+  throw LoweringError{name + " is no boolean"};
+}
+
+}  // namespace ulpscope

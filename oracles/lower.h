@@ -1,0 +1,87 @@
+// Lowering: the state of expanding a program into a Plan, and the building blocks that ops are written with.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+class Lowering {
+ public:
+  // Building blocks. Each appends nodes and returns the id of the result.
+  int Emit(Node node);
+  int Input(const TensorSpec& tensor);
+  int Constant(int64_t numerator, int64_t denominator, DType dtype);
+  /// A 0-dim constant with exactly this value.
+  int Scalar(double value, DType dtype);
+  int Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype = std::nullopt);
+  int Cast(int node, DType dtype);
+  int Store(int node, DType dtype);
+  int Reshape(int node, Shape shape);
+  int Permute(int node, const std::vector<int64_t>& order);
+  int Transpose(int node, int64_t dim0, int64_t dim1);
+  int Expand(int node, const Shape& shape);
+  int Select(int node, int64_t dim, int64_t index);
+  int Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype = std::nullopt);
+  /// Sums `node` down to `shape` (the reverse of broadcasting).
+  int SumTo(int node, const Shape& shape);
+  /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is broadcast.
+  int Matmul(int a, int b, int addend = -1, double alpha = 1, double beta = 1);
+
+  Node& at(int node) { return plan.nodes[static_cast<size_t>(node)]; }
+  const Node& at(int node) const { return plan.nodes[static_cast<size_t>(node)]; }
+
+  /// Marks `node` as an inner step of a composite op, with a name under the op's result name.
+  int Inner(int node, const std::string& name);
+
+  Plan plan;
+  // Autograd state.
+  std::vector<bool> needs_grad;              ///< by node
+  std::map<int, int> identity;               ///< data version made by set_data -> the node it stands for in autograd
+  std::map<int, std::string> leaf;           ///< identity node -> leaf name
+  std::map<std::string, int> grads;          ///< leaf -> accumulated gradient
+  bool grad_enabled = true;
+  std::optional<DType> autocast;             ///< compute dtype of matrix products in scope
+
+  // View bookkeeping for gradients: what made each view.
+  struct ViewOrigin {
+    enum class Kind { kReshape, kPermute, kExpand, kSelect } kind = Kind::kReshape;
+    std::vector<int64_t> order;              ///< kPermute
+  };
+  std::map<int, ViewOrigin> views;
+};
+
+/// A shape or type error of the program, as PyTorch would refuse it.
+struct LoweringError {
+  std::string message;
+};
+
+/// One op: operands are nodes (scalars already made constants of dtype float64 in `scalars`), attributes stand in the step.
+struct OpCall {
+  const Step& step;
+  std::vector<int> args;
+  std::vector<bool> is_scalar;               ///< args made from Python scalars
+};
+using OpLowering = int (*)(Lowering&, const OpCall&);
+
+/// The op table: one row per vocabulary word. Null when the oracle does not know the op.
+OpLowering FindOp(std::string_view op);
+std::vector<std::string> KnownOps();
+
+// Attribute access with the errors a program can make.
+std::optional<DType> DTypeAttr(const Step& step, const std::string& name);
+std::vector<int64_t> IntsAttr(const Step& step, const std::string& name);
+std::optional<int64_t> IntAttr(const Step& step, const std::string& name);
+double NumberAttr(const Step& step, const std::string& name, double otherwise);
+bool BoolAttr(const Step& step, const std::string& name, bool otherwise);
+
+/// Adds the gradients of `root` (seeded with node `seed`) to the leaves it depends on.
+void Backward(Lowering& lowering, int root, int seed);
+
+}  // namespace ulpscope

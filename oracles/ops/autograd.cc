@@ -1,0 +1,167 @@
+// Gradients: reverse mode over elementary nodes, so that every op that is an expansion has one.
+//
+// The gradient of a cast is a cast back, of a broadcast a sum, of a product a product: textbook rules (Griewank and
+// Walther, Evaluating Derivatives, 2008, chapter 3). What matters here is where a framework could round: each gradient of a
+// named intermediate is a cut point of its own, "grad(NAME)", stored with the dtype of the value it belongs to.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "oracles/lower.h"
+
+namespace ulpscope {
+namespace {
+
+class Reverse {
+ public:
+  explicit Reverse(Lowering& low) : low_(low) {}
+
+  void Run(int root, int seed) {
+    if (!low_.needs_grad[static_cast<size_t>(root)]) throw LoweringError{"backward of a value that does not require a gradient"};
+    // Gradients of gradients are not asked for: nothing that is emitted from here on needs one.
+    const bool grad_before = low_.grad_enabled;
+    low_.grad_enabled = false;
+    pending_[Identity(root)] = seed;
+    while (!pending_.empty()) {
+      const auto last = std::prev(pending_.end());
+      const auto [node, grad] = *last;
+      pending_.erase(last);
+      if (const auto leaf = low_.leaf.find(node); leaf != low_.leaf.end()) {
+        ToLeaf(leaf->second, grad);
+      } else {
+        Step(node, grad);
+      }
+    }
+    low_.grad_enabled = grad_before;
+  }
+
+ private:
+  int Identity(int node) const {
+    const auto known = low_.identity.find(node);
+    return known == low_.identity.end() ? node : known->second;
+  }
+
+  /// Adds `grad` to what `arg` has received, in the shape and dtype of `arg`.
+  void Give(int arg, int grad) {
+    if (!low_.needs_grad[static_cast<size_t>(arg)]) return;
+    grad = low_.SumTo(grad, low_.at(arg).shape);
+    grad = InDtype(grad, low_.at(arg).dtype);
+    const int target = Identity(arg);
+    const auto known = pending_.find(target);
+    if (known != pending_.end()) grad = low_.Elementwise(NodeKind::kAdd, {known->second, grad}, low_.at(arg).dtype);
+    pending_[target] = grad;
+    const std::string& name = low_.at(low_.plan.Root(arg)).name;
+    auto& root = low_.at(low_.plan.Root(grad));
+    if (!name.empty() && root.name.empty() && root.kind != NodeKind::kInput && root.kind != NodeKind::kConstant) root.name = "grad(" + name + ")";
+  }
+
+  /// A freshly computed gradient is stored in the dtype of its value; anything else is copied into it.
+  int InDtype(int grad, DType dtype) {
+    if (low_.at(grad).dtype == dtype) return grad;
+    const int root = low_.plan.Root(grad);
+    const NodeKind kind = low_.at(root).kind;
+    const bool fresh = root >= first_ && kind != NodeKind::kInput && kind != NodeKind::kConstant;
+    if (!fresh) return low_.Store(grad, dtype);
+    low_.at(root).dtype = dtype;
+    low_.at(grad).dtype = dtype;
+    return grad;
+  }
+
+  void ToLeaf(const std::string& leaf, int grad) {
+    const auto known = low_.grads.find(leaf);
+    if (known == low_.grads.end()) {
+      low_.grads[leaf] = grad;
+    } else {
+      known->second = low_.Elementwise(NodeKind::kAdd, {known->second, grad}, low_.at(known->second).dtype);
+    }
+  }
+
+  int Mul(int a, int b) { return low_.Elementwise(NodeKind::kMul, {a, b}); }
+
+  void Step(int id, int grad) {
+    first_ = static_cast<int>(low_.plan.nodes.size());
+    const Node node = low_.at(id);
+    const auto arg = [&](size_t i) { return node.args.at(i); };
+    switch (node.kind) {
+      case NodeKind::kInput: case NodeKind::kConstant: break;
+      case NodeKind::kView: View(id, node, grad); break;
+      case NodeKind::kAdd: Give(arg(0), grad); Give(arg(1), grad); break;
+      case NodeKind::kSub:
+        Give(arg(0), grad);
+        if (low_.needs_grad[static_cast<size_t>(arg(1))]) Give(arg(1), low_.Elementwise(NodeKind::kNeg, {grad}));
+        break;
+      case NodeKind::kMul:
+        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), Mul(grad, arg(1)));
+        if (low_.needs_grad[static_cast<size_t>(arg(1))]) Give(arg(1), Mul(grad, arg(0)));
+        break;
+      case NodeKind::kDiv:
+        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(1)}));
+        if (low_.needs_grad[static_cast<size_t>(arg(1))]) {
+          const int ratio = low_.Elementwise(NodeKind::kDiv, {id, arg(1)});
+          Give(arg(1), low_.Elementwise(NodeKind::kNeg, {Mul(grad, ratio)}));
+        }
+        break;
+      case NodeKind::kNeg: Give(arg(0), low_.Elementwise(NodeKind::kNeg, {grad})); break;
+      case NodeKind::kSqrt: {
+        const int twice = low_.Elementwise(NodeKind::kAdd, {id, id});
+        Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, twice}));
+        break;
+      }
+      case NodeKind::kRsqrt: {
+        const int cube = Mul(Mul(id, id), id);
+        const int half = low_.Constant(-1, 2, node.dtype);
+        Give(arg(0), Mul(grad, Mul(cube, half)));
+        break;
+      }
+      case NodeKind::kRelu: throw LoweringError{"the oracle has no gradient for relu"};
+      case NodeKind::kCast: case NodeKind::kStore: Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype)); break;
+      case NodeKind::kContract: Contract(node, grad); break;
+      case NodeKind::kReduce: Reduce(node, grad); break;
+    }
+  }
+
+  void View(int id, const Node& node, int grad) {
+    const auto origin = low_.views.find(id);
+    const int source = node.args[0];
+    if (origin == low_.views.end()) throw LoweringError{"the oracle has no gradient for this view"};
+    switch (origin->second.kind) {
+      case Lowering::ViewOrigin::Kind::kReshape: Give(source, low_.Reshape(grad, low_.at(source).shape)); break;
+      case Lowering::ViewOrigin::Kind::kExpand: Give(source, low_.SumTo(grad, low_.at(source).shape)); break;
+      case Lowering::ViewOrigin::Kind::kPermute: {
+        std::vector<int64_t> inverse(origin->second.order.size());
+        for (size_t i = 0; i < inverse.size(); ++i) inverse[static_cast<size_t>(origin->second.order[i])] = static_cast<int64_t>(i);
+        Give(source, low_.Permute(grad, inverse));
+        break;
+      }
+      case Lowering::ViewOrigin::Kind::kSelect: throw LoweringError{"the oracle has no gradient for select"};
+    }
+  }
+
+  void Contract(const Node& node, int grad) {
+    if (node.alpha != 1 || node.beta != 1) throw LoweringError{"the oracle has no gradient for alpha or beta other than 1"};
+    const auto autocast = low_.autocast;
+    low_.autocast.reset();
+    const int a = node.args[0], b = node.args[1];
+    if (low_.needs_grad[static_cast<size_t>(a)]) Give(a, low_.Matmul(grad, low_.Transpose(b, 1, 2)));
+    if (low_.needs_grad[static_cast<size_t>(b)]) Give(b, low_.Matmul(low_.Transpose(a, 1, 2), grad));
+    if (node.args.size() == 3) Give(node.args[2], grad);
+    low_.autocast = autocast;
+  }
+
+  void Reduce(const Node& node, int grad) {
+    const Shape from = low_.at(node.args[0]).shape;
+    Shape kept = from;
+    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    Give(node.args[0], low_.Expand(low_.Reshape(grad, kept), from));
+  }
+
+  Lowering& low_;
+  std::map<int, int> pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
+  int first_ = 0;
+};
+
+}  // namespace
+
+void Backward(Lowering& lowering, int root, int seed) { Reverse(lowering).Run(root, seed); }
+
+}  // namespace ulpscope

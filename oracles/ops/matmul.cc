@@ -1,0 +1,44 @@
+// Matrix products: matmul, mm, bmm, addmm, baddbmm, linear.
+#include "oracles/ops/table.h"
+
+namespace ulpscope {
+namespace {
+
+void Need(const OpCall& call, size_t least, size_t most) {
+  if (call.args.size() < least || call.args.size() > most) throw LoweringError{call.step.op + ": wrong number of operands"};
+}
+
+/// out_dtype= and preferred_element_type= ask the op itself for another result dtype.
+int WithAskedDtype(Lowering& low, int result, const Step& step) {
+  auto asked = DTypeAttr(step, "out_dtype");
+  if (!asked) asked = DTypeAttr(step, "preferred_element_type");
+  if (!asked) asked = DTypeAttr(step, "dtype");
+  if (asked) {
+    low.at(low.plan.Root(result)).dtype = *asked;
+    low.at(result).dtype = *asked;
+  }
+  return result;
+}
+
+}  // namespace
+
+int LowerMatmul(Lowering& low, const OpCall& call) {
+  Need(call, 2, 2);
+  return WithAskedDtype(low, low.Matmul(call.args[0], call.args[1]), call.step);
+}
+
+int LowerAddmm(Lowering& low, const OpCall& call) {
+  Need(call, 3, 3);
+  const double alpha = NumberAttr(call.step, "alpha", 1), beta = NumberAttr(call.step, "beta", 1);
+  return WithAskedDtype(low, low.Matmul(call.args[1], call.args[2], call.args[0], alpha, beta), call.step);
+}
+
+/// x @ weight^T + bias. The bias is an addend of the same accumulation: backends that round the product before adding it
+/// show MID, which the bank's models cover by the cut between the two.
+int LowerLinear(Lowering& low, const OpCall& call) {
+  Need(call, 2, 3);
+  const int weight = low.at(call.args[1]).shape.size() == 1 ? call.args[1] : low.Transpose(call.args[1], 0, 1);
+  return low.Matmul(call.args[0], weight, call.args.size() == 3 ? call.args[2] : -1);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,41 @@
+// The op table: vocabulary word -> expansion. A new op is one file in this folder and one row here.
+#include "oracles/ops/table.h"
+
+#include <array>
+
+namespace ulpscope {
+namespace {
+
+struct Row {
+  std::string_view word;
+  OpLowering lower;
+};
+
+constexpr std::array<Row, 36> kRows{{
+    {"matmul", LowerMatmul},   {"mm", LowerMatmul},           {"bmm", LowerMatmul},         {"addmm", LowerAddmm},
+    {"baddbmm", LowerAddmm},   {"linear", LowerLinear},       {"add", LowerAdd},            {"sub", LowerSub},
+    {"mul", LowerMul},         {"div", LowerDiv},             {"neg", LowerNeg},            {"relu", LowerRelu},
+    {"sqrt", LowerSqrt},       {"rsqrt", LowerRsqrt},         {"cast", LowerCast},          {"clone", LowerClone},
+    {"detach", LowerDetach},   {"sum", LowerSum},             {"mean", LowerMean},          {"layer_norm", LowerLayerNorm},
+    {"empty", LowerEmpty},     {"zeros", LowerFull},          {"ones", LowerFull},          {"full", LowerFull},
+    {"transpose", LowerTranspose}, {"t", LowerTranspose},     {"reshape", LowerReshape},    {"view", LowerReshape},
+    {"expand", LowerExpand},   {"permute", LowerPermute},     {"select", LowerSelect},      {"unsqueeze", LowerUnsqueeze},
+    {"squeeze", LowerSqueeze}, {"aten::mm", LowerMatmul},     {"aten::matmul", LowerMatmul}, {"aten::linear", LowerLinear},
+}};
+
+}  // namespace
+
+OpLowering FindOp(std::string_view op) {
+  for (const auto& row : kRows) {
+    if (row.word == op) return row.lower;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> KnownOps() {
+  std::vector<std::string> words;
+  for (const auto& row : kRows) words.emplace_back(row.word);
+  return words;
+}
+
+}  // namespace ulpscope

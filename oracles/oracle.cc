@@ -1,0 +1,225 @@
+// Ties plan, exact arithmetic, enclosures and emulation to one case.
+#include "oracles/oracle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
+
+#include "harness/base/check.h"
+#include "oracles/emulated.h"
+#include "oracles/enclosure.h"
+#include "oracles/evaluate.h"
+#include "oracles/exact_arithmetic.h"
+#include "oracles/hypothesis.h"
+#include "oracles/lower.h"
+
+namespace ulpscope {
+namespace {
+
+/// One double that later roundings to at most 51 bits treat as they would treat the pair.
+double RoundToOdd(TwoDoubles value) {
+  if (value.lo == 0 || !std::isfinite(value.hi) || (std::bit_cast<uint64_t>(value.hi) & 1) != 0) return value.hi;
+  return std::nextafter(value.hi, value.lo > 0 ? HUGE_VAL : -HUGE_VAL);
+}
+
+/// What all hypotheses of a case share.
+struct Shared {
+  Plan plan;
+  std::map<std::string, TensorData> inputs;
+  EvaluationCache cache;
+  std::unordered_map<std::string, std::vector<double>> simulations;
+
+  Shared(Plan p, std::map<std::string, TensorData> i) : plan(std::move(p)), inputs(std::move(i)), cache(plan) {}
+};
+
+const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
+  const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(), [&](int id) { return plan.nodes[static_cast<size_t>(id)].args.size() == 3; });
+  return SumOrders(addend ? AddendOrders::kBoth : AddendOrders::kNone);
+}
+
+/// The bank of one value, shared by every backend that stored it in the same dtype.
+struct ValueBank {
+  int node = 0;  ///< as observed: a view of path.root, or the root itself
+  ValuePath path;
+  std::vector<Choice> choices;
+  std::vector<std::string> order_names;
+};
+
+class BoundHypothesis : public Hypothesis {
+ public:
+  BoundHypothesis(std::shared_ptr<Shared> shared, std::shared_ptr<const ValueBank> bank, const Choice& choice)
+      : shared_(std::move(shared)), bank_(std::move(bank)), choice_(choice), model_(ModelOf(shared_->plan, bank_->path, choice)),
+        binding_(BindingOf(shared_->plan, bank_->path, choice)) {}
+
+  const PrecisionModel& model() const override { return model_; }
+
+  Interval Enclose(int64_t element) const override {
+    if (!enclosure_) enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
+    return enclosure_->At(bank_->node, element);
+  }
+
+  double Store(double before) const override {
+    const Node& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact()) before = binding_.acc.Store({.hi = before, .lo = 0});
+    for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)]) before = spec.Apply(before);
+    return before;
+  }
+
+  bool order_free() const override { return bank_->path.reductions.empty() || binding_.acc.exact(); }
+  std::span<const std::string> orders() const override { return bank_->order_names; }
+
+  std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
+    // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
+    std::string key = choice_.out.substr(choice_.out.rfind('_')) + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key + "|" + choice_.acc;
+    for (const auto& [cut, words] : choice_.cuts) {
+      key += "|" + std::to_string(cut);
+      for (const auto& word : words) key += ">" + word;
+    }
+    key += "|" + std::to_string(elements.size());
+    if (!elements.empty()) key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
+    const auto known = shared_->simulations.find(key);
+    if (known != shared_->simulations.end()) return known->second;
+    const SumOrder* tree = order < 0 ? nullptr : &OrdersOf(shared_->plan, bank_->path)[static_cast<size_t>(order)];
+    Evaluator<EmulatedArithmetic> evaluator(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root));
+    std::vector<double> values;
+    values.reserve(elements.size());
+    for (const int64_t element : elements) {
+      values.push_back(RoundToOdd(evaluator.At(bank_->node, element)));
+    }
+    shared_->simulations.emplace(std::move(key), values);
+    return values;
+  }
+
+ private:
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<const ValueBank> bank_;
+  const Choice& choice_;
+  PrecisionModel model_;
+  Binding binding_;
+  mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_;
+};
+
+class ConcreteOracle : public CaseOracle {
+ public:
+  explicit ConcreteOracle(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  Result<ValueShape> Describe(const std::string& value) const override {
+    if (const auto gap = shared_->plan.gaps.find(value); gap != shared_->plan.gaps.end()) return Fail(gap->second);
+    const auto node = shared_->plan.values.find(value);
+    if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
+    const ValuePath path = PathOf(shared_->plan, node->second);
+    const Node& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
+    ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .operands = {}, .cut_points = {}, .has_products = path.has_products};
+    for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
+    for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
+    return shape;
+  }
+
+  std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const override {
+    const int node = shared_->plan.values.at(value);
+    std::vector<Reference> references;
+    references.reserve(elements.size());
+    for (const int64_t element : elements) references.push_back(One(node, element));
+    return references;
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
+    const int node = shared_->plan.values.at(value);
+    auto& bank = banks_[{node, observed}];
+    if (!bank) {
+      auto made = std::make_shared<ValueBank>();
+      made->node = node;
+      made->path = PathOf(shared_->plan, node);
+      made->choices = EnumerateChoices(shared_->plan, made->path, observed);
+      for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
+      bank = std::move(made);
+    }
+    std::vector<std::unique_ptr<Hypothesis>> all;
+    all.reserve(bank->choices.size());
+    for (const Choice& choice : bank->choices) all.push_back(std::make_unique<BoundHypothesis>(shared_, bank, choice));
+    return all;
+  }
+
+ private:
+  /// Ziv's strategy: doubles the precision until the enclosure decides, up to a cap (then UNDECIDED).
+  Reference One(int node, int64_t element) const {
+    Reference reference;
+    for (const int64_t precision : {256, 1024, 4096}) {
+      auto& evaluator = exact_[precision];
+      if (!evaluator) evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs, ExactArithmetic(precision));
+      reference = evaluator->At(node, element).ToReference();
+      if (reference.kind != ReferenceKind::kUndecided) return reference;
+    }
+    return reference;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  mutable std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>> banks_;
+  mutable std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>> exact_;
+};
+
+Result<void> CheckInputs(const Case& c, const std::map<std::string, TensorData>& inputs) {
+  for (const auto& tensor : c.tensors) {
+    const auto data = inputs.find(tensor.name);
+    if (data == inputs.end()) return Fail("no input data for tensor '" + tensor.name + "'");
+    if (data->second.shape != tensor.shape || data->second.dtype != tensor.dtype) return Fail("input data of tensor '" + tensor.name + "' is " + Describe(data->second.dtype, data->second.shape) + ", the case says " + Describe(tensor.dtype, tensor.shape));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs) {
+  if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
+  auto plan = Lower(c);
+  if (!plan) return Fail(plan.error());
+  return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)));
+}
+
+Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const std::map<std::string, TensorData>& inputs,
+                                                         const PrecisionModel& model, const std::string& order) {
+  if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
+  auto plan = Lower(c);
+  if (!plan) return Fail(plan.error());
+  for (const auto& [value, why] : plan->gaps) return Fail(why + " (value '" + value + "')");
+  const SumOrder* tree = nullptr;
+  std::vector<std::string> known;
+  for (const auto& candidate : SumOrders(AddendOrders::kBoth)) {
+    known.push_back(candidate.name);
+    if (candidate.name == order) tree = &candidate;
+  }
+  if (tree == nullptr) return Fail("unknown accumulation order '" + order + "'");
+  const Binding binding = BindingOfProgramModel(*plan, model);
+  EvaluationCache cache(*plan);
+  Evaluator<EmulatedArithmetic> evaluator(*plan, inputs, EmulatedArithmetic(&binding, &cache, tree));
+  std::map<std::string, TensorData> values;
+  for (const auto& [name, node] : plan->values) {
+    const Node& view = plan->nodes[static_cast<size_t>(node)];
+    TensorData data = TensorData::Zeros(view.dtype, view.shape);
+    for (int64_t i = 0; i < data.size(); ++i) data.Set(i, evaluator.At(node, i).hi);
+    values.emplace(name, std::move(data));
+  }
+  return values;
+}
+
+Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model, DType observed) {
+  const auto plan = Lower(c);
+  if (!plan) return Fail(plan.error());
+  const auto node = plan->values.find(value);
+  if (node == plan->values.end()) return Fail("no value '" + value + "'");
+  const ValuePath path = PathOf(*plan, node->second);
+  return ModelOf(*plan, path, ChoiceOfProgramModel(*plan, path, model, observed));
+}
+
+Result<int64_t> EmulationCost(const Case& c) {
+  const auto plan = Lower(c);
+  if (!plan) return Fail(plan.error());
+  int64_t cost = 0;
+  for (const auto& [name, node] : plan->values) {
+    for (const int id : PathOf(*plan, node).nodes) cost += plan->size(id) * std::max<int64_t>(1, plan->nodes[static_cast<size_t>(id)].k);
+  }
+  return cost;
+}
+
+}  // namespace ulpscope

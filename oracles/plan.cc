@@ -1,0 +1,241 @@
+// Walks a program and expands it into a plan.
+#include "oracles/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "oracles/lower.h"
+
+namespace ulpscope {
+namespace {
+
+/// Expands steps in order; values that depend on something unknown are poisoned with the reason.
+class Walker {
+ public:
+  explicit Walker(const Case& c) : case_(c) {
+    for (const auto& tensor : c.tensors) {
+      const int node = low_.Input(tensor);
+      env_[tensor.name] = node;
+      if (tensor.requires_grad) {
+        low_.needs_grad[static_cast<size_t>(node)] = true;
+        low_.leaf[node] = tensor.name;
+      }
+    }
+  }
+
+  Result<Plan> Run() {
+    try {
+      Steps(case_.program);
+    } catch (const LoweringError& error) {
+      // The program itself is ill-formed: nothing of it has a reference.
+      for (const auto& name : case_.observe) low_.plan.gaps[name] = error.message;
+      return std::move(low_.plan);
+    }
+    for (const auto& name : case_.observe) Observe(name);
+    return std::move(low_.plan);
+  }
+
+ private:
+  void Observe(const std::string& name) {
+    const bool gradient = name.ends_with(".grad");
+    const std::string base = gradient ? name.substr(0, name.size() - 5) : name;
+    if (const auto gap = gaps_.find(gradient ? name : base); gap != gaps_.end()) {
+      low_.plan.gaps[name] = gap->second;
+    } else if (gradient) {
+      if (const auto grad = low_.grads.find(base); grad != low_.grads.end()) low_.plan.values[name] = grad->second;
+    } else if (const auto node = env_.find(name); node != env_.end()) {
+      low_.plan.values[name] = node->second;
+    }
+  }
+
+  void Steps(const std::vector<Step>& steps) {
+    for (const auto& step : steps) {
+      if (IsScope(step.op)) {
+        Scope(step);
+      } else {
+        One(step);
+      }
+    }
+  }
+
+  void Scope(const Step& step) {
+    const bool grad_before = low_.grad_enabled;
+    const auto autocast_before = low_.autocast;
+    if (step.op == "no_grad") low_.grad_enabled = false;
+    if (step.op == "enable_grad") low_.grad_enabled = true;
+    if (step.op == "autocast") {
+      low_.autocast = BoolAttr(step, "enabled", true) ? DTypeAttr(step, "dtype").value_or(DType::kBfloat16) : std::optional<DType>();
+    }
+    Steps(step.steps);
+    low_.grad_enabled = grad_before;
+    low_.autocast = autocast_before;
+  }
+
+  /// Why an operand has no node, or "".
+  std::string GapOf(const Step& step) const {
+    for (const auto& operand : step.of) {
+      if (const auto gap = gaps_.find(operand.name); gap != gaps_.end()) return gap->second;
+    }
+    return "";
+  }
+
+  void Poison(const Step& step, const std::string& why) {
+    if (!step.as.empty()) gaps_[step.as] = why;
+    if (!step.out.empty()) gaps_[step.out] = why;
+    if (step.op == "backward") {
+      for (const auto& tensor : case_.tensors) gaps_[tensor.name + ".grad"] = why;
+    }
+  }
+
+  int Operand_(const Operand& operand) {
+    if (operand.scalar) {
+      const auto& value = operand.scalar->value;
+      if (const auto* integer = std::get_if<int64_t>(&value)) return low_.Scalar(static_cast<double>(*integer), DType::kFloat64);
+      if (const auto* number = std::get_if<double>(&value)) return low_.Scalar(*number, DType::kFloat64);
+      return low_.Scalar(std::get<bool>(value) ? 1 : 0, DType::kFloat64);
+    }
+    const auto node = env_.find(operand.name);
+    if (node == env_.end()) throw LoweringError{"'" + operand.name + "' is not defined here"};
+    return node->second;
+  }
+
+  void One(const Step& step) {
+    if (step.op == "sync") return;
+    if (const std::string gap = GapOf(step); !gap.empty()) return Poison(step, gap);
+    if (step.op == "set_data") return SetData(step);
+    if (step.op == "module_to") return ModuleTo(step);
+    if (step.op == "backward") return BackwardStep(step);
+    const OpLowering op = FindOp(step.op);
+    if (op == nullptr) return Poison(step, "the oracle has no definition of op '" + step.op + "'");
+    OpCall call{.step = step, .args = {}, .is_scalar = {}};
+    for (const auto& operand : step.of) {
+      call.args.push_back(Operand_(operand));
+      call.is_scalar.push_back(operand.scalar.has_value());
+    }
+    int result = op(low_, call);
+    if (!step.out.empty()) result = IntoBuffer(result, step.out);
+    if (!step.as.empty()) {
+      env_[step.as] = result;
+      Name(result, step.as);
+    }
+  }
+
+  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast that the program asks for.
+  int IntoBuffer(int result, const std::string& out) {
+    const auto buffer = env_.find(out);
+    if (buffer == env_.end()) throw LoweringError{"out= names '" + out + "', which is not defined here"};
+    const DType dtype = low_.at(buffer->second).dtype;
+    const int root = low_.plan.Root(result);
+    if (low_.at(root).kind == NodeKind::kInput || low_.at(root).kind == NodeKind::kCast) {
+      result = low_.Store(result, dtype);
+    } else {
+      low_.at(root).dtype = dtype;
+      low_.at(result).dtype = dtype;
+    }
+    env_[out] = result;
+    return result;
+  }
+
+  void Name(int node, const std::string& name) {
+    auto& root = low_.at(low_.plan.Root(node));
+    if (root.kind != NodeKind::kInput && root.kind != NodeKind::kConstant && root.name.empty()) root.name = name;
+  }
+
+  void SetData(const Step& step) {
+    const std::string& name = step.of.at(0).name;
+    const int before = Operand_(step.of.at(0));
+    const auto to = step.attrs.find("to");
+    if (to == step.attrs.end() || !std::holds_alternative<Attr::Map>(to->second.value)) throw LoweringError{"set_data needs to: {cast: DTYPE} or to: {value: NAME}"};
+    const auto& map = std::get<Attr::Map>(to->second.value);
+    int after;
+    if (const auto cast = map.find("cast"); cast != map.end()) {
+      const auto dtype = ParseDType(std::get<std::string>(cast->second.value));
+      if (!dtype) throw LoweringError{"set_data: unknown dtype"};
+      after = low_.Cast(before, *dtype);
+    } else {
+      const auto value = env_.find(std::get<std::string>(map.at("value").value));
+      if (value == env_.end()) throw LoweringError{"set_data: undefined value"};
+      after = low_.Reshape(value->second, low_.at(value->second).shape);  // a new node: another version of the same data
+      low_.views.erase(after);
+    }
+    // set_data replaces the data under the variable: autograd still sees the same variable.
+    const auto known = low_.identity.find(before);
+    low_.identity[after] = known == low_.identity.end() ? before : known->second;
+    low_.needs_grad[static_cast<size_t>(after)] = low_.needs_grad[static_cast<size_t>(before)];
+    env_[name] = after;
+    Name(after, name);
+  }
+
+  /// torch.nn.Module.to: set_data of the parameter, or a new leaf under the same name.
+  void ModuleTo(const Step& step) {
+    const std::string& name = step.of.at(0).name;
+    const int before = Operand_(step.of.at(0));
+    const auto dtype = DTypeAttr(step, "dtype");
+    if (!dtype) throw LoweringError{"module_to needs dtype"};
+    const int after = low_.Cast(before, *dtype);
+    low_.needs_grad[static_cast<size_t>(after)] = low_.needs_grad[static_cast<size_t>(before)];
+    if (BoolAttr(step, "overwrite", false)) {
+      if (low_.needs_grad[static_cast<size_t>(after)]) low_.leaf[after] = name;
+      low_.grads.erase(name);
+    } else {
+      const auto known = low_.identity.find(before);
+      low_.identity[after] = known == low_.identity.end() ? before : known->second;
+      if (const auto grad = low_.grads.find(name); grad != low_.grads.end()) grad->second = low_.Cast(grad->second, *dtype);
+    }
+    env_[name] = after;
+    Name(after, name);
+  }
+
+  void BackwardStep(const Step& step) {
+    const int root = Operand_(step.of.at(0));
+    int seed;
+    if (const auto grad = step.attrs.find("grad"); grad != step.attrs.end()) {
+      seed = Operand_(Operand{.name = std::get<std::string>(grad->second.value), .scalar = {}});
+    } else {
+      seed = low_.Expand(low_.Scalar(1, low_.at(root).dtype), low_.at(root).shape);
+    }
+    Backward(low_, root, seed);
+  }
+
+  const Case& case_;
+  Lowering low_;
+  std::map<std::string, int> env_;
+  std::map<std::string, std::string> gaps_;
+};
+
+}  // namespace
+
+bool IsElementwise(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kAdd: case NodeKind::kSub: case NodeKind::kMul: case NodeKind::kDiv: case NodeKind::kNeg:
+    case NodeKind::kSqrt: case NodeKind::kRsqrt: case NodeKind::kRelu: case NodeKind::kCast: case NodeKind::kStore: return true;
+    default: return false;
+  }
+}
+
+bool IsReduction(NodeKind kind) { return kind == NodeKind::kContract || kind == NodeKind::kReduce; }
+
+int Plan::Root(int node) const {
+  while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView) node = nodes[static_cast<size_t>(node)].args[0];
+  return node;
+}
+
+DType Promote(DType a, DType b) {
+  if (a == b) return a;
+  const auto rank = [](DType dtype) {
+    switch (dtype) {
+      case DType::kFloat64: return 4;
+      case DType::kFloat32: return 3;
+      case DType::kBfloat16: case DType::kFloat16: return 2;
+      case DType::kFloat8E4m3fn: case DType::kFloat8E5m2: return 1;
+      default: return 0;
+    }
+  };
+  if (rank(a) != rank(b)) return rank(a) > rank(b) ? a : b;
+  if (rank(a) == 2) return DType::kFloat32;
+  return rank(a) == 0 ? (SizeOf(a) >= SizeOf(b) ? a : b) : DType::kFloat32;
+}
+
+Result<Plan> Lower(const Case& c) { return Walker(c).Run(); }
+
+}  // namespace ulpscope

@@ -1,0 +1,223 @@
+// Cells of the matrix.
+#include "reports/cell.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <vector>
+
+#include "harness/base/text.h"
+
+namespace ulpscope {
+namespace {
+
+/// One rounding on the way: its text and how many significant bits it keeps. Everything of float32's class
+/// has 24.
+struct Segment {
+  std::string text;
+  int bits = 0;
+};
+using Chain = std::vector<Segment>;
+
+constexpr int kFloat32Bits = 24;
+constexpr int kExactBits = 1 << 20;
+
+struct FormatRow {
+  std::string_view name, brief;
+  int bits;
+};
+constexpr std::array<FormatRow, 13> kFormats{{{"float64", "f64", 53},
+                                              {"float32", "f32", 24},
+                                              {"bfloat16", "bf16", 8},
+                                              {"float16", "f16", 11},
+                                              {"tf32", "tf32", 11},
+                                              {"float8_e4m3fn", "e4m3", 4},
+                                              {"float8_e5m2", "e5m2", 3},
+                                              {"int64", "i64", 63},
+                                              {"int32", "i32", 31},
+                                              {"int16", "i16", 15},
+                                              {"int8", "i8", 7},
+                                              {"uint8", "u8", 8},
+                                              {"bool", "bool", 1}}};
+
+const FormatRow* FindRow(std::string_view name) {
+  const auto row =
+      std::find_if(kFormats.begin(), kFormats.end(), [&](const FormatRow& r) { return r.name == name; });
+  return row == kFormats.end() ? nullptr : &*row;
+}
+
+int ToInt(std::string_view digits) {
+  int number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+std::vector<std::string> Arguments(std::string_view word) {
+  const size_t open = word.find('(');
+  const size_t close = word.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
+  return SplitOutsideParentheses(word.substr(open + 1, close - open - 1), ',');
+}
+
+/// "float32_rz+ftz", "blockfma(8,24,rz)", "p12", "bf16x3" ... as a segment.
+Segment Spell(std::string_view word) {
+  std::string flush;
+  if (const size_t plus = word.rfind('+'); plus != std::string_view::npos) {
+    flush = word.substr(plus + 1);
+    word = word.substr(0, plus);
+  }
+  const auto with = [&](std::string text, int bits) { return Segment{.text = text + flush, .bits = bits}; };
+  if (word == "exact") return with("exact", kExactBits);
+  if (word == "compensated") return with("comp", kFloat32Bits);
+  if (word.starts_with("blockfma(")) {
+    const auto arguments = Arguments(word);
+    const int fraction = arguments.size() > 1 ? ToInt(arguments[1]) : 0;
+    return with("bfma" + std::to_string(fraction),
+                fraction >= kFloat32Bits - 1 ? kFloat32Bits : fraction + 1);
+  }
+  if (word.starts_with("split_k(")) {
+    const auto arguments = Arguments(word);
+    const Segment partial = arguments.empty() ? Segment{} : Spell(arguments[0]);
+    return with("split(" + partial.text + ")", partial.bits);
+  }
+  if (word.size() > 1 && word[0] == 'p' && word[1] >= '0' && word[1] <= '9')
+    return with(std::string(word), ToInt(word.substr(1)));
+  if (word.starts_with("bf16x")) return with(std::string(word), 8 * ToInt(word.substr(5)));
+  if (word.starts_with("tf32x")) return with(std::string(word), kFloat32Bits);
+  for (const auto& row : kFormats) {
+    if (!word.starts_with(row.name)) continue;
+    const std::string_view rest = word.substr(row.name.size());
+    if (rest.empty() || rest == "_rne" || rest == "_via_float32")
+      return with(std::string(row.brief), row.bits);
+    if (rest == "_rz" || rest == "_rna")
+      return with(std::string(row.brief) + std::string(rest.substr(1)), row.bits);
+  }
+  return with(std::string(word), 0);
+}
+
+bool Applies(const Classification& classification, const std::string& facet) {
+  const auto words = classification.facets.find(facet);
+  return words != classification.facets.end() && !words->second.empty();
+}
+
+Segment Narrowest(const std::vector<Segment>& segments) {
+  return *std::min_element(segments.begin(), segments.end(),
+                           [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
+}
+
+/// Appends unless it repeats the segment before.
+void Append(Chain* chain, const Segment& segment) {
+  if (chain->empty() || chain->back().text != segment.text) chain->push_back(segment);
+}
+
+std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& words, std::string_view nothing) {
+  std::vector<Segment> rounded;
+  for (const auto& [name, word] : words) {
+    if (word != nothing) rounded.push_back(Spell(word));
+  }
+  return rounded;
+}
+
+/// The chain of one model; `wide_acc` stands for any accumulator of float32's class or wider.
+Chain MakeChain(const PrecisionModel& model, const Classification& classification, const Segment* wide_acc) {
+  Chain chain;
+  if (const auto in = SpellRounded(model.in, "as_is"); !in.empty()) {
+    const Segment narrowest = Narrowest(in);
+    chain.push_back({.text = "(" + narrowest.text + ")", .bits = narrowest.bits});
+  }
+  if (Applies(classification, "prod") && model.prod != "exact") {
+    const Segment prod = Spell(model.prod);
+    // Elementary steps in the format of the sums are one thing to the reader.
+    if (prod.text != Spell(model.acc).text) chain.push_back({.text = "*" + prod.text, .bits = prod.bits});
+  }
+  const Segment out = Spell(model.out);
+  const auto cuts = SpellRounded(model.cuts, "none");
+  const bool rounds_between = model.mid != "none" || !cuts.empty();
+  if (Applies(classification, "acc")) {
+    const Segment acc = Spell(model.acc);
+    const bool wide = wide_acc != nullptr && acc.bits >= kFloat32Bits;
+    const bool hidden =
+        wide && !rounds_between && out.bits >= kFloat32Bits;  // float32 or wider into float32: float32
+    if (!hidden) Append(&chain, wide ? *wide_acc : acc);
+  }
+  if (rounds_between) Append(&chain, model.mid != "none" ? Spell(model.mid) : Narrowest(cuts));
+  Append(&chain, out);
+  return chain;
+}
+
+std::string Text(const Chain& chain) {
+  std::string text;
+  for (const Segment& segment : chain) text += (text.empty() ? "" : ">") + segment.text;
+  return text;
+}
+
+/// The one chain that all models share, or "" when they differ.
+std::string Shared(const Classification& classification, const Segment* wide_acc) {
+  std::set<std::string> texts;
+  for (const auto& model : classification.models)
+    texts.insert(Text(MakeChain(model, classification, wide_acc)));
+  return texts.size() == 1 ? *texts.begin() : "";
+}
+
+std::string ClassText(const Classification& classification) {
+  if (std::string same = Shared(classification, nullptr); !same.empty()) return same;
+  const Segment wide{.text = "f32+", .bits = kFloat32Bits};
+  if (std::string same = Shared(classification, &wide); !same.empty()) return same;
+  std::vector<Segment> all;
+  std::set<std::string> outs;
+  for (const auto& model : classification.models) {
+    const Chain chain = MakeChain(model, classification, nullptr);
+    all.insert(all.end(), chain.begin(), chain.end());
+    outs.insert(chain.back().text);
+  }
+  std::string worst = Narrowest(all).text;
+  worst.erase(
+      std::remove_if(worst.begin(), worst.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
+      worst.end());
+  const std::string out = outs.size() == 1 ? *outs.begin() : "";
+  return out.empty() || out == worst ? worst + "?" : worst + "?>" + out;
+}
+
+}  // namespace
+
+std::string ShortFormat(std::string_view long_name) {
+  const FormatRow* row = FindRow(long_name);
+  return std::string(row == nullptr ? long_name : row->brief);
+}
+
+std::string CellText(const ValueResult& value) {
+  const Classification& classification = value.classification;
+  const std::string dtype = ShortFormat(Name(value.dtype));
+  switch (classification.kind) {
+    case ClassificationKind::kNotFloating:
+      return dtype;
+    case ClassificationKind::kNoReference:
+      return "[" + dtype + "]";
+    case ClassificationKind::kExactOnly:
+      return "=" + dtype;
+    case ClassificationKind::kUnmodelled:
+      return "unmodelled";
+    case ClassificationKind::kIdentified:
+    case ClassificationKind::kIndistinguishable:
+      break;
+  }
+  if (classification.models.empty()) return "unmodelled";
+  return ClassText(classification) + (classification.rests_on_likelihood ? "~" : "");
+}
+
+const std::vector<std::string>& CellLegend() {
+  static const std::vector<std::string> kLegend{"a>b rounded to a, then to b (the last is the store)",
+                                                "(a) operands rounded to a",
+                                                "*a each product rounded to a",
+                                                "f32+ float32 or wider",
+                                                "a? cannot be told apart, at worst a",
+                                                "~ likely, not proved",
+                                                "=a any precision gives these bits",
+                                                "[a] no reference",
+                                                "- not in this run",
+                                                "! part of a divergence"};
+  return kLegend;
+}
+
+}  // namespace ulpscope

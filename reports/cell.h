@@ -1,0 +1,30 @@
+// A precision class in a few characters: where a value was rounded, the last store last.
+//
+//   f32               float32 throughout            f32>bf16        accumulated in float32, stored as
+//   bfloat16 f32>bf16>f32      rounded through bfloat16 on the way to a float32 store (bf16)>f32 operands
+//   rounded to bfloat16 first        *bf16>f32   each product rounded to bfloat16 f32+>bf16 accumulated in
+//   float32 or wider: the store hides which bf16?>f32         the inputs cannot tell classes apart that
+//   differ in precision; at worst bfloat16 somewhere f32>bf16~         rests on likelihood, not on proof =f32
+//   every model gives these bits: the inputs prove nothing [f32]             no reference i64             not
+//   a floating type unmodelled        no model in the bank explains it
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// f64 f32 bf16 f16 tf32 e4m3 e5m2 i64 ... for a dtype's or format's long name; other text comes back as it
+/// is.
+std::string ShortFormat(std::string_view long_name);
+
+/// The cell of one value.
+std::string CellText(const ValueResult& value);
+
+/// What every mark of a cell means, one entry each, for below the matrix.
+const std::vector<std::string>& CellLegend();
+
+}  // namespace ulpscope

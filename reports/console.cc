@@ -1,0 +1,324 @@
+// Layout of the matrix and of what follows it.
+#include "reports/console.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "harness/base/text.h"
+#include "reports/cell.h"
+#include "reports/matrix.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+using Tone = MatrixCell::Tone;
+using Verbosity = ConsoleOptions::Verbosity;
+
+constexpr size_t kGap = 2;
+constexpr size_t kLongestHead = 24;
+
+std::string Paint(const std::string& text, Tone tone, const ConsoleOptions& options) {
+  if (options.color == ConsoleOptions::Color::kNever || tone == Tone::kPlain || text.empty()) return text;
+  const char* code = tone == Tone::kFailing ? "31" : tone == Tone::kDivergent ? "33" : "2";
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string Bold(const std::string& text, const ConsoleOptions& options) {
+  return options.color == ConsoleOptions::Color::kNever ? text : "\x1b[1m" + text + "\x1b[0m";
+}
+
+std::string Pad(const std::string& painted, size_t width, size_t to) {
+  return painted + std::string(to > width ? to - width : 0, ' ');
+}
+
+void TrimRight(std::string* line) { line->erase(line->find_last_not_of(' ') + 1); }
+
+std::string Plural(size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// Column heads. Long backend strings are numbered and spelled out below the matrix.
+struct Heads {
+  std::vector<std::string> shown;
+  std::vector<std::string> notes;
+};
+
+Heads MakeHeads(const std::vector<std::string>& backends) {
+  Heads heads;
+  for (const auto& backend : backends) {
+    const std::string safe = TerminalSafe(backend);
+    if (DisplayWidth(safe) <= kLongestHead) {
+      heads.shown.push_back(safe);
+      continue;
+    }
+    const std::string brief =
+        fmt::format("{}:#{}", safe.substr(0, std::min<size_t>(safe.find(':'), 16)), heads.notes.size() + 1);
+    heads.shown.push_back(brief);
+    heads.notes.push_back(fmt::format("{} = {}", brief, safe));
+  }
+  return heads;
+}
+
+class Layout {
+ public:
+  Layout(const RunReport& report, const ConsoleOptions& options)
+      : report_(report), options_(options), matrix_(BuildMatrix(report)) {}
+
+  std::string Write() {
+    if (options_.verbosity != Verbosity::kQuiet) {
+      Header();
+      Table();
+      Divergences();
+      Skips();
+      NotInstalled();
+    }
+    Failures();
+    Counts();
+    return std::move(text_);
+  }
+
+ private:
+  void Line(std::string line) {
+    TrimRight(&line);
+    text_ += line + "\n";
+  }
+
+  void Header() {
+    std::vector<std::string> versions;
+    for (const auto& [backend, packages] : report_.versions) {
+      for (const auto& [package, version] : packages) {
+        std::string text = TerminalSafe(package + " " + version);
+        if (std::find(versions.begin(), versions.end(), text) == versions.end())
+          versions.push_back(std::move(text));
+      }
+    }
+    std::string line = fmt::format("{} x {}", Plural(matrix_.cases.size(), "case"),
+                                   Plural(matrix_.backends.size() + matrix_.skipped.size(), "backend"));
+    if (!versions.empty()) line += "  " + Join(versions, ", ");
+    line += fmt::format("  seed {}", report_.seed);
+    if (const auto run = report_.durations_s.find("run"); run != report_.durations_s.end()) {
+      const auto seconds = static_cast<int64_t>(run->second + 0.5);
+      line += fmt::format("  {:02}:{:02}", seconds / 60, seconds % 60);
+    }
+    text_ += Wrap("ulpscope  ", line, options_.columns);
+    if (!report_.complete) Line("          this run is not complete");
+    Line("");
+  }
+
+  /// Cuts the columns into blocks that fit, each with the labels again.
+  void Table() {
+    if (matrix_.backends.empty()) return;
+    const Heads heads = MakeHeads(matrix_.backends);
+    std::vector<size_t> widths;
+    size_t label_width = 0;
+    for (size_t column = 0; column < heads.shown.size(); ++column) {
+      size_t width = DisplayWidth(heads.shown[column]);
+      for (const auto& c : matrix_.cases) {
+        for (const auto& row : c.rows)
+          width = std::max(width, DisplayWidth(TerminalSafe(row.cells[column].text)));
+      }
+      widths.push_back(width + kGap);
+    }
+    for (const auto& c : matrix_.cases) {
+      for (const auto& row : c.rows)
+        label_width = std::max(label_width, DisplayWidth(TerminalSafe(row.label)) + 2 + kGap);
+    }
+    for (size_t first = 0; first < widths.size();) {
+      size_t last = first;
+      size_t used = label_width;
+      while (last < widths.size() && (last == first || used + widths[last] - kGap <= options_.columns))
+        used += widths[last++];
+      Block(heads, widths, label_width, first, last);
+      first = last;
+    }
+    for (const auto& note : heads.notes) Line("  " + note);
+    if (!heads.notes.empty()) Line("");
+    Legend();
+  }
+
+  /// Breaks between entries, never inside one.
+  void Legend() {
+    std::string line;
+    for (const auto& entry : CellLegend()) {
+      if (!line.empty() && line.size() + 3 + entry.size() > options_.columns) {
+        Line(line);
+        line.clear();
+      }
+      line += (line.empty() ? "" : "   ") + entry;
+    }
+    Line(line);
+    Line("");
+  }
+
+  void Block(const Heads& heads, const std::vector<size_t>& widths, size_t label_width, size_t first,
+             size_t last) {
+    std::string head(label_width, ' ');
+    for (size_t column = first; column < last; ++column) {
+      head += Pad(Bold(heads.shown[column], options_), DisplayWidth(heads.shown[column]), widths[column]);
+    }
+    Line(head);
+    for (const auto& c : matrix_.cases) {
+      Line(Bold(TerminalSafe(c.id), options_));
+      for (const auto& row : c.rows) {
+        const std::string label = "  " + TerminalSafe(row.label);
+        std::string line = Pad(label, DisplayWidth(label), label_width);
+        for (size_t column = first; column < last; ++column) {
+          const std::string text = TerminalSafe(row.cells[column].text);
+          line += Pad(Paint(text, row.cells[column].tone, options_), DisplayWidth(text), widths[column]);
+        }
+        Line(line);
+      }
+    }
+    Line("");
+  }
+
+  bool IsShown(const Divergence& divergence) const {
+    return options_.verbosity == Verbosity::kVerbose ||
+           (divergence.kind != DivergenceKind::kOrder && divergence.kind != DivergenceKind::kCasts);
+  }
+
+  void Divergences() {
+    std::map<std::string_view, size_t> hidden;
+    size_t shown = 0;
+    for (const auto& divergence : report_.divergences) {
+      if (IsShown(divergence)) {
+        ++shown;
+      } else {
+        ++hidden[Name(divergence.kind)];
+      }
+    }
+    std::string title = Plural(shown, "divergence");
+    std::vector<std::string> rest;
+    for (const auto& [kind, count] : hidden) rest.push_back(fmt::format("{} of {} only", count, kind));
+    if (!rest.empty()) title += fmt::format(", and {} (-v lists them)", Join(rest, ", "));
+    text_ += Wrap("", title, options_.columns);
+    size_t number = 0;
+    std::string case_id;
+    for (const auto& divergence : report_.divergences) {
+      if (!IsShown(divergence)) continue;
+      if (divergence.case_id != case_id) {
+        case_id = divergence.case_id;
+        Line(fmt::format("  {}", TerminalSafe(case_id)));
+      }
+      const std::string head = fmt::format("  {:>3}  {:<10} ", ++number, Name(divergence.kind));
+      text_ += Wrap(head, TerminalSafe(divergence.sentence), options_.columns);
+    }
+    if (shown > 0) text_ += Wrap("  ", "ulpscope explain ID@BACKEND shows the derivation", options_.columns);
+    Line("");
+  }
+
+  void Skips() {
+    struct Skip {
+      size_t count = 0;
+      std::vector<std::string> backends;
+    };
+    std::vector<std::string> order;
+    std::map<std::string, Skip> skips;
+    for (const auto& result : report_.results) {
+      if (result.status != Status::kSkip) continue;
+      const std::string reason = TerminalSafe(result.reason);
+      Skip& skip = skips[reason];
+      if (skip.count++ == 0) order.push_back(reason);
+      const std::string backend = TerminalSafe(result.backend);
+      if (std::find(skip.backends.begin(), skip.backends.end(), backend) == skip.backends.end())
+        skip.backends.push_back(backend);
+    }
+    if (order.empty()) return;
+    Line(Bold("skipped", options_));
+    for (const auto& reason : order) {
+      const Skip& skip = skips[reason];
+      text_ += Wrap(fmt::format("  {:>3}  ", skip.count),
+                    fmt::format("{}: {}", Join(skip.backends, ", "), reason), options_.columns);
+    }
+    Line("");
+  }
+
+  void NotInstalled() {
+    if (report_.not_installed.empty()) return;
+    Line(Bold("not installed", options_));
+    for (const auto& [backend, line] : report_.not_installed) {
+      text_ +=
+          Wrap("       ", fmt::format("{}: {}", TerminalSafe(backend), TerminalSafe(line)), options_.columns);
+    }
+    Line("");
+  }
+
+  void Failures() {
+    bool any = false;
+    for (const auto& result : report_.results) {
+      if (!IsFailing(result.status)) continue;
+      any = true;
+      const std::string head = fmt::format("{}  ", Name(result.status));
+      const std::string line =
+          TerminalSafe(fmt::format("{}  {}  {}", result.id, result.backend, result.reason));
+      std::string wrapped = Wrap(head, line, options_.columns);
+      if (options_.color == ConsoleOptions::Color::kAlways)
+        wrapped.replace(0, head.size(), Paint(head, Tone::kFailing, options_));
+      text_ += wrapped;
+      Line("    " + TerminalSafe(result.repro));
+    }
+    if (any) Line("");
+  }
+
+  void Counts() {
+    std::map<Status, size_t> counts;
+    for (const auto& result : report_.results) ++counts[result.status];
+    std::vector<std::string> parts;
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+      parts.push_back(fmt::format("{} {}", count->second, Name(count->first)));
+    if (parts.empty()) parts.push_back("nothing ran");
+    int64_t elements = 0;
+    for (const auto& result : report_.results) {
+      for (const auto& [name, value] : result.values) elements += value.classification.checked;
+    }
+    text_ +=
+        Wrap("", fmt::format("{}   ({} elements checked against exact values)", Join(parts, "  "), elements),
+             options_.columns);
+  }
+
+  const RunReport& report_;
+  const ConsoleOptions& options_;
+  Matrix matrix_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string Wrap(std::string_view head, std::string_view text, size_t columns) {
+  std::string wrapped;
+  std::string line(head);
+  const std::string indent(DisplayWidth(head), ' ');
+  bool empty = true;  // nothing but the head or the indentation so far
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    size_t spaces = 0;
+    while (spaces < rest.size() && rest[spaces] == ' ') ++spaces;
+    const size_t end = std::min(rest.find(' ', spaces), rest.size());
+    const std::string_view word = rest.substr(spaces, end - spaces);
+    const std::string_view gap = empty ? std::string_view() : rest.substr(0, spaces);
+    rest.remove_prefix(end);
+    if (word.empty()) break;
+    if (!empty && DisplayWidth(line) + gap.size() + DisplayWidth(word) > columns) {
+      wrapped += line + "\n";
+      line = indent;
+      line += word;
+    } else {
+      line += gap;
+      line += word;
+    }
+    empty = false;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return wrapped + line + "\n";
+}
+
+std::string WriteConsole(const RunReport& report, const ConsoleOptions& options) {
+  return Layout(report, options).Write();
+}
+
+}  // namespace ulpscope

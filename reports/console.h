@@ -1,0 +1,29 @@
+// The matrix: cases down, backends across, in each cell the precision class; then one sentence per
+// divergence, the counts, why things were skipped, what is not installed, and every failing line with the
+// command that repeats it.
+#pragma once
+
+#include <string>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct ConsoleOptions {
+  size_t columns = 120;
+  enum class Color { kNever, kAlways } color = Color::kNever;
+  enum class Verbosity {
+    kQuiet,
+    kNormal,
+    kVerbose
+  } verbosity = Verbosity::kNormal;  ///< quiet: failing lines and counts
+};
+
+/// Text that others wrote is made safe for a terminal. Lines are at most `columns` wide, single words and
+/// repro lines apart.
+std::string WriteConsole(const RunReport& report, const ConsoleOptions& options);
+
+/// Wraps words to `columns`; the first line begins with `head`, the others with as many spaces.
+std::string Wrap(std::string_view head, std::string_view text, size_t columns);
+
+}  // namespace ulpscope

@@ -1,0 +1,17 @@
+// junit.xml: what CI servers read. One document that is valid both for the strict schema of Ant's JUnit task
+// and for the looser one of Jenkins: a bare <testsuites>, one <testsuite> per backend with every attribute
+// that Ant's asks for.
+#pragma once
+
+#include <string>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// FAIL XPASS NONDET UNMODELLED INCONCLUSIVE are <failure>; CRASH TIMEOUT OOM PROTOCOL TAINTED HARNESS
+/// NOT_RUN are <error>; SKIP and XFAIL are <skipped>. The text of each failure and error ends with the repro
+/// line.
+std::string WriteJunit(const RunReport& report);
+
+}  // namespace ulpscope

@@ -1,0 +1,145 @@
+// From results to cells.
+#include "reports/matrix.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "reports/cell.h"
+
+namespace ulpscope {
+namespace {
+
+using Tone = MatrixCell::Tone;
+
+/// (case, backend, value) of every member of a divergence that is marked. Of an outcome divergence only the
+/// side that refused is: everybody else is a member too, and a mark on every cell marks nothing. Differences
+/// of order and of casts are no differences of class and go unmarked.
+std::set<std::tuple<std::string, std::string, std::string>> Marks(const RunReport& report) {
+  std::set<std::tuple<std::string, std::string, std::string>> marks;
+  for (const Divergence& divergence : report.divergences) {
+    if (divergence.kind == DivergenceKind::kOrder || divergence.kind == DivergenceKind::kCasts) continue;
+    for (const auto& group : divergence.backends) {
+      for (const auto& backend : group) {
+        marks.emplace(divergence.case_id, backend, divergence.value);
+        for (const auto& value : divergence.also) marks.emplace(divergence.case_id, backend, value);
+      }
+    }
+  }
+  return marks;
+}
+
+std::string OutcomeText(const CaseResult& result) {
+  if (result.status == Status::kSkip) return "skip";
+  if (result.outcome.kind == OutcomeKind::kRaised) return "raises";
+  return std::string(Name(result.status));
+}
+
+bool HasValues(const CaseResult& result) {
+  return result.outcome.kind == OutcomeKind::kCompleted && result.status != Status::kSkip &&
+         result.status != Status::kNotRun;
+}
+
+class Builder {
+ public:
+  explicit Builder(const RunReport& report) : report_(report), marks_(Marks(report)) {
+    for (const auto& result : report.results) {
+      results_[result.id][result.backend] = &result;
+      AddOnce(&backends_, result.backend);
+      AddOnce(&ids_, result.id);
+      if (result.status != Status::kSkip) AddOnce(&shown_, result.backend);
+    }
+  }
+
+  Matrix Build() {
+    Matrix matrix;
+    for (const auto& backend : backends_) {
+      const bool shown = std::find(shown_.begin(), shown_.end(), backend) != shown_.end();
+      (shown ? matrix.backends : matrix.skipped).push_back(backend);
+    }
+    for (const auto& id : ids_) matrix.cases.push_back(BuildCase(id, matrix.backends));
+    return matrix;
+  }
+
+ private:
+  static void AddOnce(std::vector<std::string>* names, const std::string& name) {
+    if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+  }
+
+  const CaseResult* Find(const std::string& id, const std::string& backend) const {
+    const auto& of_case = results_.at(id);
+    const auto result = of_case.find(backend);
+    return result == of_case.end() ? nullptr : result->second;
+  }
+
+  MatrixCase BuildCase(const std::string& id, const std::vector<std::string>& backends) const {
+    std::vector<std::string> labels;
+    for (const auto& backend : backends) {
+      const CaseResult* result = Find(id, backend);
+      if (result == nullptr || !HasValues(*result)) continue;
+      for (const auto& value : result->value_order) AddOnce(&labels, value);
+    }
+    for (const auto& backend : backends) {
+      const CaseResult* result = Find(id, backend);
+      if (result == nullptr || !HasValues(*result)) continue;
+      for (const auto& [name, text] : result->observations) {
+        if (name.ends_with("_dtype")) AddOnce(&labels, name);
+      }
+    }
+    if (labels.empty()) labels.push_back("");
+    MatrixCase made{.id = id, .rows = {}};
+    for (size_t row = 0; row < labels.size(); ++row) {
+      MatrixRow cells{.label = labels[row], .cells = {}};
+      for (const auto& backend : backends)
+        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row));
+      made.rows.push_back(std::move(cells));
+    }
+    return made;
+  }
+
+  MatrixCell BuildCell(const CaseResult* result, const std::string& label, size_t row) const {
+    if (result == nullptr) return {.text = "-", .tone = Tone::kFaint};
+    const bool failing = IsFailing(result->status);
+    if (!HasValues(*result) || label.empty()) {
+      if (row > 0) return {};
+      MatrixCell cell{.text = OutcomeText(*result), .tone = failing ? Tone::kFailing : Tone::kPlain};
+      if (result->status == Status::kSkip) cell.tone = Tone::kFaint;
+      if (marks_.contains({result->id, result->backend, ""})) Mark(&cell);
+      if (failing && result->outcome.kind == OutcomeKind::kRaised)
+        cell.text += " " + std::string(Name(result->status));
+      return cell;
+    }
+    MatrixCell cell;
+    if (const auto value = result->values.find(label); value != result->values.end()) {
+      cell.text = CellText(value->second);
+    } else {
+      const auto observation = result->observations.find(label);
+      cell.text = observation == result->observations.end() ? "none" : ShortFormat(observation->second);
+    }
+    if (marks_.contains({result->id, result->backend, label})) Mark(&cell);
+    if (row == 0 && result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));
+    if (failing) cell.tone = Tone::kFailing;
+    return cell;
+  }
+
+  static void Mark(MatrixCell* cell) {
+    cell->text += " !";
+    if (cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
+  }
+
+  const RunReport& report_;
+  std::set<std::tuple<std::string, std::string, std::string>> marks_;
+  std::map<std::string, std::map<std::string, const CaseResult*>> results_;
+  std::vector<std::string> ids_, backends_, shown_;
+};
+
+}  // namespace
+
+Matrix BuildMatrix(const RunReport& report) { return Builder(report).Build(); }
+
+bool IsFailing(Status status) {
+  return status != Status::kPass && status != Status::kSkip && status != Status::kXfail;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,37 @@
+// The matrix part of the console report as a table of plain cells, before any layout.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct MatrixCell {
+  std::string text;
+  enum class Tone { kPlain, kFaint, kDivergent, kFailing } tone = Tone::kPlain;
+};
+
+struct MatrixRow {
+  std::string label;              ///< a value of the case; "" where no value was observed
+  std::vector<MatrixCell> cells;  ///< one per column
+};
+
+struct MatrixCase {
+  std::string id;
+  std::vector<MatrixRow> rows;
+};
+
+struct Matrix {
+  std::vector<std::string> backends;  ///< columns; those that skipped every case are left out
+  std::vector<std::string> skipped;   ///< the ones left out
+  std::vector<MatrixCase> cases;
+};
+
+Matrix BuildMatrix(const RunReport& report);
+
+/// True for the statuses that end a run with an exit code other than 0.
+bool IsFailing(Status status);
+
+}  // namespace ulpscope

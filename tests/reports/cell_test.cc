@@ -1,0 +1,87 @@
+// Cells: each notation, and that joint sets are not read facet by facet.
+#include "reports/cell.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/reports/sample.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::Model;
+using testing::Value;
+
+std::string Cell(std::vector<PrecisionModel> models, DType dtype = DType::kFloat32) {
+  return CellText(Value(std::move(models), dtype));
+}
+
+TEST(Cell, WhereItWasRoundedLastStoreLast) {
+  EXPECT_EQ(Cell({Model("float32", "none")}), "f32");
+  EXPECT_EQ(Cell({Model("float32", "bfloat16")}), "f32>bf16>f32");
+  EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne")}), "f32>bf16");
+  EXPECT_EQ(Cell({Model("bfloat16_via_float32", "none", "bfloat16_rne")}), "bf16");
+  EXPECT_EQ(Cell({Model("bfloat16", "none")}), "bf16>f32");
+  EXPECT_EQ(Cell({Model("float64", "none")}), "f64>f32");
+  EXPECT_EQ(Cell({Model("float32_rz+ftz", "p12", "float16_rz+ftz")}), "f32rzftz>p12>f16rzftz");
+  EXPECT_EQ(Cell({Model("blockfma(8,24,rz)", "none")}), "bfma24>f32");
+  EXPECT_EQ(Cell({Model("split_k(bfloat16,float32)", "none")}), "split(bf16)>f32");
+}
+
+TEST(Cell, OperandsProductsAndCuts) {
+  PrecisionModel model = Model("float32", "none");
+  model.in = {{"x", "tf32_rna"}, {"y", "bfloat16_rne"}};
+  EXPECT_EQ(Cell({model}), "(bf16)>f32") << "the narrowest operand";
+  model.in.clear();
+  model.prod = "float16";
+  EXPECT_EQ(Cell({model}), "*f16>f32");
+  model.prod = "exact";
+  model.cuts = {{"hidden", "bfloat16"}};
+  EXPECT_EQ(Cell({model}), "f32>bf16>f32");
+}
+
+TEST(Cell, WhatCannotBeToldApart) {
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("float64", "none")}), "f32")
+      << "float32 or wider into a float32 store";
+  EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("exact", "none", "bfloat16_rne"),
+                  Model("blockfma(8,24,rz)", "none", "bfloat16_rne")}),
+            "f32+>bf16");
+  EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("float64", "bfloat16")}), "f32+>bf16>f32");
+  EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("bfloat16", "none")}), "bf16?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("float16", "none")}), "f16?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("bfloat16", "none", "bfloat16_rne")}),
+            "bf16?");
+}
+
+TEST(Cell, BasisAndKinds) {
+  ValueResult value = Value({Model("float32", "none")});
+  value.classification.rests_on_likelihood = true;
+  EXPECT_EQ(CellText(value), "f32~");
+  EXPECT_EQ(CellText(Value({})), "unmodelled");
+  value.classification.kind = ClassificationKind::kExactOnly;
+  EXPECT_EQ(CellText(value), "=f32");
+  value.classification.kind = ClassificationKind::kNoReference;
+  EXPECT_EQ(CellText(value), "[f32]");
+  value.classification.kind = ClassificationKind::kNotFloating;
+  value.dtype = DType::kInt64;
+  EXPECT_EQ(CellText(value), "i64");
+}
+
+TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {
+  ValueResult value = Value({Model("float32", "none", "bfloat16_rne")});
+  value.classification.facets["acc"].clear();
+  EXPECT_EQ(CellText(value), "bf16") << "a cast has no accumulator";
+}
+
+TEST(Cell, EveryMarkIsInTheLegend) {
+  for (const std::string mark : {"a>b", "(a)", "*a", "f32+", "a?", "~", "=a", "[a]", "-", "!"}) {
+    const auto& legend = CellLegend();
+    EXPECT_TRUE(std::any_of(legend.begin(), legend.end(), [&](const auto& entry) {
+      return entry.starts_with(mark + " ");
+    })) << mark;
+  }
+}
+
+}  // namespace
+}  // namespace ulpscope

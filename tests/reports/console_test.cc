@@ -1,0 +1,113 @@
+// The console report: golden, width, hostile text, verbosity.
+#include "reports/console.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "reports/text_safe.h"
+#include "tests/golden_file.h"
+#include "tests/reports/sample.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::SampleReport;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Console, Golden) { testing::ExpectGolden("console.txt", WriteConsole(SampleReport(), {})); }
+
+TEST(Console, NoControlCharacterReachesTheTerminal) {
+  const std::string plain = WriteConsole(SampleReport(), {});
+  const auto control = std::count_if(
+      plain.begin(), plain.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; });
+  EXPECT_EQ(control, 0);
+  EXPECT_EQ(plain.find("\xe2\x80\xae"), std::string::npos) << "a right-to-left override";
+  EXPECT_NE(plain.find("]0;title"), std::string::npos) << "the text itself is kept";
+  const std::string colored = WriteConsole(SampleReport(), {.color = ConsoleOptions::Color::kAlways});
+  EXPECT_NE(colored.find("\x1b[31m"), std::string::npos);
+  EXPECT_EQ(colored.find("\x1b[2J"), std::string::npos) << "only colours of our own";
+}
+
+TEST(Console, NarrowTerminalsGetTheColumnsInBlocks) {
+  for (const size_t columns : {60, 80, 100, 120}) {
+    const auto lines = Lines(WriteConsole(SampleReport(), {.columns = columns}));
+    for (const auto& line : lines) {
+      const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+      const bool repro = line.find("    ulpscope run") == 0;
+      EXPECT_TRUE(DisplayWidth(line) <= columns || one_word || repro) << columns << ": " << line;
+    }
+    const auto heads = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find(" torch-eager") != std::string::npos && line.find("raises") == std::string::npos;
+    });
+    EXPECT_GE(heads, 1) << columns;
+  }
+}
+
+TEST(Console, DivergencesAreMarkedAndOrderIsOnlyCounted) {
+  const std::string text = WriteConsole(SampleReport(), {});
+  EXPECT_NE(text.find("raises !"), std::string::npos);
+  EXPECT_NE(text.find("f32>bf16>f32~ ! FAIL"), std::string::npos);
+  EXPECT_NE(text.find("2 divergences, and 1 of order only (-v lists them)"), std::string::npos);
+  const std::string verbose =
+      WriteConsole(SampleReport(), {.verbosity = ConsoleOptions::Verbosity::kVerbose});
+  EXPECT_NE(verbose.find("3 divergences\n"), std::string::npos);
+}
+
+TEST(Console, QuietHasFailuresAndCountsOnly) {
+  const auto lines =
+      Lines(WriteConsole(SampleReport(), {.columns = 500, .verbosity = ConsoleOptions::Verbosity::kQuiet}));
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0],
+            "FAIL  seeds/matmul_out/as_posted  torch-aot-eager  changed: expected product mid none, observed "
+            "bfloat16");
+  EXPECT_EQ(lines[1], "    ulpscope run seeds/matmul_out/as_posted -b torch-aot-eager --seed 0");
+  EXPECT_EQ(lines[5], "2 PASS  1 FAIL  1 SKIP  1 CRASH   (896 elements checked against exact values)");
+}
+
+TEST(Console, EveryFailingLineEndsInItsReproLine) {
+  const auto lines = Lines(WriteConsole(SampleReport(), {.columns = 500}));
+  int failing = 0;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    if (!lines[i].starts_with("FAIL") && !lines[i].starts_with("CRASH")) continue;
+    ++failing;
+    EXPECT_TRUE(lines[i + 1].starts_with("    ulpscope run seeds/matmul_out/as_posted -b ")) << lines[i + 1];
+  }
+  EXPECT_EQ(failing, 2);
+}
+
+TEST(Console, NothingRan) { EXPECT_NE(WriteConsole(RunReport{}, {}).find("nothing ran"), std::string::npos); }
+
+TEST(Console, LongBackendNamesAreNumberedAndSpelledOut) {
+  RunReport report = SampleReport();
+  const std::string longest = "emulated:model=in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne";
+  report.results[2].backend = longest;
+  const std::string text = WriteConsole(report, {});
+  EXPECT_NE(text.find("emulated:#1 = " + longest), std::string::npos);
+}
+
+TEST(Wrap, WordsAndIndentation) {
+  EXPECT_EQ(Wrap("ab ", "one two three", 10), "ab one two\n   three\n");
+  EXPECT_EQ(Wrap("", "unbreakable", 4), "unbreakable\n");
+  EXPECT_EQ(Wrap("h ", "", 10), "h\n");
+}
+
+TEST(TextSafe, Sinks) {
+  EXPECT_EQ(TerminalSafe("a\nb\tc\rd\x1b[0m\x7f\xc2\x9b"
+                         "e\xffz\xc3\xa9"),
+            "a b c d?[0m??e?z\xc3\xa9");
+  EXPECT_EQ(TerminalSafe("\xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80"), "??? ?? ????")
+      << "surrogate, overlong, above U+10FFFF";
+  EXPECT_EQ(XmlSafe("a\x01\n\t\xef\xbf\xbe"), "a\xef\xbf\xbd\n\t\xef\xbf\xbd");
+  EXPECT_EQ(Utf8Safe("\x01\xff"), "\x01\xef\xbf\xbd");
+}
+
+}  // namespace
+}  // namespace ulpscope

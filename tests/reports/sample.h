@@ -1,0 +1,146 @@
+// A small run made by hand: one case on four backends with every kind of cell, hostile text, and non-finite
+// numbers.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope::testing {
+
+inline PrecisionModel Model(const std::string& acc, const std::string& mid,
+                            const std::string& out = "float32_rne") {
+  PrecisionModel model;
+  model.acc = acc;
+  model.mid = mid;
+  model.out = out;
+  return model;
+}
+
+inline void AddWord(std::vector<std::string>* words, const std::string& word) {
+  for (const auto& known : *words) {
+    if (known == word) return;
+  }
+  words->push_back(word);
+}
+
+inline ValueResult Value(std::vector<PrecisionModel> models, DType dtype = DType::kFloat32) {
+  ValueResult value;
+  value.dtype = dtype;
+  value.shape = {32, 7, 1, 1};
+  value.contract = ContractVerdict::kConforms;
+  Classification& c = value.classification;
+  c.kind = models.size() == 1 ? ClassificationKind::kIdentified : ClassificationKind::kIndistinguishable;
+  if (models.empty()) c.kind = ClassificationKind::kUnmodelled;
+  for (const auto& model : models) {
+    AddWord(&c.facets["prod"], model.prod);
+    AddWord(&c.facets["acc"], model.acc);
+    AddWord(&c.facets["mid"], model.mid);
+    AddWord(&c.facets["out"], model.out);
+    for (const auto& [operand, word] : model.in) AddWord(&c.facets_in[operand], word);
+  }
+  c.models = models;
+  c.models_proved = std::move(models);
+  c.elements = c.checked = 224;
+  c.max_ulp = 0.5;
+  c.models_tried = 20;
+  c.label = "accumulated in float32, stored float32";
+  return value;
+}
+
+inline CaseResult Result(const std::string& backend, Status status, const std::string& reason) {
+  CaseResult result;
+  result.id = "seeds/matmul_out/as_posted";
+  result.backend = backend;
+  result.status = status;
+  result.reason = reason;
+  result.repro = "ulpscope run seeds/matmul_out/as_posted -b " + backend + " --seed 0";
+  return result;
+}
+
+inline RunReport SampleReport() {
+  RunReport report;
+  report.versions = {{"torch-eager", {{"torch", "2.13.0+cpu"}}}, {"openblas", {{"openblas", "0.3.21"}}}};
+  report.environment = {{"OPENBLAS_CORETYPE", std::nullopt}, {"XLA_USE_BF16", "1"}};
+  report.not_installed = {{"torch-xla", "not part of this version"}};
+  report.id = "20261120T225337Z-1a2b3c";
+  report.started = "2026-11-20T22:53:37Z";
+  report.durations_s = {{"run", 112.4}};
+
+  CaseResult eager = Result("torch-eager", Status::kPass, "");
+  eager.outcome = {.kind = OutcomeKind::kRaised,
+                   .error_class = "RuntimeError",
+                   .text = "Expected out tensor to have dtype c10::BFloat16\nsecond line"};
+  report.results.push_back(eager);
+
+  CaseResult aot =
+      Result("torch-aot-eager", Status::kFail, "changed: expected product mid none, observed bfloat16");
+  aot.value_order = {"product", "result"};
+  aot.values["product"] = Value({Model("float32", "bfloat16")});
+  aot.values["result"] = Value({Model("float32", "bfloat16")});
+  Classification& product = aot.values["product"].classification;
+  product.models_proved.push_back(Model("bfloat16", "none"));
+  product.rests_on_likelihood = true;
+  product.max_ulp = std::numeric_limits<double>::infinity();
+  Exclusion exclusion;
+  exclusion.model = Model("float32", "none");
+  exclusion.element = {0, 3, 0, 0};
+  exclusion.observed = 0x1.2ap+1;
+  exclusion.reference = 0x1.2a4p+1;
+  exclusion.low = 0x1.2a3p+1;
+  exclusion.high = std::numeric_limits<double>::infinity();
+  exclusion.why = "float32 keeps more bits";
+  product.excluded = {exclusion};
+  aot.observations = {{"peak_bytes", "12345"}, {"w.grad_metadata_dtype", "bfloat16"}};
+  aot.knobs_effective = {{"threads", "1"}};
+  Cast cast;
+  cast.from = "bfloat16";
+  cast.to = "float32";
+  cast.shape = {32, 7, 1, 1};
+  cast.bytes = 896;
+  cast.under = "aten::copy_";
+  cast.stage = "aot_forward";
+  aot.casts = {cast};
+  aot.durations_ms = {{"run", 1.5}};
+  report.results.push_back(aot);
+
+  CaseResult blas = Result("openblas", Status::kPass, "");
+  blas.value_order = {"product", "result"};
+  blas.values["product"] = Value({Model("float32", "none"), Model("float64", "none")});
+  blas.values["result"] = Value({Model("float32", "none")});
+  report.results.push_back(blas);
+
+  // A hostile adapter: escape sequences, a bidirectional override, broken UTF-8, XML.
+  CaseResult hostile = Result("custom", Status::kCrash,
+                              "ended by \x1b[2J\x1b]0;title\x07<b a=\"1\">&]]> \xe2\x80\xae \xff\x01");
+  hostile.outcome = {.kind = OutcomeKind::kCrashed, .error_class = "SIGSEGV", .text = "\x1b[31mred"};
+  report.results.push_back(hostile);
+
+  CaseResult jax = Result("jax", Status::kSkip, "no out= in JAX");
+  jax.outcome = {.kind = OutcomeKind::kUnsupported, .error_class = {}, .text = "no out= in JAX"};
+  report.results.push_back(jax);
+
+  Divergence outcome;
+  outcome.case_id = eager.id;
+  outcome.kind = DivergenceKind::kOutcome;
+  outcome.backends = {{"torch-eager"}, {"torch-aot-eager"}};
+  outcome.basis = "proved";
+  outcome.sentence =
+      "torch-eager raises RuntimeError (\"Expected out tensor to have dtype c10::BFloat16\"); "
+      "torch-aot-eager returns product as float32.";
+  Divergence precision = outcome;
+  precision.kind = DivergenceKind::kPrecision;
+  precision.backends = {{"torch-aot-eager"}, {"openblas"}};
+  precision.value = "product";
+  precision.also = {"result"};
+  precision.sentence =
+      "torch-aot-eager rounds product through bfloat16 before the float32 buffer (element [0,3,0,0] = "
+      "0x1.2ap+1 (2.328125)); openblas does not.";
+  Divergence order = precision;
+  order.kind = DivergenceKind::kOrder;
+  report.divergences = {outcome, precision, order};
+  return report;
+}
+
+}  // namespace ulpscope::testing
