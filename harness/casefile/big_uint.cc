@@ -13,7 +13,9 @@ int BitLength(Uint128 value) {
   return high != 0 ? 128 - std::countl_zero(high) : 64 - std::countl_zero(static_cast<uint64_t>(value));
 }
 
-BigUint::BigUint(uint64_t value) : limbs_{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)} { Trim(); }
+BigUint::BigUint(uint64_t value) : limbs_{static_cast<uint32_t>(value), static_cast<uint32_t>(value >> 32)} {
+  Trim();
+}
 
 void BigUint::Trim() {
   while (!limbs_.empty() && limbs_.back() == 0) limbs_.pop_back();
@@ -114,7 +116,8 @@ BigUint::Division BigUint::DividedBy(const BigUint& divisor) const {
     int64_t borrow = 0;
     for (size_t i = 0; i < n; ++i) {
       carry += digit * v[i];
-      const int64_t difference = static_cast<int64_t>(u[i + j]) - static_cast<int64_t>(carry & UINT32_MAX) + borrow;
+      const int64_t difference =
+          static_cast<int64_t>(u[i + j]) - static_cast<int64_t>(carry & UINT32_MAX) + borrow;
       u[i + j] = static_cast<uint32_t>(difference);
       borrow = difference < 0 ? -1 : 0;
       carry >>= 32;

@@ -32,7 +32,8 @@ class BigUint {
   Uint128 Low128() const;
 
   struct Division;
-  /// this / divisor, for a divisor that is not 0 (Knuth, The Art of Computer Programming, volume 2, 4.3.1, algorithm D).
+  /// this / divisor, for a divisor that is not 0 (Knuth, The Art of Computer Programming, volume 2, 4.3.1,
+  /// algorithm D).
   Division DividedBy(const BigUint& divisor) const;
 
  private:

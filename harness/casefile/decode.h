@@ -1,4 +1,5 @@
-// Decoders: from trees that passed the structure check to the types of model/, with the checks that no table can state.
+// Decoders: from trees that passed the structure check to the types of model/, with the checks that no table
+// can state.
 #pragma once
 
 #include <map>
@@ -54,17 +55,19 @@ Attr DecodeNumber(const Node& node, ErrorSink& errors);
 TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, ErrorSink& errors);
 std::vector<Step> DecodeSteps(const Node& list, NameTable& names, Budget& budget, ErrorSink& errors);
 
-/// `observed`: the values that contract and expect may speak of. `case_name` is told in errors, since defaults of a file
-/// stand far from the case.
+/// `observed`: the values that contract and expect may speak of. `case_name` is told in errors, since
+/// defaults of a file stand far from the case.
 struct DemandContext {
   const std::vector<std::string>& observed;
   const std::string& case_name;
   const Vocabulary& vocabulary;
 };
 Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSink& errors);
-void DecodeExpect(const Node& node, const DemandContext& context, std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors);
+void DecodeExpect(const Node& node, const DemandContext& context,
+                  std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors);
 
 /// `file` is the root of the case file: its keys are the defaults of the cases.
-Case DecodeCase(const Node& node, const Node& file, const std::string& id, const Vocabulary& vocabulary, ErrorSink& errors);
+Case DecodeCase(const Node& node, const Node& file, const std::string& id, const Vocabulary& vocabulary,
+                ErrorSink& errors);
 
 }  // namespace ulpscope

@@ -31,7 +31,9 @@ std::map<std::string, std::string> Merge(const Node& node, const Node& file, std
 void DecodeTensors(const Node& tensors, Case& result, NameTable& names, Budget& budget, ErrorSink& errors) {
   for (size_t i = 0; i < tensors.entry_count(); ++i) {
     TensorSpec spec = DecodeTensor(tensors.key(i), tensors.value(i), budget, errors);
-    names.Define(tensors.key(i), {.mark = tensors.key(i).mark, .is_tensor = true, .requires_grad = spec.requires_grad}, errors);
+    names.Define(tensors.key(i),
+                 {.mark = tensors.key(i).mark, .is_tensor = true, .requires_grad = spec.requires_grad},
+                 errors);
     result.tensors.push_back(std::move(spec));
   }
 }
@@ -48,9 +50,11 @@ void DecodeObserve(const Node& list, Case& result, NameTable& names, ErrorSink& 
     const NameTable::Entry* entry = names.Use(item.mark, observed.substr(0, dot), errors);
     if (entry == nullptr || dot == observed.npos) continue;
     if (!names.has_backward) {
-      errors.Add(item.mark, "a gradient is observed but the program has no backward", item.Describe(), "a backward step");
+      errors.Add(item.mark, "a gradient is observed but the program has no backward", item.Describe(),
+                 "a backward step");
     } else if (entry->is_tensor && !entry->requires_grad) {
-      errors.Add(item.mark, "a gradient is observed but the tensor has none", item.Describe(), "requires_grad: true on '" + observed.substr(0, dot) + "'");
+      errors.Add(item.mark, "a gradient is observed but the tensor has none", item.Describe(),
+                 "requires_grad: true on '" + observed.substr(0, dot) + "'");
     }
   }
 }
@@ -58,14 +62,16 @@ void DecodeObserve(const Node& list, Case& result, NameTable& names, ErrorSink& 
 void CheckUnused(const NameTable& names, ErrorSink& errors) {
   for (const auto& [name, entry] : names.entries) {
     if (entry.is_tensor && !entry.used) {
-      errors.Add(entry.mark, "unused tensor '" + name + "'", "no step uses it and it is not observed", "a use, or no such tensor");
+      errors.Add(entry.mark, "unused tensor '" + name + "'", "no step uses it and it is not observed",
+                 "a use, or no such tensor");
     }
   }
 }
 
 }  // namespace
 
-Case DecodeCase(const Node& node, const Node& file, const std::string& id, const Vocabulary& vocabulary, ErrorSink& errors) {
+Case DecodeCase(const Node& node, const Node& file, const std::string& id, const Vocabulary& vocabulary,
+                ErrorSink& errors) {
   Case result;
   result.id = id;
   result.pos = errors.At(node.mark);
@@ -73,7 +79,8 @@ Case DecodeCase(const Node& node, const Node& file, const std::string& id, const
   result.source = PickText(node, file, "source");
   if (const Node* tags = Pick(node, file, "tags")) {
     for (const Node& tag : tags->children) {
-      if (std::find(result.tags.begin(), result.tags.end(), tag.text) != result.tags.end()) errors.Add(tag.mark, "duplicate tag", tag.Describe(), "each tag once");
+      if (std::find(result.tags.begin(), result.tags.end(), tag.text) != result.tags.end())
+        errors.Add(tag.mark, "duplicate tag", tag.Describe(), "each tag once");
       result.tags.push_back(tag.text);
     }
   }
@@ -85,8 +92,10 @@ Case DecodeCase(const Node& node, const Node& file, const std::string& id, const
   CheckUnused(names, errors);
   result.knobs = Merge(node, file, "knobs");
   result.requires_ = Merge(node, file, "requires");
-  const DemandContext context{.observed = result.observe, .case_name = node.Find("name")->text, .vocabulary = vocabulary};
-  if (const Node* contract = Pick(node, file, "contract")) result.contract = DecodeContract(*contract, context, errors);
+  const DemandContext context{
+      .observed = result.observe, .case_name = node.Find("name")->text, .vocabulary = vocabulary};
+  if (const Node* contract = Pick(node, file, "contract"))
+    result.contract = DecodeContract(*contract, context, errors);
   for (const Node* expect : {file.Find("expect"), node.Find("expect")}) {
     if (expect != nullptr) DecodeExpect(*expect, context, result.expect, errors);
   }

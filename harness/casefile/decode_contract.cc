@@ -15,7 +15,8 @@ std::vector<std::string> Words(const Node& node) {
   return words;
 }
 
-/// True for a `{` that is not escaped: std::regex unrolls counted repetitions, and (((a{99}){99}){99}) takes seconds.
+/// True for a `{` that is not escaped: std::regex unrolls counted repetitions, and (((a{99}){99}){99}) takes
+/// seconds.
 bool HasCount(std::string_view regex) {
   for (size_t i = 0; i < regex.size(); ++i) {
     if (regex[i] == '\\') {
@@ -31,17 +32,20 @@ bool HasCount(std::string_view regex) {
 std::string DecodeRegex(const Node& node, ErrorSink& errors) {
   constexpr size_t kMaxRegex = 300;  // std::regex recurses
   if (node.text.size() > kMaxRegex) {
-    errors.Add(node.mark, "regular expression is too long", std::to_string(node.text.size()) + " characters", "at most 300");
+    errors.Add(node.mark, "regular expression is too long", std::to_string(node.text.size()) + " characters",
+               "at most 300");
     return {};
   }
   if (HasCount(node.text)) {
-    errors.Add(node.mark, "counted repetition in a regular expression", node.Describe(), "a pattern without {n}", "write \\\\{ for a brace");
+    errors.Add(node.mark, "counted repetition in a regular expression", node.Describe(),
+               "a pattern without {n}", "write \\\\{ for a brace");
     return {};
   }
   try {
     const std::regex compiled(node.text, std::regex::ECMAScript);
   } catch (const std::regex_error&) {
-    errors.Add(node.mark, "bad regular expression", node.Describe(), "an ECMAScript regular expression", "put a \\ before ( ) [ ] { } * + ? . that mean themselves");
+    errors.Add(node.mark, "bad regular expression", node.Describe(), "an ECMAScript regular expression",
+               "put a \\ before ( ) [ ] { } * + ? . that mean themselves");
   }
   return node.text;
 }
@@ -64,7 +68,8 @@ ValueDemand DecodeDemand(const Node& node) {
   if (in->kind != Node::Kind::kMap) {
     demand.facets["in"] = Words(*in);
   } else {
-    for (size_t i = 0; i < in->entry_count(); ++i) demand.facets["in." + in->key(i).text] = Words(in->value(i));
+    for (size_t i = 0; i < in->entry_count(); ++i)
+      demand.facets["in." + in->key(i).text] = Words(in->value(i));
   }
   return demand;
 }
@@ -75,18 +80,21 @@ bool IsObserved(const DemandContext& context, std::string_view name) {
 
 void CheckObserved(const Node& key, const DemandContext& context, ErrorSink& errors) {
   if (IsObserved(context, key.text) || errors.full()) return;
-  errors.Add(key.mark, "case '" + context.case_name + "' does not observe '" + key.text + "'", key.Describe(), "one of " + Join(context.observed, ", "),
-             Suggest(key.text, context.observed));
+  errors.Add(key.mark, "case '" + context.case_name + "' does not observe '" + key.text + "'", key.Describe(),
+             "one of " + Join(context.observed, ", "), Suggest(key.text, context.observed));
 }
 
 /// All keys that are no fixed words: the values spoken of.
 template <class IsFixed>
-std::map<std::string, ValueDemand> DecodeDemands(const Node& node, const DemandContext& context, IsFixed is_fixed, ErrorSink& errors) {
+std::map<std::string, ValueDemand> DecodeDemands(const Node& node, const DemandContext& context,
+                                                 IsFixed is_fixed, ErrorSink& errors) {
   std::map<std::string, ValueDemand> demands;
   for (size_t i = 0; i < node.entry_count(); ++i) {
     if (is_fixed(node.key(i).text)) continue;
     CheckObserved(node.key(i), context, errors);
-    if (node.value(i).entry_count() == 0) errors.Add(node.value(i).mark, "nothing is said of '" + node.key(i).text + "'", "an empty map", "dtype, in, prod, acc, mid or out");
+    if (node.value(i).entry_count() == 0)
+      errors.Add(node.value(i).mark, "nothing is said of '" + node.key(i).text + "'", "an empty map",
+                 "dtype, in, prod, acc, mid or out");
     demands[node.key(i).text] = DecodeDemand(node.value(i));
   }
   return demands;
@@ -105,11 +113,15 @@ Expectation DecodeEntry(const Node& node, const DemandContext& context, ErrorSin
       entry.observations[observations->key(i).text] = observations->value(i).text;
     }
   }
-  const auto is_fixed = [](std::string_view key) { return key == "versions" || key == "raised" || key == "unsupported" || key == "observations"; };
+  const auto is_fixed = [](std::string_view key) {
+    return key == "versions" || key == "raised" || key == "unsupported" || key == "observations";
+  };
   entry.values = DecodeDemands(node, context, is_fixed, errors);
   const bool ends_early = raised != nullptr || unsupported != nullptr;
-  if ((raised != nullptr && unsupported != nullptr) || (ends_early && (!entry.values.empty() || !entry.observations.empty()))) {
-    errors.Add(node.mark, "expectation contradicts itself", "more than one outcome", "raised, or unsupported, or values");
+  if ((raised != nullptr && unsupported != nullptr) ||
+      (ends_early && (!entry.values.empty() || !entry.observations.empty()))) {
+    errors.Add(node.mark, "expectation contradicts itself", "more than one outcome",
+               "raised, or unsupported, or values");
   }
   return entry;
 }
@@ -127,19 +139,23 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
   const Node& accept = *node.Find("accept");
   contract.accept_any = accept.kind == Node::Kind::kScalar;
   if (contract.accept_any) return contract;
-  if (accept.entry_count() == 0) errors.Add(accept.mark, "contract accepts nothing", "an empty map", "any, or what each value may be");
+  if (accept.entry_count() == 0)
+    errors.Add(accept.mark, "contract accepts nothing", "an empty map", "any, or what each value may be");
   if (const Node* raised = accept.Find("raised")) contract.raised = DecodeRaised(*raised, errors);
-  contract.values = DecodeDemands(accept, context, [](std::string_view key) { return key == "raised"; }, errors);
+  contract.values = DecodeDemands(
+      accept, context, [](std::string_view key) { return key == "raised"; }, errors);
   return contract;
 }
 
-void DecodeExpect(const Node& node, const DemandContext& context, std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors) {
+void DecodeExpect(const Node& node, const DemandContext& context,
+                  std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors) {
   for (size_t i = 0; i < node.entry_count(); ++i) {
     const Node& backend = node.key(i);
     const std::string name = backend.text.substr(0, backend.text.find_first_of("@:"));
     const auto& known = context.vocabulary.backends;
     if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
-      errors.Add(backend.mark, "unknown backend '" + name + "'", backend.Describe(), "one of " + Join(known, ", "), Suggest(name, known));
+      errors.Add(backend.mark, "unknown backend '" + name + "'", backend.Describe(),
+                 "one of " + Join(known, ", "), Suggest(name, known));
     }
     auto& entries = expect[backend.text];
     entries.clear();

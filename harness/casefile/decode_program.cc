@@ -12,7 +12,8 @@ namespace {
 /// A scalar without a type of its own: boolean, number, text, null.
 Attr DecodeUntyped(const Node& node, ErrorSink& errors) {
   switch (node.kind) {
-    case Node::Kind::kNull: return {};
+    case Node::Kind::kNull:
+      return {};
     case Node::Kind::kScalar:
       if (node.quoted) return {.value = node.text};
       if (node.text == "true" || node.text == "false") return {.value = node.text == "true"};
@@ -23,10 +24,12 @@ Attr DecodeUntyped(const Node& node, ErrorSink& errors) {
       for (const Node& item : node.children) list.push_back(DecodeUntyped(item, errors));
       return {.value = std::move(list)};
     }
-    case Node::Kind::kMap: break;
+    case Node::Kind::kMap:
+      break;
   }
   Attr::Map map;
-  for (size_t i = 0; i < node.entry_count(); ++i) map[node.key(i).text] = DecodeUntyped(node.value(i), errors);
+  for (size_t i = 0; i < node.entry_count(); ++i)
+    map[node.key(i).text] = DecodeUntyped(node.value(i), errors);
   return {.value = std::move(map)};
 }
 
@@ -35,7 +38,8 @@ Operand DecodeOperand(const Node& node, NameTable& names, ErrorSink& errors) {
   if (!node.quoted && (node.text == "true" || node.text == "false")) {
     operand.scalar = Attr{.value = node.text == "true"};
   } else if (!node.quoted && IsAmbiguousWord(node.text) && !names.entries.contains(node.text)) {
-    errors.Add(node.mark, "ambiguous word for an operand", node.Describe(), "a name, a number, true or false", "YAML readers disagree about it");
+    errors.Add(node.mark, "ambiguous word for an operand", node.Describe(), "a name, a number, true or false",
+               "YAML readers disagree about it");
   } else if (!node.quoted && LooksLikeNumber(node.text)) {
     operand.scalar = DecodeNumber(node, errors);
   } else if (!NamePattern().matches(node.text)) {
@@ -65,7 +69,8 @@ void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
   for (size_t i = 0; i < node.entry_count(); ++i) {
     const std::string& key = node.key(i).text;
     if (IsStepKey(key)) continue;
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
     step.attrs[key] = DecodeAttr(node.value(i), field == fields.end() ? anything : *field->type, errors);
   }
   if (step.op == "autocast") {  // resolved here, so that no adapter has a default of its own
@@ -83,7 +88,8 @@ void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& 
     if (const Node* grad = node.Find("grad")) names.Use(grad->mark, grad->text, errors);
   } else if (step.op == "set_data") {
     if (const Node* value = node.Find("to")->Find("value")) names.Use(value->mark, value->text, errors);
-    if (!step.of.empty() && step.of[0].scalar) errors.Add(node.mark, "set_data needs a tensor", "a number", "a name");
+    if (!step.of.empty() && step.of[0].scalar)
+      errors.Add(node.mark, "set_data needs a tensor", "a number", "a name");
   } else if (step.op == "empty" || step.op == "zeros" || step.op == "ones" || step.op == "full") {
     const Node& shape = *node.Find("shape");
     Shape extents;
@@ -93,7 +99,13 @@ void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& 
 }
 
 Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& errors) {
-  Step step{.op = node.Find("op")->text, .of = {}, .out = {}, .as = {}, .attrs = {}, .steps = {}, .pos = errors.At(node.mark)};
+  Step step{.op = node.Find("op")->text,
+            .of = {},
+            .out = {},
+            .as = {},
+            .attrs = {},
+            .steps = {},
+            .pos = errors.At(node.mark)};
   if (const Node* of = node.Find("of")) {
     for (const Node& operand : of->children) step.of.push_back(DecodeOperand(operand, names, errors));
   }
@@ -112,9 +124,11 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
     step.as = as->text;
     names.Define(*as, {.mark = as->mark}, errors);
   } else if (gives_value && step.out.empty() && row != nullptr) {
-    errors.Add(node.mark, "step has no effect: its result has no name", "op " + step.op + " without 'as'", row->out == OpRow::Out::kYes ? "'as' or 'out'" : "'as'");
+    errors.Add(node.mark, "step has no effect: its result has no name", "op " + step.op + " without 'as'",
+               row->out == OpRow::Out::kYes ? "'as' or 'out'" : "'as'");
   } else if (row == nullptr && step.out.empty() && !step.op.ends_with("_")) {
-    errors.Add(node.mark, "step has no effect: its result has no name", step.op + " without 'as'", "'as', 'out', or an in-place op (its name ends in _)");
+    errors.Add(node.mark, "step has no effect: its result has no name", step.op + " without 'as'",
+               "'as', 'out', or an in-place op (its name ends in _)");
   }
   return step;
 }
@@ -123,7 +137,8 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
 
 void NameTable::Define(const Node& name, Entry entry, ErrorSink& errors) {
   if (IsReservedName(name.text) || IsAmbiguousWord(name.text)) {
-    errors.Add(name.mark, "reserved name", name.Describe(), "another name", name.text.ends_with("_dtype") ? "names in _dtype are observations that are text" : "");
+    errors.Add(name.mark, "reserved name", name.Describe(), "another name",
+               name.text.ends_with("_dtype") ? "names in _dtype are observations that are text" : "");
     return;
   }
   const auto [place, added] = entries.emplace(name.text, entry);
@@ -138,7 +153,8 @@ NameTable::Entry* NameTable::Use(const Mark& mark, const std::string& name, Erro
   if (place == entries.end()) {
     if (errors.full()) return nullptr;
     const auto known = Names();
-    errors.Add(mark, "undefined name '" + name + "'", "'" + name + "'", known.empty() ? "a name defined before" : "one of " + Join(known, ", "), Suggest(name, known));
+    errors.Add(mark, "undefined name '" + name + "'", "'" + name + "'",
+               known.empty() ? "a name defined before" : "one of " + Join(known, ", "), Suggest(name, known));
     return nullptr;
   }
   place->second.used = true;
@@ -172,10 +188,14 @@ Attr DecodeAttr(const Node& node, const Type& type, ErrorSink& errors) {
   using enum Type::Kind;
   switch (type.kind) {
     case kText:
-    case kWord: return {.value = node.text};
-    case kBoolean: return {.value = node.text == "true"};
-    case kInteger: return {.value = ParseInteger(node.text).value_or(0)};
-    case kNumber: return DecodeNumber(node, errors);
+    case kWord:
+      return {.value = node.text};
+    case kBoolean:
+      return {.value = node.text == "true"};
+    case kInteger:
+      return {.value = ParseInteger(node.text).value_or(0)};
+    case kNumber:
+      return DecodeNumber(node, errors);
     case kList: {
       Attr::List list;
       for (const Node& item : node.children) list.push_back(DecodeAttr(item, *type.item, errors));
@@ -184,15 +204,21 @@ Attr DecodeAttr(const Node& node, const Type& type, ErrorSink& errors) {
     case kMap: {
       Attr::Map map;
       for (const Field& field : type.fields) {
-        if (const Node* value = node.Find(field.key)) map[std::string(field.key)] = DecodeAttr(*value, *field.type, errors);
+        if (const Node* value = node.Find(field.key))
+          map[std::string(field.key)] = DecodeAttr(*value, *field.type, errors);
       }
       return {.value = std::move(map)};
     }
     case kEither:
-      return DecodeAttr(node, node.kind == Node::Kind::kScalar ? *type.scalar : node.kind == Node::Kind::kList ? *type.list : *type.map, errors);
+      return DecodeAttr(node,
+                        node.kind == Node::Kind::kScalar ? *type.scalar
+                        : node.kind == Node::Kind::kList ? *type.list
+                                                         : *type.map,
+                        errors);
     case kTagged:
     case kAny:
-    case kDeferred: break;
+    case kDeferred:
+      break;
   }
   return DecodeUntyped(node, errors);
 }

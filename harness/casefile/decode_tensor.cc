@@ -25,7 +25,8 @@ std::vector<int64_t> ContiguousStrides(const Shape& shape) {
 /// One past the largest element that the strides reach, capped.
 int64_t Span(const Shape& shape, const std::vector<int64_t>& strides) {
   int64_t last = 0;
-  for (size_t axis = 0; axis < shape.size(); ++axis) last = std::min(last + (shape[axis] - 1) * strides[axis], kMaxCaseElements * 4);
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    last = std::min(last + (shape[axis] - 1) * strides[axis], kMaxCaseElements * 4);
   return last + 1;
 }
 
@@ -57,11 +58,13 @@ std::vector<int64_t> DecodeLayout(const Node& node, const Shape& shape, ErrorSin
   if (const Node* list = node.Find("strides")) {
     auto strides = Integers(*list);
     if (strides.size() != shape.size()) {
-      errors.Add(list->mark, "wrong number of strides", std::to_string(strides.size()), std::to_string(shape.size()) + ", one per dimension");
+      errors.Add(list->mark, "wrong number of strides", std::to_string(strides.size()),
+                 std::to_string(shape.size()) + ", one per dimension");
       return {};
     }
     if (!IsNonOverlapping(shape, strides)) {
-      errors.Add(list->mark, "strides overlap: two elements would share memory", "", "strides that keep elements apart");
+      errors.Add(list->mark, "strides overlap: two elements would share memory", "",
+                 "strides that keep elements apart");
       return {};
     }
     return strides;
@@ -71,7 +74,8 @@ std::vector<int64_t> DecodeLayout(const Node& node, const Shape& shape, ErrorSin
   for (const Node& item : list.children) {
     const int64_t dim = ParseInteger(item.text).value_or(0);
     if (dim < -rank || dim >= rank) {
-      errors.Add(item.mark, "no such dimension", item.Describe(), "-" + std::to_string(rank) + " to " + std::to_string(rank - 1));
+      errors.Add(item.mark, "no such dimension", item.Describe(),
+                 "-" + std::to_string(rank) + " to " + std::to_string(rank - 1));
       return {};
     }
     axes.push_back(static_cast<size_t>(dim < 0 ? dim + rank : dim));
@@ -86,15 +90,18 @@ std::vector<int64_t> DecodeLayout(const Node& node, const Shape& shape, ErrorSin
 /// The fill as written: numbers stay text, to be rounded once into the dtype.
 Attr FillAttr(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kNull: return {};
-    case Node::Kind::kScalar: return {.value = node.text};
+    case Node::Kind::kNull:
+      return {};
+    case Node::Kind::kScalar:
+      return {.value = node.text};
     case Node::Kind::kList: {
       Attr::List list;
       list.reserve(node.children.size());
       for (const Node& item : node.children) list.push_back(FillAttr(item));
       return {.value = std::move(list)};
     }
-    case Node::Kind::kMap: break;
+    case Node::Kind::kMap:
+      break;
   }
   Attr::Map map;
   for (size_t i = 0; i < node.entry_count(); ++i) map[node.key(i).text] = FillAttr(node.value(i));
@@ -106,8 +113,10 @@ int64_t CheckValues(const Node& list, const TensorSpec& spec, size_t axis, Error
   int64_t count = 0;
   const bool nested = !list.children.empty() && list.children.front().kind == Node::Kind::kList;
   const bool shaped = axis > 0 || nested;
-  if (shaped && (axis >= spec.shape.size() || static_cast<int64_t>(list.children.size()) != spec.shape[axis])) {
-    errors.Add(list.mark, "wrong nesting of values", std::to_string(list.children.size()) + " entries at depth " + std::to_string(axis + 1),
+  if (shaped &&
+      (axis >= spec.shape.size() || static_cast<int64_t>(list.children.size()) != spec.shape[axis])) {
+    errors.Add(list.mark, "wrong nesting of values",
+               std::to_string(list.children.size()) + " entries at depth " + std::to_string(axis + 1),
                "the shape of " + Describe(spec.dtype, spec.shape) + ", or a flat list");
     return -1;
   }
@@ -126,7 +135,8 @@ int64_t CheckValues(const Node& list, const TensorSpec& spec, size_t axis, Error
     }
   }
   if (shaped && !nested && axis + 1 != spec.shape.size()) {
-    errors.Add(list.mark, "wrong nesting of values", "depth " + std::to_string(axis + 1), "depth " + std::to_string(spec.shape.size()));
+    errors.Add(list.mark, "wrong nesting of values", "depth " + std::to_string(axis + 1),
+               "depth " + std::to_string(spec.shape.size()));
     return -1;
   }
   return count;
@@ -137,7 +147,8 @@ void CheckFillNode(const Node& fill, const TensorSpec& spec, ErrorSink& errors) 
     const size_t before = errors.size();
     const int64_t count = CheckValues(*values, spec, 0, errors);
     if (errors.size() == before && count != CappedElementCount(spec.shape)) {
-      errors.Add(values->mark, "wrong number of values", std::to_string(count), std::to_string(CappedElementCount(spec.shape)) + " for " + Describe(spec.dtype, spec.shape));
+      errors.Add(values->mark, "wrong number of values", std::to_string(count),
+                 std::to_string(CappedElementCount(spec.shape)) + " for " + Describe(spec.dtype, spec.shape));
     }
     return;
   }
@@ -160,12 +171,18 @@ void Budget::Spend(const Mark& mark, int64_t span, DType dtype, ErrorSink& error
   bytes_ = std::min(bytes_ + span * static_cast<int64_t>(SizeOf(dtype)), kMaxCaseBytes * 8);
   if (told_ || (elements_ <= kMaxCaseElements && bytes_ <= kMaxCaseBytes)) return;
   told_ = true;
-  errors.Add(mark, "case is too large", "more than 2^28 elements or 1 GiB", "at most 2^28 elements and 1 GiB per case");
+  errors.Add(mark, "case is too large", "more than 2^28 elements or 1 GiB",
+             "at most 2^28 elements and 1 GiB per case");
 }
 
 TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, ErrorSink& errors) {
   const Node& shape = *node.Find("shape");
-  TensorSpec spec{.name = name.text, .dtype = *ParseDType(node.Find("dtype")->text), .shape = Integers(shape), .strides = {}, .fill = {}, .pos = errors.At(name.mark)};
+  TensorSpec spec{.name = name.text,
+                  .dtype = *ParseDType(node.Find("dtype")->text),
+                  .shape = Integers(shape),
+                  .strides = {},
+                  .fill = {},
+                  .pos = errors.At(name.mark)};
   const int64_t count = CappedElementCount(spec.shape);
   if (count > kMaxCaseElements) {
     budget.Spend(shape.mark, count, spec.dtype, errors);
@@ -179,7 +196,9 @@ TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, Erro
   budget.Spend(shape.mark, span, spec.dtype, errors);
   if (const Node* flag = node.Find("requires_grad")) {
     spec.requires_grad = flag->text == "true";
-    if (spec.requires_grad && !IsFloating(spec.dtype)) errors.Add(flag->mark, "only floating tensors have gradients", "requires_grad on " + std::string(Name(spec.dtype)), "a floating dtype");
+    if (spec.requires_grad && !IsFloating(spec.dtype))
+      errors.Add(flag->mark, "only floating tensors have gradients",
+                 "requires_grad on " + std::string(Name(spec.dtype)), "a floating dtype");
   }
   const Node& fill = *node.Find("fill");
   spec.fill = FillAttr(fill);

@@ -36,114 +36,122 @@ const Type& AnyScalar() {
 }
 
 /// A map of one key per choice.
-Type Parameters(std::string_view what, std::vector<Field> fields) { return {.kind = Kind::kMap, .what = what, .fields = std::move(fields)}; }
+Type Parameters(std::string_view what, std::vector<Field> fields) {
+  return {.kind = Kind::kMap, .what = what, .fields = std::move(fields)};
+}
 
 const Type& Values() {
   // Lists in lists, as deep as tensors go; the decoder compares the nesting with the shape.
-  static Type list{.kind = Kind::kList, .what = "a list of numbers (flat, or nested as the shape)", .definition = "values", .min_items = 1};
-  static const Type element{.kind = Kind::kEither, .what = "a number or a list of numbers", .scalar = &Number(), .list = &list};
+  static Type list{.kind = Kind::kList,
+                   .what = "a list of numbers (flat, or nested as the shape)",
+                   .definition = "values",
+                   .min_items = 1};
+  static const Type element{
+      .kind = Kind::kEither, .what = "a number or a list of numbers", .scalar = &Number(), .list = &list};
   list.item = &element;
   return list;
 }
 
 const Type& FillMap() {
   static const Type exponent{.kind = Kind::kInteger, .what = "an exponent of 2", .low = -1100, .high = 1100};
-  static const Type format{.kind = Kind::kWord, .what = "a floating format",
-                           .words = {"float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}};
-  static const Type normal = Parameters("the parameters of normal", {{"scale", &Number(), kOptional, "standard deviation (1)"}, {"mean", &Number(), kOptional, "mean (0)"}});
-  static const Type uniform = Parameters("the parameters of uniform", {{"low", &Number(), kOptional, "smallest (-1)"}, {"high", &Number(), kOptional, "not reached (1)"}});
-  static const Type integers = Parameters("the parameters of integers", {{"low", &Integer(), kRequired, "smallest"}, {"high", &Integer(), kRequired, "largest, reached"}});
-  static const Type positive = Parameters("the parameters of positive", {{"scale", &Number(), kOptional, "largest (1)"}});
-  static const Type wide = Parameters("the parameters of wide_exponent", {{"low", &exponent, kRequired, "smallest exponent of 2"}, {"high", &exponent, kRequired, "largest exponent of 2"}});
-  static const Type lattice = Parameters("the parameters of lattice",
-                                         {{"mul", &Integer(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
-                                          {"add", &Integer(), kRequired, "see mul"},
-                                          {"mod", &Integer(), kRequired, "see mul"},
-                                          {"sub", &Integer(), kOptional, "see mul (0)"},
-                                          {"div", &Integer(), kOptional, "see mul (1)"}});
-  static const Type full = Parameters("the parameters of full", {{"value", &Number(), kRequired, "every element"}});
-  static const Type arange = Parameters("the parameters of arange", {{"start", &Number(), kOptional, "element 0 (0)"}, {"step", &Number(), kOptional, "difference (1)"}});
-  static const Type ties = Parameters("the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
-  static const Type type{.kind = Kind::kMap, .what = "a fill with parameters",
-                         .fields = {{"normal", &normal, kOptional, "normal deviates"},
-                                    {"uniform", &uniform, kOptional, "uniform in [low, high)"},
-                                    {"integers", &integers, kOptional, "integers from low to high"},
-                                    {"positive", &positive, kOptional, "uniform in (0, scale]"},
-                                    {"wide_exponent", &wide, kOptional, "random significands, exponents uniform from low to high"},
-                                    {"lattice", &lattice, kOptional, "an integer formula: float32 dot products exact in any order"},
-                                    {"values", &Values(), kOptional, "the elements themselves, row-major"},
-                                    {"full", &full, kOptional, "one value everywhere"},
-                                    {"arange", &arange, kOptional, "start, start + step, ..."},
-                                    {"ties", &ties, kOptional, "half-way between two values of a narrower format"}},
-                         .exactly_keys = 1};
+  static const Type format{
+      .kind = Kind::kWord,
+      .what = "a floating format",
+      .words = {"float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}};
+  static const Type normal =
+      Parameters("the parameters of normal", {{"scale", &Number(), kOptional, "standard deviation (1)"},
+                                              {"mean", &Number(), kOptional, "mean (0)"}});
+  static const Type uniform = Parameters(
+      "the parameters of uniform",
+      {{"low", &Number(), kOptional, "smallest (-1)"}, {"high", &Number(), kOptional, "not reached (1)"}});
+  static const Type integers = Parameters(
+      "the parameters of integers",
+      {{"low", &Integer(), kRequired, "smallest"}, {"high", &Integer(), kRequired, "largest, reached"}});
+  static const Type positive =
+      Parameters("the parameters of positive", {{"scale", &Number(), kOptional, "largest (1)"}});
+  static const Type wide = Parameters("the parameters of wide_exponent",
+                                      {{"low", &exponent, kRequired, "smallest exponent of 2"},
+                                       {"high", &exponent, kRequired, "largest exponent of 2"}});
+  static const Type lattice =
+      Parameters("the parameters of lattice",
+                 {{"mul", &Integer(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
+                  {"add", &Integer(), kRequired, "see mul"},
+                  {"mod", &Integer(), kRequired, "see mul"},
+                  {"sub", &Integer(), kOptional, "see mul (0)"},
+                  {"div", &Integer(), kOptional, "see mul (1)"}});
+  static const Type full =
+      Parameters("the parameters of full", {{"value", &Number(), kRequired, "every element"}});
+  static const Type arange = Parameters(
+      "the parameters of arange",
+      {{"start", &Number(), kOptional, "element 0 (0)"}, {"step", &Number(), kOptional, "difference (1)"}});
+  static const Type ties = Parameters(
+      "the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
+  static const Type type{
+      .kind = Kind::kMap,
+      .what = "a fill with parameters",
+      .fields = {{"normal", &normal, kOptional, "normal deviates"},
+                 {"uniform", &uniform, kOptional, "uniform in [low, high)"},
+                 {"integers", &integers, kOptional, "integers from low to high"},
+                 {"positive", &positive, kOptional, "uniform in (0, scale]"},
+                 {"wide_exponent", &wide, kOptional,
+                  "random significands, exponents uniform from low to high"},
+                 {"lattice", &lattice, kOptional,
+                  "an integer formula: float32 dot products exact in any order"},
+                 {"values", &Values(), kOptional, "the elements themselves, row-major"},
+                 {"full", &full, kOptional, "one value everywhere"},
+                 {"arange", &arange, kOptional, "start, start + step, ..."},
+                 {"ties", &ties, kOptional, "half-way between two values of a narrower format"}},
+      .exactly_keys = 1};
   return type;
 }
 
 const Type& Fill() {
-  static const Type word{.kind = Kind::kWord, .what = "a fill",
-                         .words = {"normal", "uniform", "positive", "zeros", "ones", "arange", "subnormals", "ties"}};
-  static const Type type{.kind = Kind::kEither, .what = "a fill", .definition = "fill", .scalar = &word, .map = &FillMap()};
+  static const Type word{
+      .kind = Kind::kWord,
+      .what = "a fill",
+      .words = {"normal", "uniform", "positive", "zeros", "ones", "arange", "subnormals", "ties"}};
+  static const Type type{
+      .kind = Kind::kEither, .what = "a fill", .definition = "fill", .scalar = &word, .map = &FillMap()};
   return type;
 }
 
 const Type& Layout() {
   static const Type word{.kind = Kind::kWord, .what = "a layout", .words = {"non_contiguous"}};
-  static const Type stride{.kind = Kind::kInteger, .what = "a stride in elements", .low = 1, .high = int64_t{1} << 28};
-  static const Type strides{.kind = Kind::kList, .what = "a list of strides", .item = &stride, .max_items = 16};
-  static const Type dims{.kind = Kind::kList, .what = "two dimensions", .item = &Integer(), .min_items = 2, .max_items = 2};
-  static const Type map{.kind = Kind::kMap, .what = "a layout",
-                        .fields = {{"strides", &strides, kOptional, "in elements, one per dimension"},
-                                   {"transpose", &dims, kOptional, "stored with these two dimensions exchanged"}},
-                        .exactly_keys = 1};
+  static const Type stride{
+      .kind = Kind::kInteger, .what = "a stride in elements", .low = 1, .high = int64_t{1} << 28};
+  static const Type strides{
+      .kind = Kind::kList, .what = "a list of strides", .item = &stride, .max_items = 16};
+  static const Type dims{
+      .kind = Kind::kList, .what = "two dimensions", .item = &Integer(), .min_items = 2, .max_items = 2};
+  static const Type map{
+      .kind = Kind::kMap,
+      .what = "a layout",
+      .fields = {{"strides", &strides, kOptional, "in elements, one per dimension"},
+                 {"transpose", &dims, kOptional, "stored with these two dimensions exchanged"}},
+      .exactly_keys = 1};
   static const Type type{.kind = Kind::kEither, .what = "a layout", .scalar = &word, .map = &map};
   return type;
 }
 
 const Type& Tensor() {
   static const Type extent{.kind = Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
-  static const Type shape{.kind = Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
-  static const Type type{.kind = Kind::kMap, .what = "a tensor", .definition = "tensor",
-                         .fields = {{"dtype", &DTypeType(), kRequired, "element type"},
-                                    {"shape", &shape, kRequired, "extents; [] is a 0-dim tensor"},
-                                    {"layout", &Layout(), kOptional, "how it lies in memory; contiguous without"},
-                                    {"requires_grad", &Boolean(), kOptional, "a leaf whose gradient is computed"},
-                                    {"fill", &Fill(), kRequired, "what its elements are"}}};
-  return type;
-}
-
-const Type& Raised() {
-  static const Type type{.kind = Kind::kMap, .what = "an error to expect", .definition = "raised",
-                         .fields = {{"class", &AnyScalar(), kOptional, "the framework's error class"},
-                                    {"match", &AnyScalar(), kOptional, "a regular expression searched in its text"}}};
-  return type;
-}
-
-const Type& Demand() {
-  static const auto facet = [](std::string_view name) {
-    return Type{.kind = Kind::kText, .what = FacetPattern(name).what, .pattern = &FacetPattern(name)};
-  };
-  static const Type in = facet("in"), prod = facet("prod"), acc = facet("acc"), mid = facet("mid"), out = facet("out");
-  static const auto list = [](const Type* word) { return Type{.kind = Kind::kList, .what = "a list of words", .item = word, .min_items = 1}; };
-  static const Type ins = list(&in), prods = list(&prod), accs = list(&acc), mids = list(&mid), outs = list(&out);
-  static const auto either = [](const Type* word, const Type* words) {
-    return Type{.kind = Kind::kEither, .what = "a word or a list of words", .scalar = word, .list = words};
-  };
-  static const Type one_in = either(&in, &ins), prod_words = either(&prod, &prods), acc_words = either(&acc, &accs),
-                    mid_words = either(&mid, &mids), out_words = either(&out, &outs);
-  static const Type per_operand{.kind = Kind::kMap, .what = "words per operand", .rest = &one_in, .rest_key = &NamePattern()};
-  static const Type in_words{.kind = Kind::kEither, .what = "words for every operand, or a map of operands", .scalar = &in, .list = &ins, .map = &per_operand};
-  static const Type type{.kind = Kind::kMap, .what = "what a value may be", .definition = "demand",
-                         .fields = {{"dtype", &DTypeType(), kOptional, "dtype of the value"},
-                                    {"in", &in_words, kOptional, "how operands are rounded"},
-                                    {"prod", &prod_words, kOptional, "how products are rounded"},
-                                    {"acc", &acc_words, kOptional, "the accumulator"},
-                                    {"mid", &mid_words, kOptional, "rounding between accumulator and store"},
-                                    {"out", &out_words, kOptional, "the store"}}};
+  static const Type shape{
+      .kind = Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  static const Type type{
+      .kind = Kind::kMap,
+      .what = "a tensor",
+      .definition = "tensor",
+      .fields = {{"dtype", &DTypeType(), kRequired, "element type"},
+                 {"shape", &shape, kRequired, "extents; [] is a 0-dim tensor"},
+                 {"layout", &Layout(), kOptional, "how it lies in memory; contiguous without"},
+                 {"requires_grad", &Boolean(), kOptional, "a leaf whose gradient is computed"},
+                 {"fill", &Fill(), kRequired, "what its elements are"}}};
   return type;
 }
 
 const Type& Operand() {
-  static const Type type{.kind = Kind::kText, .what = "an operand, a name or a number", .pattern = &LinePattern()};
+  static const Type type{
+      .kind = Kind::kText, .what = "an operand, a name or a number", .pattern = &LinePattern()};
   return type;
 }
 
@@ -164,10 +172,15 @@ std::vector<Type::Variant> StepVariants() {
     Type::Variant variant{.word = op.name, .fields = {}};
     variant.fields.push_back({"op", &TextType(), kRequired, "which op"});
     if (op.max_operands > 0) {
-      operand_lists.push_back({.kind = Kind::kList, .what = "a list of operands", .item = &Operand(), .min_items = op.min_operands, .max_items = op.max_operands});
+      operand_lists.push_back({.kind = Kind::kList,
+                               .what = "a list of operands",
+                               .item = &Operand(),
+                               .min_items = op.min_operands,
+                               .max_items = op.max_operands});
       variant.fields.push_back({"of", &operand_lists.back(), kRequired, "operands, in PyTorch's order"});
     }
-    if (op.result == OpRow::Result::kScope) variant.fields.push_back({"steps", &StepsType(), kRequired, "what runs inside the scope"});
+    if (op.result == OpRow::Result::kScope)
+      variant.fields.push_back({"steps", &StepsType(), kRequired, "what runs inside the scope"});
     if (op.result == OpRow::Result::kValue) variant.fields.push_back(as);
     if (op.out == OpRow::Out::kYes) variant.fields.push_back(out);
     variant.fields.insert(variant.fields.end(), op.attributes.begin(), op.attributes.end());
@@ -176,7 +189,8 @@ std::vector<Type::Variant> StepVariants() {
   variants.push_back({.word = "aten::*",
                       .fields = {{"op", &TextType(), kRequired, "an op of PyTorch's dispatcher"},
                                  {"of", &open_operands, kOptional, "positional arguments"},
-                                 as, out,
+                                 as,
+                                 out,
                                  {"reference", &reference, kOptional, "none: compared across backends only"}},
                       .rest = &Anything()});
   return variants;
@@ -190,7 +204,8 @@ const Type& TextType() {
 }
 
 const Type& DTypeType() {
-  static const Type type{.kind = Kind::kWord, .what = "a dtype", .definition = "dtype", .words = AllDTypeNames()};
+  static const Type type{
+      .kind = Kind::kWord, .what = "a dtype", .definition = "dtype", .words = AllDTypeNames()};
   return type;
 }
 
@@ -210,7 +225,8 @@ const Type& StepType() {
 }
 
 const Type& TensorsType() {
-  static const Type type{.kind = Kind::kMap, .what = "a map of tensors", .rest = &Tensor(), .rest_key = &NamePattern()};
+  static const Type type{
+      .kind = Kind::kMap, .what = "a map of tensors", .rest = &Tensor(), .rest_key = &NamePattern()};
   return type;
 }
 
@@ -226,7 +242,9 @@ const Type& KnobsType() {
     values.reserve(Knobs().size());
     Type knobs{.kind = Kind::kMap, .what = "a map of knobs", .definition = "knobs"};
     for (const KnobRow& row : Knobs()) {
-      values.push_back(row.values.empty() ? AnyScalar() : Type{.kind = Kind::kWord, .what = "a knob's value", .words = row.values});
+      values.push_back(row.values.empty()
+                           ? AnyScalar()
+                           : Type{.kind = Kind::kWord, .what = "a knob's value", .words = row.values});
       knobs.fields.push_back({row.name, &values.back(), kOptional, row.about});
     }
     return knobs;
@@ -236,45 +254,23 @@ const Type& KnobsType() {
 
 const Type& RequiresType() {
   static const Type device{.kind = Kind::kWord, .what = "a device", .words = {"cpu", "cuda", "xla"}};
-  static const Type type{.kind = Kind::kMap, .what = "what a case needs", .definition = "requires",
-                         .fields = {{"device", &device, kOptional, "the device it must run on"},
-                                    {"capability", &AnyScalar(), kOptional, "a capability that the adapter announces"},
-                                    {"package", &AnyScalar(), kOptional, "a package that must be installed"}}};
-  return type;
-}
-
-const Type& ContractType() {
-  static const Type status{.kind = Kind::kWord, .what = "a status", .words = {"specified", "documented", "de_facto", "unspecified"}};
-  static const Type any{.kind = Kind::kWord, .what = "any", .words = {"any"}};
-  static const Type demands{.kind = Kind::kMap, .what = "what is accepted",
-                            .fields = {{"raised", &Raised(), kOptional, "refusing is allowed (without values: demanded)"}},
-                            .rest = &Demand(), .rest_key = &ValueKeyPattern()};
-  static const Type accept{.kind = Kind::kEither, .what = "any, or a map of values", .scalar = &any, .map = &demands};
-  static const Type type{.kind = Kind::kMap, .what = "a contract", .definition = "contract",
-                         .fields = {{"status", &status, kRequired, "who says so"},
-                                    {"source", &TextType(), kOptional, "where it is said"},
-                                    {"accept", &accept, kRequired, "any, or what each value may be"}}};
-  return type;
-}
-
-const Type& ExpectType() {
-  static const Type versions{.kind = Kind::kText, .what = "versions", .pattern = &VersionsPattern()};
-  static const Type observations{.kind = Kind::kMap, .what = "a map of observations", .rest = &TextType(), .rest_key = &ObservedPattern()};
-  static const Type entry{.kind = Kind::kMap, .what = "an expectation", .definition = "expectation",
-                          .fields = {{"versions", &versions, kOptional, "which versions it is known of; any without"},
-                                     {"raised", &Raised(), kOptional, "it refuses"},
-                                     {"unsupported", &TextType(), kOptional, "it cannot; a regular expression for the reason"},
-                                     {"observations", &observations, kOptional, "answers that are text"}},
-                          .rest = &Demand(), .rest_key = &ValueKeyPattern()};
-  static const Type entries{.kind = Kind::kList, .what = "a list of expectations; the first whose versions match applies", .item = &entry};
-  static const Type type{.kind = Kind::kMap, .what = "a map of backends", .definition = "expect", .rest = &entries, .rest_key = &BackendPattern()};
+  static const Type type{
+      .kind = Kind::kMap,
+      .what = "what a case needs",
+      .definition = "requires",
+      .fields = {{"device", &device, kOptional, "the device it must run on"},
+                 {"capability", &AnyScalar(), kOptional, "a capability that the adapter announces"},
+                 {"package", &AnyScalar(), kOptional, "a package that must be installed"}}};
   return type;
 }
 
 const Type& SweepType() {
-  static const Type list{.kind = Kind::kList, .what = "a list of scalars", .item = &AnyScalar(), .min_items = 1};
-  static const Type choice{.kind = Kind::kEither, .what = "a scalar or a list of scalars", .scalar = &AnyScalar(), .list = &list};
-  static const Type choices{.kind = Kind::kList, .what = "a list of choices", .item = &choice, .min_items = 1};
+  static const Type list{
+      .kind = Kind::kList, .what = "a list of scalars", .item = &AnyScalar(), .min_items = 1};
+  static const Type choice{
+      .kind = Kind::kEither, .what = "a scalar or a list of scalars", .scalar = &AnyScalar(), .list = &list};
+  static const Type choices{
+      .kind = Kind::kList, .what = "a list of choices", .item = &choice, .min_items = 1};
   static const Type type{.kind = Kind::kMap, .what = "a sweep", .rest = &choices, .rest_key = &NamePattern()};
   return type;
 }
@@ -282,29 +278,38 @@ const Type& SweepType() {
 const Type& CaseType() {
   static const Type name{.kind = Kind::kText, .what = "a case name", .pattern = &CaseNamePattern()};
   static const Type observed{.kind = Kind::kText, .what = "an observed value", .pattern = &ObservedPattern()};
-  static const Type observe{.kind = Kind::kList, .what = "a list of what is observed", .item = &observed, .min_items = 1, .max_items = 256};
+  static const Type observe{.kind = Kind::kList,
+                            .what = "a list of what is observed",
+                            .item = &observed,
+                            .min_items = 1,
+                            .max_items = 256};
   StepType();  // fills in the steps before anyone walks the table
   static const Type type{
-      .kind = Kind::kMap, .what = "a case", .definition = "case",
-      .fields = {{"name", &name, kRequired, "id = path + name"},
-                 {"about", &TextType(), kOptional, "what the case asks, in a sentence"},
-                 {"source", &TextType(), kOptional, "where the question comes from"},
-                 {"tags", &TagsType(), kOptional, "tiers smoke, ci, nightly and free words"},
-                 {"sweep", &SweepType(), kOptional, "named lists; every combination is a case, $name stands for the choice"},
-                 {"tensors", &TensorsType(), kOptional, "inputs by name"},
-                 {"program", &StepsType(), kRequired, "steps in order"},
-                 {"observe", &observe, kRequired, "values, NAME.grad, NAME.grad_metadata_dtype, trace, peak_bytes"},
-                 {"knobs", &KnobsType(), kOptional, "settings asked of the backend"},
-                 {"requires", &RequiresType(), kOptional, "skipped where absent"},
-                 {"contract", &ContractType(), kOptional, "what is demanded, and on whose authority"},
-                 {"expect", &ExpectType(), kOptional, "what is known today, per backend; a change is news"}}};
+      .kind = Kind::kMap,
+      .what = "a case",
+      .definition = "case",
+      .fields = {
+          {"name", &name, kRequired, "id = path + name"},
+          {"about", &TextType(), kOptional, "what the case asks, in a sentence"},
+          {"source", &TextType(), kOptional, "where the question comes from"},
+          {"tags", &TagsType(), kOptional, "tiers smoke, ci, nightly and free words"},
+          {"sweep", &SweepType(), kOptional,
+           "named lists; every combination is a case, $name stands for the choice"},
+          {"tensors", &TensorsType(), kOptional, "inputs by name"},
+          {"program", &StepsType(), kRequired, "steps in order"},
+          {"observe", &observe, kRequired, "values, NAME.grad, NAME.grad_metadata_dtype, trace, peak_bytes"},
+          {"knobs", &KnobsType(), kOptional, "settings asked of the backend"},
+          {"requires", &RequiresType(), kOptional, "skipped where absent"},
+          {"contract", &ContractType(), kOptional, "what is demanded, and on whose authority"},
+          {"expect", &ExpectType(), kOptional, "what is known today, per backend; a change is news"}}};
   return type;
 }
 
 namespace {
 
 Type MakeFileType(const Type& cases) {
-  return {.kind = Kind::kMap, .what = "a case file",
+  return {.kind = Kind::kMap,
+          .what = "a case file",
           .fields = {{"about", &TextType(), kOptional, "what the file asks; default for its cases"},
                      {"source", &TextType(), kOptional, "default for its cases"},
                      {"tags", &TagsType(), kOptional, "default for its cases"},
@@ -318,7 +323,8 @@ Type MakeFileType(const Type& cases) {
 }  // namespace
 
 const Type& FileType() {
-  static const Type cases{.kind = Kind::kList, .what = "a list of cases", .item = &CaseType(), .min_items = 1};
+  static const Type cases{
+      .kind = Kind::kList, .what = "a list of cases", .item = &CaseType(), .min_items = 1};
   static const Type type = MakeFileType(cases);
   return type;
 }
@@ -327,24 +333,6 @@ const Type& FileHeadType() {
   static const Type deferred{.kind = Kind::kDeferred, .what = "a case"};
   static const Type cases{.kind = Kind::kList, .what = "a list of cases", .item = &deferred, .min_items = 1};
   static const Type type = MakeFileType(cases);
-  return type;
-}
-
-const Type& DeviationsType() {
-  static const Type backend{.kind = Kind::kText, .what = "a backend", .pattern = &BackendPattern()};
-  static const Type value{.kind = Kind::kText, .what = "an observed value", .pattern = &ValueKeyPattern()};
-  static const Type versions{.kind = Kind::kText, .what = "versions", .pattern = &VersionsPattern()};
-  static const Type date{.kind = Kind::kText, .what = "a date", .pattern = &DatePattern()};
-  static const Type entry{.kind = Kind::kMap, .what = "a deviation",
-                          .fields = {{"case", &TextType(), kRequired, "id of the case"},
-                                     {"backend", &backend, kRequired, "NAME[@DEVICE][:knob=value,...]"},
-                                     {"value", &value, kOptional, "the value that deviates; without: the outcome"},
-                                     {"versions", &versions, kOptional, "any without"},
-                                     {"found", &TextType(), kRequired, "the class found"},
-                                     {"reason", &TextType(), kRequired, "why it is known and left"},
-                                     {"link", &TextType(), kOptional, "the issue that tracks it"},
-                                     {"expires", &date, kOptional, "the last day it holds"}}};
-  static const Type type{.kind = Kind::kList, .what = "a list of deviations, one flow map per line", .item = &entry};
   return type;
 }
 

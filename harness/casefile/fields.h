@@ -1,8 +1,9 @@
 // THE field table: which keys a case file has, what may stand at each, and what each is for.
 //
-// One table, three readers: the structure check of the loader (structure.h), the JSON Schema (schema.h) and the suggestions
-// in error messages. A Type says what may stand at a place; the decoders (decode_*.cc) run only on trees that passed it,
-// and add what no table can say: names that are defined, counts that agree, budgets.
+// One table, three readers: the structure check of the loader (structure.h), the JSON Schema (schema.h) and
+// the suggestions in error messages. A Type says what may stand at a place; the decoders (decode_*.cc) run
+// only on trees that passed it, and add what no table can say: names that are defined, counts that agree,
+// budgets.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +30,20 @@ struct Field {
 /// What may stand at one place. Which members mean something depends on kind.
 struct Type {
   enum class Kind {
-    kText,     ///< a scalar that `pattern` accepts (null pattern: any scalar)
-    kWord,     ///< a scalar out of `words`
-    kBoolean,  ///< plain true or false, nothing else
-    kInteger,  ///< an integer from low to high
-    kNumber,   ///< a number (see number.h)
-    kList,     ///< min_items to max_items times *item
-    kMap,      ///< `fields`; other keys only where `rest` is set, and then they fit rest_key
-    kTagged,   ///< a map whose key `tag` says which of `variants` it is
-    kEither,   ///< *scalar, *list or *map, told apart by how it is written (null: not allowed)
-    kAny,      ///< anything of scalars, lists and maps
-    kDeferred, ///< checked by someone else: cases, one by one, after their sweeps are expanded
+    kText,      ///< a scalar that `pattern` accepts (null pattern: any scalar)
+    kWord,      ///< a scalar out of `words`
+    kBoolean,   ///< plain true or false, nothing else
+    kInteger,   ///< an integer from low to high
+    kNumber,    ///< a number (see number.h)
+    kList,      ///< min_items to max_items times *item
+    kMap,       ///< `fields`; other keys only where `rest` is set, and then they fit rest_key
+    kTagged,    ///< a map whose key `tag` says which of `variants` it is
+    kEither,    ///< *scalar, *list or *map, told apart by how it is written (null: not allowed)
+    kAny,       ///< anything of scalars, lists and maps
+    kDeferred,  ///< checked by someone else: cases, one by one, after their sweeps are expanded
   };
   struct Variant {
-    std::string_view word;       ///< ends in "*": every word with this beginning
+    std::string_view word;  ///< ends in "*": every word with this beginning
     std::vector<Field> fields;
     const Type* rest = nullptr;  ///< other keys, for open argument lists
   };
@@ -58,7 +59,7 @@ struct Type {
   std::vector<Field> fields = {};
   const Type* rest = nullptr;
   const Pattern* rest_key = nullptr;
-  size_t exactly_keys = 0;           ///< 0 = any number; 1 = a choice of one
+  size_t exactly_keys = 0;  ///< 0 = any number; 1 = a choice of one
   std::string_view tag = {};
   std::vector<Variant> variants = {};
   const Type* scalar = nullptr;
@@ -66,11 +67,11 @@ struct Type {
   const Type* map = nullptr;
 };
 
-const Type& FileType();         ///< a case file
-const Type& FileHeadType();     ///< a case file whose cases are not looked into
-const Type& CaseType();         ///< one case, its sweep expanded
+const Type& FileType();      ///< a case file
+const Type& FileHeadType();  ///< a case file whose cases are not looked into
+const Type& CaseType();      ///< one case, its sweep expanded
 const Type& SweepType();
-const Type& DeviationsType();   ///< cases/deviations.yaml
+const Type& DeviationsType();  ///< cases/deviations.yaml
 
 // Parts that decoders or the schema name on their own.
 const Type& TextType();

@@ -25,7 +25,9 @@ Result<std::string> TextOf(const Attr& attr) {
   if (const auto* number = std::get_if<double>(&attr.value)) {
     if (!std::isfinite(*number)) return ShortestDecimal(*number);
     std::array<char, 40> buffer{};
-    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::fabs(*number), std::chars_format::hex).ptr;
+    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::fabs(*number),
+                                   std::chars_format::hex)
+                         .ptr;
     return std::string(std::signbit(*number) ? "-0x" : "0x") + std::string(buffer.data(), end);
   }
   return Fail("a number is needed in the fill");
@@ -70,11 +72,17 @@ class Parameters {
 
 /// Brings base and step over one divisor and one power of two.
 Result<void> SetAffine(FillPlan& plan, SmallFraction base, SmallFraction step) {
-  const auto refuse = [] { return Fail("the parameters of the fill are too far apart, or have too many digits"); };
+  const auto refuse = [] {
+    return Fail("the parameters of the fill are too far apart, or have too many digits");
+  };
   plan.kind = FillPlan::Kind::kAffine;
-  if (base.numerator == 0) base = {.numerator = 0, .denominator = step.denominator, .exponent = step.exponent};
-  if (step.numerator == 0) step = {.numerator = 0, .denominator = base.denominator, .exponent = base.exponent};
-  const Uint128 common = static_cast<Uint128>(base.denominator / std::gcd(base.denominator, step.denominator)) * static_cast<uint64_t>(step.denominator);
+  if (base.numerator == 0)
+    base = {.numerator = 0, .denominator = step.denominator, .exponent = step.exponent};
+  if (step.numerator == 0)
+    step = {.numerator = 0, .denominator = base.denominator, .exponent = base.exponent};
+  const Uint128 common =
+      static_cast<Uint128>(base.denominator / std::gcd(base.denominator, step.denominator)) *
+      static_cast<uint64_t>(step.denominator);
   if (common >= static_cast<Uint128>(kParameterLimit)) return refuse();
   plan.divisor = static_cast<int64_t>(common);
   plan.exponent = std::min(base.exponent, step.exponent);
@@ -93,7 +101,8 @@ Result<void> SetAffine(FillPlan& plan, SmallFraction base, SmallFraction step) {
 
 Result<void> CheckRange(const FillPlan& plan, DType dtype, Int128 first, Int128 last) {
   for (const Int128 n : {first, last}) {
-    const Int128 numerator = static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) + static_cast<Int128>(plan.step) * n;
+    const Int128 numerator =
+        static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) + static_cast<Int128>(plan.step) * n;
     auto bits = RoundedBits(numerator, plan.divisor, plan.exponent - plan.shift, dtype);
     if (!bits) return Fail(bits.error());
   }
@@ -155,7 +164,8 @@ Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameter
     last = plan.high = *high;
   } else {  // lattice
     std::array<int64_t, 5> read{};
-    const std::array<std::pair<const char*, const char*>, 5> names{{{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
+    const std::array<std::pair<const char*, const char*>, 5> names{
+        {{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
     for (size_t i = 0; i < names.size(); ++i) {
       auto value = parameters.Integer(names[i].first, names[i].second);
       if (!value) return Fail(value.error());
@@ -173,7 +183,8 @@ Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameter
     plan.add = add;
     plan.mod = mod;
     last = mod - 1;
-    if (!IsFloating(spec.dtype) && div != 1) return Fail("lattice needs div 1 for " + std::string(Name(spec.dtype)));
+    if (!IsFloating(spec.dtype) && div != 1)
+      return Fail("lattice needs div 1 for " + std::string(Name(spec.dtype)));
   }
   if (!set) return Fail(set.error());
   if (!IsFloating(spec.dtype) && (plan.shift != 0 || plan.divisor != 1 || plan.exponent < 0)) {
@@ -186,7 +197,8 @@ Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameter
 
 Result<FillPlan> PlanFloating(const std::string& name, const Parameters& parameters, const TensorSpec& spec) {
   const FloatFormat* format = FormatOf(spec.dtype);
-  if (format == nullptr) return Fail("fill '" + name + "' is for floating dtypes, not " + std::string(Name(spec.dtype)));
+  if (format == nullptr)
+    return Fail("fill '" + name + "' is for floating dtypes, not " + std::string(Name(spec.dtype)));
   FillPlan plan;
   if (name == "subnormals") {
     plan.kind = FillPlan::Kind::kSubnormal;
@@ -199,10 +211,13 @@ Result<FillPlan> PlanFloating(const std::string& name, const Parameters& paramet
     if (!low) return Fail(low.error());
     if (!high) return Fail(high.error());
     if (*low > *high) return Fail("wide_exponent needs low <= high");
-    if (*low < format->emin - format->precision + 1) return Fail("wide_exponent: 2^low rounds to zero in " + std::string(format->name));
+    if (*low < format->emin - format->precision + 1)
+      return Fail("wide_exponent: 2^low rounds to zero in " + std::string(format->name));
     // e4m3fn lacks the largest significand of its last binade.
-    const double largest = std::ldexp(2.0 - std::ldexp(1.0, 1 - format->precision), static_cast<int>(std::min<int64_t>(*high, 1023)));
-    if (*high > format->emax || largest > format->max_finite) return Fail("wide_exponent: 2^high is too large for " + std::string(format->name));
+    const double largest = std::ldexp(2.0 - std::ldexp(1.0, 1 - format->precision),
+                                      static_cast<int>(std::min<int64_t>(*high, 1023)));
+    if (*high > format->emax || largest > format->max_finite)
+      return Fail("wide_exponent: 2^high is too large for " + std::string(format->name));
     plan.low = *low;
     plan.high = *high;
     return plan;
@@ -220,7 +235,8 @@ Result<FillPlan> PlanFloating(const std::string& name, const Parameters& paramet
     }
   }
   if (plan.narrow == nullptr || !has_room(*plan.narrow)) {
-    return Fail("ties: " + std::string(format->name) + " cannot hold half-way points of " + std::string(plan.narrow == nullptr ? "a narrower format" : plan.narrow->name));
+    return Fail("ties: " + std::string(format->name) + " cannot hold half-way points of " +
+                std::string(plan.narrow == nullptr ? "a narrower format" : plan.narrow->name));
   }
   return plan;
 }
@@ -266,7 +282,8 @@ Result<uint64_t> IntegerBits(Int128 value, DType dtype) {
   const Int128 low = is_unsigned ? Int128{0} : -(Int128{1} << (bits - 1));
   const Int128 high = (Int128{1} << (is_unsigned ? bits : bits - 1)) - 1;
   if (value < low || value > high) return Fail("number out of range for " + std::string(Name(dtype)));
-  return static_cast<uint64_t>(value) & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << (8 * SizeOf(dtype))) - 1);
+  return static_cast<uint64_t>(value) &
+         (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << (8 * SizeOf(dtype))) - 1);
 }
 
 }  // namespace
@@ -304,8 +321,10 @@ Result<uint64_t> ElementBits(std::string_view text, DType dtype) {
 Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DType dtype) {
   const FloatFormat* format = FormatOf(dtype);
   if (format == nullptr) {
-    if (divisor != 1 || exponent < 0 || exponent > 62) return Fail("a fraction, or out of range, for " + std::string(Name(dtype)));
-    if (numerator >= (Int128{1} << 64) || numerator <= -(Int128{1} << 64)) return Fail("number out of range for " + std::string(Name(dtype)));
+    if (divisor != 1 || exponent < 0 || exponent > 62)
+      return Fail("a fraction, or out of range, for " + std::string(Name(dtype)));
+    if (numerator >= (Int128{1} << 64) || numerator <= -(Int128{1} << 64))
+      return Fail("number out of range for " + std::string(Name(dtype)));
     return IntegerBits(numerator * (Int128{1} << exponent), dtype);
   }
   Dyadic value{.sign = numerator < 0 ? Dyadic::Sign::kMinus : Dyadic::Sign::kPlus};
@@ -320,7 +339,8 @@ Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DT
     value.exponent -= shift;
   }
   const double rounded = RoundTo(Carry(value), *format);
-  if (!std::isfinite(rounded)) return Fail("the fill gives numbers too large for " + std::string(format->name));
+  if (!std::isfinite(rounded))
+    return Fail("the fill gives numbers too large for " + std::string(format->name));
   return BitsOf(rounded, dtype);
 }
 
@@ -328,7 +348,8 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   static const Attr::Map none;
   const auto* word = std::get_if<std::string>(&spec.fill.value);
   const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  if (word == nullptr && (map == nullptr || map->size() != 1)) return Fail("tensor '" + spec.name + "' has no fill");
+  if (word == nullptr && (map == nullptr || map->size() != 1))
+    return Fail("tensor '" + spec.name + "' has no fill");
   const std::string& name = word != nullptr ? *word : map->begin()->first;
   if (name == "values" && map != nullptr) return PlanValues(map->begin()->second, spec, with_values);
   const auto* given = map == nullptr ? &none : std::get_if<Attr::Map>(&map->begin()->second.value);
@@ -343,7 +364,8 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
     if (!text) return Fail(text.error());
     return PlanConstant(*text, spec.dtype);
   }
-  if (name == "subnormals" || name == "wide_exponent" || name == "ties") return PlanFloating(name, parameters, spec);
+  if (name == "subnormals" || name == "wide_exponent" || name == "ties")
+    return PlanFloating(name, parameters, spec);
   for (const char* affine : {"normal", "uniform", "positive", "arange", "integers", "lattice"}) {
     if (name == affine) return PlanAffine(name, parameters, spec);
   }

@@ -51,12 +51,13 @@ int64_t Below(uint64_t random, uint64_t count) {
 
 // Normal deviates.
 //
-// |x| is the inverse of the tail probability t = P(|N(0,1)| > |x|), at a uniform t in (0, 1]. The inverse is steep where t is
-// small, so the table has 64 points in every octave of t: the leading zeros of `first` give the octave, its next six bits
-// the segment, 32 bits of `second` the place inside, where the inverse is interpolated linearly in integers. The result is an
-// integer in units of 2^-60; a table entry has 28 fraction bits and 32 more come from the interpolation, so even binary64
-// elements have all their bits. The error of the interpolation is below 4e-4 of a standard deviation in the first octave's
-// flat part and smaller elsewhere; |x| ends at 6.24, where t = 2^-32.
+// |x| is the inverse of the tail probability t = P(|N(0,1)| > |x|), at a uniform t in (0, 1]. The inverse is
+// steep where t is small, so the table has 64 points in every octave of t: the leading zeros of `first` give
+// the octave, its next six bits the segment, 32 bits of `second` the place inside, where the inverse is
+// interpolated linearly in integers. The result is an integer in units of 2^-60; a table entry has 28
+// fraction bits and 32 more come from the interpolation, so even binary64 elements have all their bits. The
+// error of the interpolation is below 4e-4 of a standard deviation in the first octave's flat part and
+// smaller elsewhere; |x| ends at 6.24, where t = 2^-32.
 Int128 NormalDeviate(const Draw& draw) {
   const auto octave = static_cast<size_t>(std::countl_zero(draw.first | 1));
   size_t entry = (kNormalOctaves - 1) * kNormalPoints;
@@ -65,7 +66,8 @@ Int128 NormalDeviate(const Draw& draw) {
     entry = octave * kNormalPoints + ((draw.first >> (63 - octave - 6)) & (kNormalPoints - 1));
     place = draw.second >> 32;
   }
-  // Points of an octave lie in order of t; the one after its last is the first of the octave above, or t = 1 (x = 0).
+  // Points of an octave lie in order of t; the one after its last is the first of the octave above, or t = 1
+  // (x = 0).
   const size_t octave_end = (entry / kNormalPoints + 1) * kNormalPoints;
   uint64_t next = 0;
   if (entry + 1 < octave_end) {
@@ -82,11 +84,16 @@ Int128 NormalDeviate(const Draw& draw) {
 Int128 SourceValue(const FillPlan& plan, const Stream& stream, int64_t index) {
   using enum FillPlan::Source;
   switch (plan.source) {
-    case kIndex: return index;
-    case kUniform: return static_cast<Int128>(stream.At(index).first >> (64 - kUniformBits));
-    case kPositive: return static_cast<Int128>(stream.At(index).first >> (64 - kUniformBits)) + 1;
-    case kNormal: return NormalDeviate(stream.At(index));
-    case kRange: return plan.low + Below(stream.At(index).first, static_cast<uint64_t>(plan.high - plan.low) + 1);
+    case kIndex:
+      return index;
+    case kUniform:
+      return static_cast<Int128>(stream.At(index).first >> (64 - kUniformBits));
+    case kPositive:
+      return static_cast<Int128>(stream.At(index).first >> (64 - kUniformBits)) + 1;
+    case kNormal:
+      return NormalDeviate(stream.At(index));
+    case kRange:
+      return plan.low + Below(stream.At(index).first, static_cast<uint64_t>(plan.high - plan.low) + 1);
     case kLattice: {
       const Int128 value = (static_cast<Int128>(index) * plan.mul + plan.add) % plan.mod;
       return value < 0 ? value + plan.mod : value;  // mod as Python has it
@@ -104,16 +111,20 @@ Result<uint64_t> Element(const FillPlan& plan, const TensorSpec& spec, const Str
   using enum FillPlan::Kind;
   const FloatFormat* format = FormatOf(spec.dtype);
   switch (plan.kind) {
-    case kBits: return plan.bits;
-    case kValues: return plan.values[static_cast<size_t>(index)];
+    case kBits:
+      return plan.bits;
+    case kValues:
+      return plan.values[static_cast<size_t>(index)];
     case kAffine: {
-      const Int128 numerator = static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) + static_cast<Int128>(plan.step) * SourceValue(plan, stream, index);
+      const Int128 numerator = static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) +
+                               static_cast<Int128>(plan.step) * SourceValue(plan, stream, index);
       return RoundedBits(numerator, plan.divisor, plan.exponent - plan.shift, spec.dtype);
     }
     case kWide: {
       const Draw draw = stream.At(index);
       const int64_t top = int64_t{1} << (format->precision - 1);
-      const int64_t significand = top + static_cast<int64_t>((draw.second >> 8) & static_cast<uint64_t>(top - 1));
+      const int64_t significand =
+          top + static_cast<int64_t>((draw.second >> 8) & static_cast<uint64_t>(top - 1));
       const int64_t exponent = plan.low + Below(draw.first, static_cast<uint64_t>(plan.high - plan.low) + 1);
       return SignedBits(draw, significand, static_cast<int>(exponent) - format->precision + 1, spec.dtype);
     }

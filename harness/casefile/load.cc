@@ -33,10 +33,12 @@ size_t CountDefaults(const Node& root) {
   return count;
 }
 
-void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& vocabulary, ErrorSink& errors, std::vector<Case>& cases) {
+void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& vocabulary, ErrorSink& errors,
+              std::vector<Case>& cases) {
   CheckStructure(root, FileHeadType(), "the case file", errors);
   if (errors.size() > 0) {
-    // The cases are looked at all the same: one run of the loader should tell all that is wrong with their shape.
+    // The cases are looked at all the same: one run of the loader should tell all that is wrong with their
+    // shape.
     const Node* list = root.Find("cases");
     if (list == nullptr || list->kind != Node::Kind::kList) return;
   }
@@ -56,13 +58,15 @@ void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& 
       if (work > kMaxWork || errors.full()) return;
       work += CountNodes(expanded) + defaults;
       if (work > kMaxWork) {
-        errors.Add(case_node.mark, "file is too much work: sweeps and defaults multiply", "more than a million entries", "fewer combinations or smaller defaults");
+        errors.Add(case_node.mark, "file is too much work: sweeps and defaults multiply",
+                   "more than a million entries", "fewer combinations or smaller defaults");
         return;
       }
       const size_t before = errors.size();
       CheckStructure(expanded, CaseType(), "a case", errors);
       if (errors.size() != before || !sound_defaults) return;
-      cases.push_back(DecodeCase(expanded, root, id_prefix + "/" + expanded.Find("name")->text + suffix, vocabulary, errors));
+      cases.push_back(DecodeCase(expanded, root, id_prefix + "/" + expanded.Find("name")->text + suffix,
+                                 vocabulary, errors));
     });
   }
 }
@@ -70,7 +74,8 @@ void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& 
 /// `path` seen from `root`, links resolved; empty when it lies elsewhere.
 fs::path RelativeTo(const fs::path& path, const fs::path& root) {
   std::error_code code;
-  const fs::path relative = fs::weakly_canonical(path, code).lexically_relative(fs::weakly_canonical(root, code));
+  const fs::path relative =
+      fs::weakly_canonical(path, code).lexically_relative(fs::weakly_canonical(root, code));
   return relative.empty() || *relative.begin() == ".." ? fs::path() : relative;
 }
 
@@ -80,7 +85,10 @@ std::string IdPrefix(const fs::path& file, const fs::path& root) {
   return (relative.parent_path() / relative.stem()).generic_string();
 }
 
-bool IsCaseFile(const fs::path& path) { return path.extension() == ".yaml" && path.filename() != "deviations.yaml" && path.filename().string()[0] != '.'; }
+bool IsCaseFile(const fs::path& path) {
+  return path.extension() == ".yaml" && path.filename() != "deviations.yaml" &&
+         path.filename().string()[0] != '.';
+}
 
 /// All case files below `folder`, sorted by path; links to folders are not followed.
 std::vector<fs::path> CaseFiles(const fs::path& folder) {
@@ -89,17 +97,20 @@ std::vector<fs::path> CaseFiles(const fs::path& folder) {
   for (fs::recursive_directory_iterator it(folder, code), end; it != end && !code; it.increment(code)) {
     if (it->is_regular_file(code) && IsCaseFile(it->path())) files.push_back(it->path());
   }
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.generic_string() < b.generic_string(); });
+  std::sort(files.begin(), files.end(),
+            [](const fs::path& a, const fs::path& b) { return a.generic_string() < b.generic_string(); });
   return files;
 }
 
 /// True if `id` is `wanted`, lies below it, or is one of its sweep.
 bool IsWithin(std::string_view id, std::string_view wanted) {
   if (!id.starts_with(wanted)) return false;
-  return id.size() == wanted.size() || wanted.ends_with('/') || id[wanted.size()] == '/' || id[wanted.size()] == '[';
+  return id.size() == wanted.size() || wanted.ends_with('/') || id[wanted.size()] == '/' ||
+         id[wanted.size()] == '[';
 }
 
-/// What one argument stands for: files, the ids wanted of them ("" = all), and the folder that ids count from.
+/// What one argument stands for: files, the ids wanted of them ("" = all), and the folder that ids count
+/// from.
 struct Selection {
   std::vector<fs::path> files;
   std::string ids;
@@ -109,7 +120,9 @@ struct Selection {
 std::optional<Selection> FindOnDisk(const fs::path& path, const fs::path& root) {
   std::error_code code;
   // A folder outside the root is a suite of its own.
-  if (fs::is_directory(path, code)) return Selection{.files = CaseFiles(path), .ids = {}, .root = RelativeTo(path, root).empty() ? path : root};
+  if (fs::is_directory(path, code))
+    return Selection{
+        .files = CaseFiles(path), .ids = {}, .root = RelativeTo(path, root).empty() ? path : root};
   if (fs::exists(path, code)) return Selection{.files = {path}, .ids = {}, .root = root};
   return std::nullopt;
 }
@@ -161,12 +174,14 @@ Error UnknownId(const std::string& argument, const fs::path& root, Loader& loade
     known.push_back(IdPrefix(file, root));
     for (const Case& one : loader.Load(file, root, ignored).cases) known.push_back(one.id);
   }
-  return Problem("no such case, file or folder", "'" + argument + "'", "a path or an id such as seeds/matmul_out/as_posted", Suggest(argument, known));
+  return Problem("no such case, file or folder", "'" + argument + "'",
+                 "a path or an id such as seeds/matmul_out/as_posted", Suggest(argument, known));
 }
 
 }  // namespace
 
-LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, const std::string& id_prefix, const Vocabulary& vocabulary) {
+LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, const std::string& id_prefix,
+                        const Vocabulary& vocabulary) {
   LoadResult result;
   auto root = ParseYaml(text, shown_as);
   if (!root) {
@@ -187,7 +202,8 @@ LoadResult LoadCaseFile(const fs::path& file, const fs::path& root, const Vocabu
   return LoadCaseText(*text, shown_as, IdPrefix(file, root), vocabulary);
 }
 
-LoadResult LoadCases(std::span<const std::string> paths_or_ids, const fs::path& root, const Vocabulary& vocabulary) {
+LoadResult LoadCases(std::span<const std::string> paths_or_ids, const fs::path& root,
+                     const Vocabulary& vocabulary) {
   LoadResult result;
   Loader loader(vocabulary);
   std::set<std::string> taken;
@@ -195,7 +211,8 @@ LoadResult LoadCases(std::span<const std::string> paths_or_ids, const fs::path& 
     bool found = false;
     for (const fs::path& file : selection.files) {
       const LoadResult& loaded = loader.Load(file, selection.root, result.errors);
-      if (!loaded.errors.empty()) found = true;  // what was asked for may be in there: the errors of the file say enough
+      if (!loaded.errors.empty())
+        found = true;  // what was asked for may be in there: the errors of the file say enough
       for (const Case& one : loaded.cases) {
         if (!selection.ids.empty() && !IsWithin(one.id, selection.ids)) continue;
         found = true;

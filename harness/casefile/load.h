@@ -1,15 +1,19 @@
-// Loading cases: from paths and ids to fully resolved cases, or to errors that say where and what to write instead.
+// Loading cases: from paths and ids to fully resolved cases, or to errors that say where and what to write
+// instead.
 //
-// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) -> structure check
-// (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets) -> Case. Nothing of the size that
-// a case asks for is allocated on the way. A file with any error gives no case at all.
+// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) ->
+// structure check (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets)
+// -> Case. Nothing of the size that a case asks for is allocated on the way. A file with any error gives no
+// case at all.
 //
 // The language in one place:
-//   file:   about, source, tags, knobs, requires, contract, expect (defaults of the cases: knobs, requires and expect key by
+//   file:   about, source, tags, knobs, requires, contract, expect (defaults of the cases: knobs, requires
+//   and expect key by
 //           key, the others whole), cases
 //   case:   name, about, source, tags, sweep, tensors, program, observe, knobs, requires, contract, expect
-//   tensor: {dtype, shape, fill, layout: {strides: [..]} | {transpose: [d0, d1]} | non_contiguous, requires_grad}
-//   step:   {op, of: [name or number, ...], as, out, attributes...}; autocast, no_grad and enable_grad hold `steps`
+//   tensor: {dtype, shape, fill, layout: {strides: [..]} | {transpose: [d0, d1]} | non_contiguous,
+//   requires_grad} step:   {op, of: [name or number, ...], as, out, attributes...}; autocast, no_grad and
+//   enable_grad hold `steps`
 #pragma once
 
 #include <filesystem>
@@ -32,16 +36,20 @@ struct Vocabulary {
   std::vector<std::string> backends;  ///< known backend names, for the keys of `expect`; empty = not checked
 };
 
-/// The cases of one file. Ids are its path relative to `root` without .yaml, "/", the case's name, and "[k=v,k2=v2]" for
-/// sweeps. A file outside `root` is called by its stem.
-LoadResult LoadCaseFile(const std::filesystem::path& file, const std::filesystem::path& root, const Vocabulary& vocabulary);
+/// The cases of one file. Ids are its path relative to `root` without .yaml, "/", the case's name, and
+/// "[k=v,k2=v2]" for sweeps. A file outside `root` is called by its stem.
+LoadResult LoadCaseFile(const std::filesystem::path& file, const std::filesystem::path& root,
+                        const Vocabulary& vocabulary);
 
 /// The same for text; `shown_as` stands in errors, `id_prefix` in ids.
-LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, const std::string& id_prefix, const Vocabulary& vocabulary);
+LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, const std::string& id_prefix,
+                        const Vocabulary& vocabulary);
 
-/// Each of `paths_or_ids` is a folder, a file, an id or an id prefix that ends at a slash or at a sweep; relative paths count
-/// from the working directory, then from `root`. Nothing given means all of `root`. Order: as given, files sorted by path,
-/// cases as written; a case named twice comes once. Broken files add errors; the cases of the others are kept.
-LoadResult LoadCases(std::span<const std::string> paths_or_ids, const std::filesystem::path& root, const Vocabulary& vocabulary);
+/// Each of `paths_or_ids` is a folder, a file, an id or an id prefix that ends at a slash or at a sweep;
+/// relative paths count from the working directory, then from `root`. Nothing given means all of `root`.
+/// Order: as given, files sorted by path, cases as written; a case named twice comes once. Broken files add
+/// errors; the cases of the others are kept.
+LoadResult LoadCases(std::span<const std::string> paths_or_ids, const std::filesystem::path& root,
+                     const Vocabulary& vocabulary);
 
 }  // namespace ulpscope

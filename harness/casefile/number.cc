@@ -30,7 +30,8 @@ int HexDigit(char c) {
 tl::unexpected<Error> Bad(std::string_view text, std::string hint) {
   std::string shown(text.substr(0, 40));
   if (text.size() > 40) shown += "...";
-  return Fail(Problem("bad number", "'" + shown + "'", "a number: 12, -0.5, 1e-5, 0x1.8p+1, 1/3, inf, nan", std::move(hint)));
+  return Fail(Problem("bad number", "'" + shown + "'", "a number: 12, -0.5, 1e-5, 0x1.8p+1, 1/3, inf, nan",
+                      std::move(hint)));
 }
 
 /// Reads over a text from the left.
@@ -87,7 +88,8 @@ Result<ExactNumber> ParseHexFloat(Cursor cursor, ExactNumber number) {
     fraction = cursor.TakeHexDigits();
     if (fraction.empty()) return Bad(cursor.text, "digits are missing after the point");
   }
-  if (!cursor.Take('p') && !cursor.Take('P')) return Bad(cursor.text, "a hex float ends in a binary exponent, as in 0x1.8p+1");
+  if (!cursor.Take('p') && !cursor.Take('P'))
+    return Bad(cursor.text, "a hex float ends in a binary exponent, as in 0x1.8p+1");
   const auto exponent = TakeExponent(cursor, kMaxBinaryExponent);
   if (!exponent) return Bad(cursor.text, "the exponent is missing or too large");
   if (!cursor.AtEnd()) return Bad(cursor.text, "");
@@ -102,7 +104,8 @@ Result<ExactNumber> ParseBits(std::string_view text) {
   Cursor cursor{.text = text, .at = std::string_view("bits:").size()};
   if (!cursor.Take('0') || !cursor.Take('x')) return Bad(text, "write a bit pattern as bits:0x3f80");
   const std::string_view digits = cursor.TakeHexDigits();
-  if (digits.empty() || digits.size() > 16 || !cursor.AtEnd()) return Bad(text, "a bit pattern has 1 to 16 hex digits");
+  if (digits.empty() || digits.size() > 16 || !cursor.AtEnd())
+    return Bad(text, "a bit pattern has 1 to 16 hex digits");
   ExactNumber number;
   number.kind = ExactNumber::Kind::kBits;
   number.bit_digits = static_cast<int>(digits.size());
@@ -113,7 +116,8 @@ Result<ExactNumber> ParseBits(std::string_view text) {
 Result<ExactNumber> ParseDecimal(Cursor cursor, ExactNumber number) {
   const std::string_view text = cursor.text;
   const std::string_view whole = cursor.TakeDigits();
-  if (whole.empty()) return Bad(text, text.starts_with(".") || text.starts_with("-.") ? "write 0.5, not .5" : "");
+  if (whole.empty())
+    return Bad(text, text.starts_with(".") || text.starts_with("-.") ? "write 0.5, not .5" : "");
   if (whole.size() > 1 && whole[0] == '0') return Bad(text, "no leading zeros: some readers take 010 for 8");
   AppendDecimal(number.numerator, whole);
   if (cursor.AtEnd()) {
@@ -125,7 +129,8 @@ Result<ExactNumber> ParseDecimal(Cursor cursor, ExactNumber number) {
     if (below.empty() || !cursor.AtEnd()) return Bad(text, "a fraction is two integers, as in 1/3");
     number.denominator = BigUint();
     AppendDecimal(number.denominator, below);
-    if (below[0] == '0') return Bad(text, number.denominator.IsZero() ? "the denominator is 0" : "no leading zeros");
+    if (below[0] == '0')
+      return Bad(text, number.denominator.IsZero() ? "the denominator is 0" : "no leading zeros");
     return number;
   }
   int exponent10 = 0;
@@ -149,11 +154,13 @@ Result<ExactNumber> ParseDecimal(Cursor cursor, ExactNumber number) {
 }  // namespace
 
 bool IsAmbiguousWord(std::string_view text) {
-  // The boolean and null words of YAML 1.1 and 1.2 (core schema) in all their spellings, true and false apart.
-  // (y and n alone are left out: no reader in use takes them for booleans any more, and y is a fine name for a tensor.)
+  // The boolean and null words of YAML 1.1 and 1.2 (core schema) in all their spellings, true and false
+  // apart. (y and n alone are left out: no reader in use takes them for booleans any more, and y is a fine
+  // name for a tensor.)
   static constexpr std::array<std::string_view, 29> kWords{
-      "yes",  "Yes",  "YES",  "no",   "No", "NO",   "on",   "On",   "ON",    "off",   "Off",   "OFF",  "True", "TRUE", "False",
-      "FALSE", "null", "Null", "NULL", "~",  ".inf", ".Inf", ".INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN"};
+      "yes",  "Yes",  "YES",  "no",    "No",    "NO",    "on",   "On",   "ON",   "off",
+      "Off",  "OFF",  "True", "TRUE",  "False", "FALSE", "null", "Null", "NULL", "~",
+      ".inf", ".Inf", ".INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN"};
   return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
@@ -168,7 +175,8 @@ bool LooksLikeNumber(std::string_view text) {
 Result<ExactNumber> ParseNumber(std::string_view text) {
   if (text.empty()) return Bad(text, "");
   if (text.size() > kMaxNumberText) return Bad(text, "at most 1000 characters");
-  if (IsAmbiguousWord(text)) return Bad(text, "YAML readers disagree about this word; write inf, -inf or nan for those");
+  if (IsAmbiguousWord(text))
+    return Bad(text, "YAML readers disagree about this word; write inf, -inf or nan for those");
   ExactNumber number;
   if (text == "nan") {
     number.kind = ExactNumber::Kind::kNan;
@@ -191,7 +199,8 @@ Result<ExactNumber> ParseNumber(std::string_view text) {
 
 Result<int64_t> ParseInteger(std::string_view text) {
   const auto refuse = [&](std::string hint) {
-    return Fail(Problem("bad integer", "'" + std::string(text.substr(0, 40)) + "'", "an integer", std::move(hint)));
+    return Fail(
+        Problem("bad integer", "'" + std::string(text.substr(0, 40)) + "'", "an integer", std::move(hint)));
   };
   const std::string_view digits = text.starts_with("-") ? text.substr(1) : text;
   if (digits.empty() || !std::all_of(digits.begin(), digits.end(), IsDigit)) return refuse("");
@@ -211,7 +220,8 @@ TwoDoubles Carry(const Dyadic& value) {
   constexpr double kRest = std::numeric_limits<double>::denorm_min();
   const int quantum = std::max(value.exponent + bits - 1, -1022) - 52;
   const int shift = quantum - value.exponent;
-  if (shift <= 0) return {.hi = sign * std::ldexp(static_cast<double>(value.magnitude), value.exponent), .lo = 0};
+  if (shift <= 0)
+    return {.hi = sign * std::ldexp(static_cast<double>(value.magnitude), value.exponent), .lo = 0};
   if (shift > 126) return {.hi = sign * 0.0, .lo = sign * kRest};  // below half of the smallest subnormal
   const Uint128 one = 1;
   Uint128 kept = value.magnitude >> shift;
@@ -235,7 +245,8 @@ Dyadic CutToDyadic(const ExactNumber& number) {
   (shift >= 0 ? numerator : denominator).ShiftLeft(std::abs(shift));
   const auto division = numerator.DividedBy(denominator);
   result.magnitude = division.quotient.Low128();
-  result.tail = division.remainder == BigUint::Division::Remainder::kZero ? Dyadic::Tail::kZero : Dyadic::Tail::kNonZero;
+  result.tail = division.remainder == BigUint::Division::Remainder::kZero ? Dyadic::Tail::kZero
+                                                                          : Dyadic::Tail::kNonZero;
   result.exponent = number.exponent2 - shift;
   return result;
 }
@@ -244,12 +255,15 @@ Result<double> RoundNumber(const ExactNumber& number, const FloatFormat& format)
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const auto refuse = [&](std::string message) { return Fail(message + " " + std::string(format.name)); };
   switch (number.kind) {
-    case ExactNumber::Kind::kBits: return Fail("a bit pattern stands only for an element of a tensor");
-    case ExactNumber::Kind::kNan: return std::numeric_limits<double>::quiet_NaN();
+    case ExactNumber::Kind::kBits:
+      return Fail("a bit pattern stands only for an element of a tensor");
+    case ExactNumber::Kind::kNan:
+      return std::numeric_limits<double>::quiet_NaN();
     case ExactNumber::Kind::kInfinite:
       if (format.overflow != Overflow::kInfinity) return refuse("there is no infinity in");
       return number.negative ? -kInf : kInf;
-    case ExactNumber::Kind::kFinite: break;
+    case ExactNumber::Kind::kFinite:
+      break;
   }
   const double rounded = RoundTo(Carry(CutToDyadic(number)), format);
   if (!std::isfinite(rounded)) return refuse("the number is too large for");
@@ -267,7 +281,8 @@ Result<SmallFraction> ToSmallFraction(const ExactNumber& number) {
   const int zeros_below = below.TrailingZeros();
   above.ShiftRight(zeros_above);
   below.ShiftRight(zeros_below);
-  if (above.BitLength() > 62 || below.BitLength() > 62) return refuse("too many digits for a parameter of a fill (at most 18)");
+  if (above.BitLength() > 62 || below.BitLength() > 62)
+    return refuse("too many digits for a parameter of a fill (at most 18)");
   const auto numerator = static_cast<int64_t>(above.ToUint64());
   const auto denominator = static_cast<int64_t>(below.ToUint64());
   const int64_t common = std::gcd(numerator, denominator);

@@ -15,17 +15,24 @@ const Type& Integers() {
   return type;
 }
 const Type& Dims() {
-  static const Type type{.kind = Type::Kind::kEither, .what = "a dimension or a list of dimensions", .scalar = &Integer(), .list = &Integers()};
+  static const Type type{.kind = Type::Kind::kEither,
+                         .what = "a dimension or a list of dimensions",
+                         .scalar = &Integer(),
+                         .list = &Integers()};
   return type;
 }
 const Type& ShapeAttribute() {
-  static const Type extent{.kind = Type::Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
-  static const Type type{.kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  static const Type extent{
+      .kind = Type::Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
+  static const Type type{
+      .kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
   return type;
 }
 const Type& NewShape() {
-  static const Type extent{.kind = Type::Kind::kInteger, .what = "an extent, or -1", .low = -1, .high = int64_t{1} << 28};
-  static const Type type{.kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  static const Type extent{
+      .kind = Type::Kind::kInteger, .what = "an extent, or -1", .low = -1, .high = int64_t{1} << 28};
+  static const Type type{
+      .kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
   return type;
 }
 const Type& Number() {
@@ -41,11 +48,13 @@ const Type& ValueName() {
   return type;
 }
 const Type& Device() {
-  static const Type type{.kind = Type::Kind::kWord, .what = "a device", .words = {"auto", "cpu", "cuda", "xla"}};
+  static const Type type{
+      .kind = Type::Kind::kWord, .what = "a device", .words = {"auto", "cpu", "cuda", "xla"}};
   return type;
 }
 const Type& SetDataTo() {
-  static const Type type{.kind = Type::Kind::kMap, .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
+  static const Type type{.kind = Type::Kind::kMap,
+                         .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
                          .fields = {{"cast", &DTypeType(), kOptional, "w.data = w.data.to(dtype)"},
                                     {"value", &ValueName(), kOptional, "w.data = value"}},
                          .exactly_keys = 1};
@@ -67,6 +76,17 @@ std::vector<OpRow> MakeRows() {
   const Field maybe_dim{"dim", &Dims(), kOptional, "dimensions; all without"};
   const Field keepdim{"keepdim", &Boolean(), kOptional, "keep reduced dimensions as 1"};
   const Field eps{"eps", &Number(), kOptional, "added to the variance"};
+  const Field normalized{"normalized_shape", &ShapeAttribute(), kRequired, "the trailing extents"};
+  const Field dim0{"dim0", &Integer(), kRequired, "dimension"};
+  const Field dim1{"dim1", &Integer(), kRequired, "dimension"};
+  const Field overwrite{"overwrite", &Boolean(), kRequired,
+                        "false: .data is cast; true: the parameter is replaced"};
+  const Field grad{"grad", &ValueName(), kOptional, "gradient of the loss; ones without"};
+  const Field retain_graph{"retain_graph", &Boolean(), kOptional, "keep the graph for another backward"};
+  const Field device{"device", &Device(), kOptional, "auto follows the backend"};
+  const Field lower_dtype{"dtype", &DTypeType(), kOptional, "the lower dtype (bfloat16)"};
+  const Field enabled{"enabled", &Boolean(), kOptional, "false switches an outer autocast off"};
+  const Field cache{"cache", &Boolean(), kOptional, "keep the casts of leaf weights (true)"};
   return {
       {"empty", 0, 0, kValue, kNo, {shape, dtype}},
       {"zeros", 0, 0, kValue, kNo, {shape, dtype}},
@@ -92,8 +112,8 @@ std::vector<OpRow> MakeRows() {
       {"sum", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
       {"mean", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
       {"cast", 1, 1, kValue, kNo, {dtype}},
-      {"layer_norm", 1, 3, kValue, kNo, {{"normalized_shape", &ShapeAttribute(), kRequired, "the trailing extents that are normalised"}, eps}},
-      {"transpose", 1, 1, kValue, kNo, {{"dim0", &Integer(), kRequired, "dimension"}, {"dim1", &Integer(), kRequired, "dimension"}}},
+      {"layer_norm", 1, 3, kValue, kNo, {normalized, eps}},
+      {"transpose", 1, 1, kValue, kNo, {dim0, dim1}},
       {"t", 1, 1, kValue, kNo, {}},
       {"reshape", 1, 1, kValue, kNo, {new_shape}},
       {"view", 1, 1, kValue, kNo, {new_shape}},
@@ -103,13 +123,9 @@ std::vector<OpRow> MakeRows() {
       {"unsqueeze", 1, 1, kValue, kNo, {dim}},
       {"squeeze", 1, 1, kValue, kNo, {{"dim", &Dims(), kOptional, "dimensions; all of extent 1 without"}}},
       {"set_data", 1, 1, kEffect, kNo, {{"to", &SetDataTo(), kRequired, "what w.data becomes"}}},
-      {"module_to", 1, 1, kEffect, kNo, {dtype, {"overwrite", &Boolean(), kRequired, "false: the parameter's .data is cast; true: it is replaced"}}},
-      {"backward", 1, 1, kEffect, kNo, {{"grad", &ValueName(), kOptional, "gradient of the loss; ones without"},
-                                        {"retain_graph", &Boolean(), kOptional, "keep the graph for another backward"}}},
-      {"autocast", 0, 0, kScope, kNo, {{"device", &Device(), kOptional, "auto follows the backend"},
-                                       {"dtype", &DTypeType(), kOptional, "the lower dtype"},
-                                       {"enabled", &Boolean(), kOptional, "false switches an outer autocast off"},
-                                       {"cache", &Boolean(), kOptional, "keep the casts of leaf weights"}}},
+      {"module_to", 1, 1, kEffect, kNo, {dtype, overwrite}},
+      {"backward", 1, 1, kEffect, kNo, {grad, retain_graph}},
+      {"autocast", 0, 0, kScope, kNo, {device, lower_dtype, enabled, cache}},
       {"no_grad", 0, 0, kScope, kNo, {}},
       {"enable_grad", 0, 0, kScope, kNo, {}},
       {"sync", 0, 0, kEffect, kNo, {}},

@@ -1,4 +1,5 @@
-// The vocabulary of steps: one row per op. To add an op: one row here, one in the oracle, a line in backends/PROTOCOL.md.
+// The vocabulary of steps: one row per op. To add an op: one row here, one in the oracle, a line in
+// backends/PROTOCOL.md.
 #pragma once
 
 #include <span>

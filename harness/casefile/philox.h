@@ -1,6 +1,8 @@
-// Philox4x32-10: a counter-based generator. Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11.
+// Philox4x32-10: a counter-based generator. Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
+// 1, 2, 3", SC11.
 //
-// Element i of a tensor is a pure function of (seed, tensor name, i): no state, no order, the same bits on every machine.
+// Element i of a tensor is a pure function of (seed, tensor name, i): no state, no order, the same bits on
+// every machine.
 #pragma once
 
 #include <array>

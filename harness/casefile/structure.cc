@@ -30,21 +30,30 @@ class Checker {
     if (errors_.full()) return;
     using enum Type::Kind;
     switch (type.kind) {
-      case kAny: CheckAny(node, name); return;
-      case kDeferred: return;
+      case kAny:
+        CheckAny(node, name);
+        return;
+      case kDeferred:
+        return;
       case kText:
       case kWord:
       case kBoolean:
       case kInteger:
-      case kNumber: CheckScalar(node, type, name); return;
-      case kList: CheckList(node, type, name); return;
+      case kNumber:
+        CheckScalar(node, type, name);
+        return;
+      case kList:
+        CheckList(node, type, name);
+        return;
       case kMap:
         if (Is(node, Node::Kind::kMap, type, name)) CheckMap(node, type, name, type.fields, type.rest);
         return;
       case kTagged:
         if (Is(node, Node::Kind::kMap, type, name)) CheckTagged(node, type, name);
         return;
-      case kEither: CheckEither(node, type, name); return;
+      case kEither:
+        CheckEither(node, type, name);
+        return;
     }
   }
 
@@ -56,7 +65,8 @@ class Checker {
   }
 
   void Wrong(const Node& node, const Type& type, const std::string& name, std::string hint = {}) {
-    errors_.Add(node.mark, "wrong value for " + name, node.Describe(), std::string(type.what), std::move(hint));
+    errors_.Add(node.mark, "wrong value for " + name, node.Describe(), std::string(type.what),
+                std::move(hint));
   }
 
   void CheckScalar(const Node& node, const Type& type, const std::string& name) {
@@ -68,11 +78,15 @@ class Checker {
       }
     } else if (type.kind == kWord) {
       if (std::find(type.words.begin(), type.words.end(), node.text) == type.words.end()) {
-        errors_.Add(node.mark, "wrong value for " + name, node.Describe(), OneOf(type.words), Suggest(node.text, type.words));
+        errors_.Add(node.mark, "wrong value for " + name, node.Describe(), OneOf(type.words),
+                    Suggest(node.text, type.words));
       }
     } else if (type.kind == kBoolean) {
       if (node.quoted || (node.text != "true" && node.text != "false")) {
-        Wrong(node, type, name, node.quoted ? "without quotes" : IsAmbiguousWord(node.text) ? "only true and false are booleans here" : "");
+        Wrong(node, type, name,
+              node.quoted                  ? "without quotes"
+              : IsAmbiguousWord(node.text) ? "only true and false are booleans here"
+                                           : "");
       }
     } else if (node.quoted) {
       Wrong(node, type, name, "a quoted scalar is text; write the number without quotes");
@@ -81,7 +95,8 @@ class Checker {
       if (!value) {
         errors_.Add(node.mark, value.error(), name);
       } else if (*value < type.low || *value > type.high) {
-        errors_.Add(node.mark, "integer out of range for " + name, node.Describe(), std::to_string(type.low) + " to " + std::to_string(type.high));
+        errors_.Add(node.mark, "integer out of range for " + name, node.Describe(),
+                    std::to_string(type.low) + " to " + std::to_string(type.high));
       }
     } else if (auto value = ParseNumber(node.text); !value) {
       errors_.Add(node.mark, value.error(), name);
@@ -92,9 +107,11 @@ class Checker {
     for (const Node& child : node.children) CheckAny(child, name);
     if (node.kind != Node::Kind::kScalar || node.quoted) return;
     if (IsAmbiguousWord(node.text)) {
-      errors_.Add(node.mark, "ambiguous word for " + name, node.Describe(), "true, false, null, a number, or text in quotes", "YAML readers disagree about it");
+      errors_.Add(node.mark, "ambiguous word for " + name, node.Describe(),
+                  "true, false, null, a number, or text in quotes", "YAML readers disagree about it");
     } else if (LooksLikeNumber(node.text)) {
-      if (auto value = ParseNumber(node.text); !value) errors_.Add(node.mark, value.error(), name + " (put text in quotes)");
+      if (auto value = ParseNumber(node.text); !value)
+        errors_.Add(node.mark, value.error(), name + " (put text in quotes)");
     }
   }
 
@@ -113,29 +130,35 @@ class Checker {
     for (const Node& item : node.children) Check(item, *type.item, name);
   }
 
-  void CheckMap(const Node& node, const Type& type, const std::string& name, const std::vector<Field>& fields, const Type* rest) {
+  void CheckMap(const Node& node, const Type& type, const std::string& name, const std::vector<Field>& fields,
+                const Type* rest) {
     for (size_t i = 0; i < node.entry_count(); ++i) {
       const Node& key = node.key(i);
-      const auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key.text; });
+      const auto field =
+          std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key.text; });
       if (field != fields.end()) {
         Check(node.value(i), *field->type, "'" + key.text + "'");
       } else if (rest == nullptr) {
         const auto known = Keys(fields);
-        errors_.Add(key.mark, "unknown key " + key.Describe() + " in " + name, key.Describe(), OneOf(known), Suggest(key.text, known));
+        errors_.Add(key.mark, "unknown key " + key.Describe() + " in " + name, key.Describe(), OneOf(known),
+                    Suggest(key.text, known));
       } else if (type.rest_key != nullptr && !type.rest_key->matches(key.text)) {
         const auto known = Keys(fields);
-        errors_.Add(key.mark, "wrong key in " + name, key.Describe(), std::string(type.rest_key->what), Suggest(key.text, known));
+        errors_.Add(key.mark, "wrong key in " + name, key.Describe(), std::string(type.rest_key->what),
+                    Suggest(key.text, known));
       } else {
         Check(node.value(i), *rest, "'" + key.text + "'");
       }
     }
     for (const Field& field : fields) {
       if (field.presence == Presence::kRequired && node.Find(field.key) == nullptr) {
-        errors_.Add(node.mark, "missing key '" + std::string(field.key) + "' in " + name, "", std::string(field.type->what));
+        errors_.Add(node.mark, "missing key '" + std::string(field.key) + "' in " + name, "",
+                    std::string(field.type->what));
       }
     }
     if (type.exactly_keys != 0 && node.entry_count() != type.exactly_keys) {
-      errors_.Add(node.mark, "wrong number of keys in " + name, std::to_string(node.entry_count()), "exactly one of " + Join(Keys(fields), ", "));
+      errors_.Add(node.mark, "wrong number of keys in " + name, std::to_string(node.entry_count()),
+                  "exactly one of " + Join(Keys(fields), ", "));
     }
   }
 
@@ -143,7 +166,8 @@ class Checker {
     const Node* tag = node.Find(type.tag);
     const std::string key(type.tag);
     if (tag == nullptr) {
-      errors_.Add(node.mark, "missing key '" + key + "' in " + name, "", std::string(type.what) + " with '" + key + "'");
+      errors_.Add(node.mark, "missing key '" + key + "' in " + name, "",
+                  std::string(type.what) + " with '" + key + "'");
       return;
     }
     if (tag->kind != Node::Kind::kScalar) {
@@ -153,7 +177,8 @@ class Checker {
     std::vector<std::string> words;
     for (const Type::Variant& variant : type.variants) {
       const bool open = variant.word.ends_with("*");
-      const bool fits = open ? tag->text.starts_with(variant.word.substr(0, variant.word.size() - 1)) : tag->text == variant.word;
+      const bool fits = open ? tag->text.starts_with(variant.word.substr(0, variant.word.size() - 1))
+                             : tag->text == variant.word;
       if (fits && open && !OpPattern().matches(tag->text)) break;
       if (fits) {
         CheckMap(node, type, key + " " + tag->text, variant.fields, variant.rest);
@@ -161,7 +186,8 @@ class Checker {
       }
       words.emplace_back(variant.word);
     }
-    errors_.Add(tag->mark, "unknown " + key + " " + tag->Describe(), tag->Describe(), OneOf(words), Suggest(tag->text, words));
+    errors_.Add(tag->mark, "unknown " + key + " " + tag->Describe(), tag->Describe(), OneOf(words),
+                Suggest(tag->text, words));
   }
 
   void CheckEither(const Node& node, const Type& type, const std::string& name) {
@@ -174,7 +200,8 @@ class Checker {
       return;
     }
     // A word that is no bare choice but a key of the map form deserves its own hint.
-    if (choice->kind == Type::Kind::kWord && type.map != nullptr && std::find(choice->words.begin(), choice->words.end(), node.text) == choice->words.end()) {
+    if (choice->kind == Type::Kind::kWord && type.map != nullptr &&
+        std::find(choice->words.begin(), choice->words.end(), node.text) == choice->words.end()) {
       const auto keys = Keys(type.map->fields);
       if (std::find(keys.begin(), keys.end(), node.text) != keys.end()) {
         Wrong(node, type, name, "'" + node.text + "' needs parameters: {" + node.text + ": ...}");
@@ -197,7 +224,8 @@ std::string Suggest(std::string_view word, std::span<const std::string> candidat
   return word.size() > 100 ? "" : DidYouMean(word, candidates);
 }
 
-void ErrorSink::Add(const Mark& mark, std::string message, std::string found, std::string expected, std::string hint) {
+void ErrorSink::Add(const Mark& mark, std::string message, std::string found, std::string expected,
+                    std::string hint) {
   Add(mark, Problem(std::move(message), std::move(found), std::move(expected), std::move(hint)));
 }
 
@@ -207,7 +235,8 @@ void ErrorSink::Add(const Mark& mark, Error error, std::string_view context) {
   if (!context.empty()) error.message += " for " + std::string(context);
   // Every combination of a sweep finds the same error once more.
   const bool known = std::any_of(errors_.begin(), errors_.end(), [&](const Error& other) {
-    return other.pos.line == error.pos.line && other.pos.column == error.pos.column && other.message == error.message;
+    return other.pos.line == error.pos.line && other.pos.column == error.pos.column &&
+           other.message == error.message;
   });
   if (!known) errors_.push_back(std::move(error));
 }

@@ -10,12 +10,14 @@
 
 namespace ulpscope {
 
-/// Collects errors with places in one file. Stops taking them at a limit: a broken file needs no thousand lines.
+/// Collects errors with places in one file. Stops taking them at a limit: a broken file needs no thousand
+/// lines.
 class ErrorSink {
  public:
   explicit ErrorSink(std::string file) : file_(std::move(file)) {}
 
-  void Add(const Mark& mark, std::string message, std::string found = {}, std::string expected = {}, std::string hint = {});
+  void Add(const Mark& mark, std::string message, std::string found = {}, std::string expected = {},
+           std::string hint = {});
   /// An error from a helper that knows no place.
   void Add(const Mark& mark, Error error, std::string_view context = {});
 
@@ -35,7 +37,8 @@ class ErrorSink {
 /// "did you mean 'x'?" or "", also for words so long that the search would take its time.
 std::string Suggest(std::string_view word, std::span<const std::string> candidates);
 
-/// Adds an error for everything in `node` that `type` does not allow. `name` is what messages call the place ("tensor 'x'").
+/// Adds an error for everything in `node` that `type` does not allow. `name` is what messages call the place
+/// ("tensor 'x'").
 void CheckStructure(const Node& node, const Type& type, std::string_view name, ErrorSink& errors);
 
 }  // namespace ulpscope

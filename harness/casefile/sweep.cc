@@ -20,7 +20,9 @@ std::string_view ReferredName(const Node& node) {
   return NamePattern().matches(name) ? name : std::string_view();
 }
 
-bool IsLeftAlone(std::string_view key) { return key == "name" || key == "about" || key == "source" || key == "sweep"; }
+bool IsLeftAlone(std::string_view key) {
+  return key == "name" || key == "about" || key == "source" || key == "sweep";
+}
 
 size_t CountNodes(const Node& node) {
   size_t count = 1;
@@ -57,7 +59,9 @@ std::string Label(const Node& choice) {
 }
 
 bool IsIdText(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F && std::string_view("/,[]=@\"'`$\\").find(c) == std::string_view::npos; });
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c < 0x7F && std::string_view("/,[]=@\"'`$\\").find(c) == std::string_view::npos;
+  });
 }
 
 std::vector<Axis> ReadAxes(const Node& sweep, ErrorSink& errors) {
@@ -67,9 +71,12 @@ std::vector<Axis> ReadAxes(const Node& sweep, ErrorSink& errors) {
     std::set<std::string> seen;
     for (const Node& choice : sweep.value(i).children) {
       std::string label = Label(choice);
-      if (!IsIdText(label)) errors.Add(choice.mark, "a choice of a sweep is part of the id", choice.Describe(), "text without / , [ ] = @ $ quotes and spaces");
+      if (!IsIdText(label))
+        errors.Add(choice.mark, "a choice of a sweep is part of the id", choice.Describe(),
+                   "text without / , [ ] = @ $ quotes and spaces");
       if (!seen.insert(label).second) {
-        errors.Add(choice.mark, "duplicate choice in sweep '" + axis.name + "'", "'" + label + "' again", "each choice once");
+        errors.Add(choice.mark, "duplicate choice in sweep '" + axis.name + "'", "'" + label + "' again",
+                   "each choice once");
       }
       axis.choices.push_back(&choice);
       axis.labels.push_back(std::move(label));
@@ -79,7 +86,8 @@ std::vector<Axis> ReadAxes(const Node& sweep, ErrorSink& errors) {
   return axes;
 }
 
-void CheckReferences(const Node& case_node, const Node* sweep, const std::vector<Axis>& axes, ErrorSink& errors) {
+void CheckReferences(const Node& case_node, const Node* sweep, const std::vector<Axis>& axes,
+                     ErrorSink& errors) {
   std::vector<std::string> names;
   for (const Axis& axis : axes) names.push_back(axis.name);
   std::set<std::string, std::less<>> used;
@@ -87,17 +95,22 @@ void CheckReferences(const Node& case_node, const Node* sweep, const std::vector
     const std::string_view name = ReferredName(node);
     used.emplace(name);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      errors.Add(node.mark, "no sweep named '" + std::string(name) + "'", node.Describe(), names.empty() ? "a sweep in this case" : "one of " + Join(names, ", "), Suggest(name, names));
+      errors.Add(node.mark, "no sweep named '" + std::string(name) + "'", node.Describe(),
+                 names.empty() ? "a sweep in this case" : "one of " + Join(names, ", "),
+                 Suggest(name, names));
     }
   });
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (!used.contains(axes[i].name)) errors.Add(sweep->key(i).mark, "sweep '" + axes[i].name + "' is never used", "", "$" + axes[i].name + " somewhere in the case");
+    if (!used.contains(axes[i].name))
+      errors.Add(sweep->key(i).mark, "sweep '" + axes[i].name + "' is never used", "",
+                 "$" + axes[i].name + " somewhere in the case");
   }
 }
 
 }  // namespace
 
-void ForEachCombination(const Node& case_node, ErrorSink& errors, const std::function<void(const Node&, const std::string&)>& use) {
+void ForEachCombination(const Node& case_node, ErrorSink& errors,
+                        const std::function<void(const Node&, const std::string&)>& use) {
   const size_t errors_before = errors.size();
   const Node* sweep = case_node.Find("sweep");
   std::vector<Axis> axes;
@@ -116,7 +129,8 @@ void ForEachCombination(const Node& case_node, ErrorSink& errors, const std::fun
   for (const Axis& axis : axes) {
     combinations *= axis.choices.size();
     if (combinations > limit) {
-      errors.Add(sweep->mark, "sweep is too large", "more than " + std::to_string(limit) + " combinations", "at most " + std::to_string(limit));
+      errors.Add(sweep->mark, "sweep is too large", "more than " + std::to_string(limit) + " combinations",
+                 "at most " + std::to_string(limit));
       return;
     }
   }

@@ -1,7 +1,9 @@
-// The closed sets of words of the case language, and the shapes of its texts (names, tags, backends, dates ...).
+// The closed sets of words of the case language, and the shapes of its texts (names, tags, backends, dates
+// ...).
 //
-// Each shape is given twice, side by side: as an ECMAScript pattern for the JSON Schema and as a function for the loader
-// (std::regex recurses once per character and is no tool for untrusted text). A test holds both to the same answers.
+// Each shape is given twice, side by side: as an ECMAScript pattern for the JSON Schema and as a function for
+// the loader (std::regex recurses once per character and is no tool for untrusted text). A test holds both to
+// the same answers.
 #pragma once
 
 #include <span>
@@ -14,23 +16,24 @@
 namespace ulpscope {
 
 struct Pattern {
-  std::string_view what;     ///< "a name (letters, digits, _)": for "expected ..."
-  std::string_view regex;    ///< anchored
+  std::string_view what;   ///< "a name (letters, digits, _)": for "expected ..."
+  std::string_view regex;  ///< anchored
   bool (*matches)(std::string_view text);
 };
 
-const Pattern& NamePattern();          ///< of a tensor or value: x, main_grad
-const Pattern& CaseNamePattern();      ///< as_posted, k_4096-odd
+const Pattern& NamePattern();      ///< of a tensor or value: x, main_grad
+const Pattern& CaseNamePattern();  ///< as_posted, k_4096-odd
 const Pattern& TagPattern();
-const Pattern& ValueKeyPattern();      ///< a name, or name.grad
-const Pattern& ObservedPattern();      ///< a name, name.grad, name.grad_dtype, name.grad_metadata_dtype, trace, peak_bytes
-const Pattern& BackendPattern();       ///< NAME[@DEVICE][:knob=value,...]
-const Pattern& VersionsPattern();      ///< torch>=2.9,<2.16
-const Pattern& DatePattern();          ///< 2026-12-31
-const Pattern& OpPattern();            ///< aten::NAME (vocabulary words come from the op table)
+const Pattern& ValueKeyPattern();  ///< a name, or name.grad
+const Pattern&
+ObservedPattern();  ///< a name, name.grad, name.grad_dtype, name.grad_metadata_dtype, trace, peak_bytes
+const Pattern& BackendPattern();   ///< NAME[@DEVICE][:knob=value,...]
+const Pattern& VersionsPattern();  ///< torch>=2.9,<2.16
+const Pattern& DatePattern();      ///< 2026-12-31
+const Pattern& OpPattern();        ///< aten::NAME (vocabulary words come from the op table)
 const Pattern& NumberPattern();
 const Pattern& IntegerPattern();
-const Pattern& LinePattern();          ///< any non-empty text
+const Pattern& LinePattern();  ///< any non-empty text
 
 /// The words of one facet: in, prod, acc, mid, out (interface: the classes a report can name).
 const Pattern& FacetPattern(std::string_view facet);
@@ -42,7 +45,7 @@ bool IsReservedName(std::string_view name);
 
 struct KnobRow {
   std::string_view name;
-  std::vector<std::string> values;     ///< empty = any text
+  std::vector<std::string> values;  ///< empty = any text
   std::string_view about;
 };
 /// Every knob that a case can set.

@@ -20,7 +20,9 @@ struct Refused {
 
 /// The length of the UTF-8 sequence at `text[i]`, or 0 when it is not valid (Unicode 15, table 3-7).
 size_t SequenceLength(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
+  const auto byte = [&](size_t k) {
+    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
+  };
   const auto continuation = [&](size_t k) { return (byte(k) & 0xC0u) == 0x80u; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
@@ -47,13 +49,18 @@ std::string HexByte(unsigned char byte) {
 std::optional<Error> CheckBytes(std::string_view text, const std::string& file) {
   SourcePos pos{.file = file, .line = 1, .column = 1};
   const auto refuse = [&](std::string message, std::string found, std::string expected, std::string hint) {
-    return Error{.message = std::move(message), .pos = pos, .found = std::move(found), .expected = std::move(expected), .hint = std::move(hint)};
+    return Error{.message = std::move(message),
+                 .pos = pos,
+                 .found = std::move(found),
+                 .expected = std::move(expected),
+                 .hint = std::move(hint)};
   };
   if (text.size() > kMaxFileBytes) {
     pos.line = 0;
     return refuse("file is too large", std::to_string(text.size()) + " bytes", "at most 1 MiB", "");
   }
-  if (text.starts_with("\xEF\xBB\xBF")) return refuse("byte order mark", "", "UTF-8 without a byte order mark", "");
+  if (text.starts_with("\xEF\xBB\xBF"))
+    return refuse("byte order mark", "", "UTF-8 without a byte order mark", "");
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const size_t length = SequenceLength(text, i);
@@ -66,14 +73,17 @@ std::optional<Error> CheckBytes(std::string_view text, const std::string& file) 
     }
     if (byte == '\t') return refuse("tab character", "a tab", "spaces", "replace the tab by spaces");
     const bool line_end = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
-    if ((byte < 0x20 && !line_end) || byte == 0x7F) return refuse("control character", "byte " + HexByte(byte), "printable text", "");
+    if ((byte < 0x20 && !line_end) || byte == 0x7F)
+      return refuse("control character", "byte " + HexByte(byte), "printable text", "");
     // U+0080..U+009F, U+2028 and U+2029: some readers end a line there.
     const std::string_view sequence = text.substr(i, length);
-    if ((byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0) || sequence == "\xE2\x80\xA8" || sequence == "\xE2\x80\xA9") {
+    if ((byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0) || sequence == "\xE2\x80\xA8" ||
+        sequence == "\xE2\x80\xA9") {
       return refuse("control character", "a Unicode line break or control", "printable text", "");
     }
     pos.column += static_cast<int>(length);
-    if (static_cast<size_t>(pos.column) > kMaxLineBytes) return refuse("line is too long", "more than 64 KiB", "at most 64 KiB", "break the line");
+    if (static_cast<size_t>(pos.column) > kMaxLineBytes)
+      return refuse("line is too long", "more than 64 KiB", "at most 64 KiB", "break the line");
     i += length;
   }
   return std::nullopt;
@@ -87,21 +97,39 @@ class TreeBuilder : public YAML::EventHandler {
   Node Take() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) Refuse(mark, "second document", "a second YAML document", "one document per file", "remove the '---'");
+    if (documents_++ > 0)
+      Refuse(mark, "second document", "a second YAML document", "one document per file", "remove the '---'");
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Add(Node{.kind = Node::Kind::kNull, .mark = Convert(mark), .text = {}, .children = {}}); }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Refuse(mark, "alias", "an alias (*name)", "the value itself", "a case file has no aliases: write the value out"); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    Add(Node{.kind = Node::Kind::kNull, .mark = Convert(mark), .text = {}, .children = {}});
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    Refuse(mark, "alias", "an alias (*name)", "the value itself",
+           "a case file has no aliases: write the value out");
+  }
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-    Refuse(mark, "anchor", "'&" + name + "'", "the value itself", "a case file has no anchors: use file-level defaults or a sweep");
+    Refuse(mark, "anchor", "'&" + name + "'", "the value itself",
+           "a case file has no anchors: use file-level defaults or a sweep");
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
     CheckTag(mark, tag);
-    Add(Node{.kind = Node::Kind::kScalar, .quoted = tag == "!", .mark = Convert(mark), .text = value, .children = {}});
+    Add(Node{.kind = Node::Kind::kScalar,
+             .quoted = tag == "!",
+             .mark = Convert(mark),
+             .text = value,
+             .children = {}});
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, YAML::EmitterStyle::value) override { Open(mark, tag, Node::Kind::kList); }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, tag, Node::Kind::kList);
+  }
   void OnSequenceEnd() override { Close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, YAML::EmitterStyle::value) override { Open(mark, tag, Node::Kind::kMap); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, tag, Node::Kind::kMap);
+  }
   void OnMapEnd() override {
     CheckKeys(open_.back());
     Close();
@@ -110,21 +138,28 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   static Mark Convert(const YAML::Mark& mark) { return {.line = mark.line + 1, .column = mark.column + 1}; }
 
-  [[noreturn]] void Refuse(const Mark& mark, std::string message, std::string found, std::string expected, std::string hint) {
-    throw Refused{Error{.message = std::move(message), .pos = {.file = file_, .line = mark.line, .column = mark.column},
-                        .found = std::move(found), .expected = std::move(expected), .hint = std::move(hint)}};
+  [[noreturn]] void Refuse(const Mark& mark, std::string message, std::string found, std::string expected,
+                           std::string hint) {
+    throw Refused{Error{.message = std::move(message),
+                        .pos = {.file = file_, .line = mark.line, .column = mark.column},
+                        .found = std::move(found),
+                        .expected = std::move(expected),
+                        .hint = std::move(hint)}};
   }
-  [[noreturn]] void Refuse(const YAML::Mark& mark, std::string message, std::string found, std::string expected, std::string hint) {
+  [[noreturn]] void Refuse(const YAML::Mark& mark, std::string message, std::string found,
+                           std::string expected, std::string hint) {
     Refuse(Convert(mark), std::move(message), std::move(found), std::move(expected), std::move(hint));
   }
 
   void CheckTag(const YAML::Mark& mark, const std::string& tag) {
-    if (!tag.empty() && tag != "?" && tag != "!") Refuse(mark, "tag", "'" + tag + "'", "a value without a tag", "");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      Refuse(mark, "tag", "'" + tag + "'", "a value without a tag", "");
   }
 
   void Open(const YAML::Mark& mark, const std::string& tag, Node::Kind kind) {
     CheckTag(mark, tag);
-    if (open_.size() >= kMaxDepth) Refuse(mark, "nested too deeply", "more than 32 levels", "at most 32 levels", "");
+    if (open_.size() >= kMaxDepth)
+      Refuse(mark, "nested too deeply", "more than 32 levels", "at most 32 levels", "");
     open_.push_back(Node{.kind = kind, .mark = Convert(mark), .text = {}, .children = {}});
   }
 
@@ -152,9 +187,12 @@ class TreeBuilder : public YAML::EventHandler {
     std::unordered_set<std::string_view> seen;
     for (size_t i = 0; i < map.entry_count(); ++i) {
       const Node& key = map.key(i);
-      if (key.kind != Node::Kind::kScalar || key.text.empty()) Refuse(key.mark, "key is no text", key.Describe(), "a name", "");
-      if (key.text == "<<" && !key.quoted) Refuse(key.mark, "merge key", "'<<'", "the keys themselves", "use file-level defaults");
-      if (!seen.insert(key.text).second) Refuse(key.mark, "duplicate key " + key.Describe(), key.Describe() + " again", "each key once", "");
+      if (key.kind != Node::Kind::kScalar || key.text.empty())
+        Refuse(key.mark, "key is no text", key.Describe(), "a name", "");
+      if (key.text == "<<" && !key.quoted)
+        Refuse(key.mark, "merge key", "'<<'", "the keys themselves", "use file-level defaults");
+      if (!seen.insert(key.text).second)
+        Refuse(key.mark, "duplicate key " + key.Describe(), key.Describe() + " again", "each key once", "");
     }
   }
 
@@ -176,10 +214,14 @@ const Node* Node::Find(std::string_view wanted) const {
 
 std::string Node::Describe() const {
   switch (kind) {
-    case Kind::kNull: return "nothing";
-    case Kind::kList: return "a list";
-    case Kind::kMap: return "a map";
-    case Kind::kScalar: break;
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kList:
+      return "a list";
+    case Kind::kMap:
+      return "a map";
+    case Kind::kScalar:
+      break;
   }
   std::string shown;
   for (const char c : text) {
@@ -195,15 +237,18 @@ Result<Node> ParseYaml(std::string_view text, const std::string& file) {
   TreeBuilder builder(file);
   try {
     YAML::Parser parser(stream);
-    // Never loop here: for some inputs (a file that holds one comma) the parser reports documents without end. The
-    // second call only asks whether there is more, and the builder refuses what it would bring.
+    // Never loop here: for some inputs (a file that holds one comma) the parser reports documents without
+    // end. The second call only asks whether there is more, and the builder refuses what it would bring.
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const Refused& refused) {
     return Fail(refused.error);
   } catch (const YAML::Exception& exception) {
-    return Fail(Error{.message = "not valid YAML: " + exception.msg,
-                      .pos = {.file = file, .line = exception.mark.line + 1, .column = exception.mark.column + 1},
-                      .found = {}, .expected = {}, .hint = {}});
+    return Fail(
+        Error{.message = "not valid YAML: " + exception.msg,
+              .pos = {.file = file, .line = exception.mark.line + 1, .column = exception.mark.column + 1},
+              .found = {},
+              .expected = {},
+              .hint = {}});
   }
   return builder.Take();
 }
@@ -212,7 +257,11 @@ Result<std::string> ReadSmallFile(const std::filesystem::path& path, const std::
   const SourcePos pos{.file = shown_as, .line = 0, .column = 0};
   std::error_code code;
   const auto refuse = [&](std::string message, std::string found, std::string expected) {
-    return Fail(Error{.message = std::move(message), .pos = pos, .found = std::move(found), .expected = std::move(expected), .hint = {}});
+    return Fail(Error{.message = std::move(message),
+                      .pos = pos,
+                      .found = std::move(found),
+                      .expected = std::move(expected),
+                      .hint = {}});
   };
   if (!std::filesystem::exists(path, code)) return refuse("file does not exist", "", "");
   if (!std::filesystem::is_regular_file(path, code)) return refuse("not a regular file", "", "a YAML file");

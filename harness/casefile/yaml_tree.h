@@ -1,11 +1,13 @@
 // The strict YAML subset as a small tree: every node knows where it stands and how it was written.
 //
-// yaml-cpp's document API forgives too much for a file that decides verdicts: it accepts duplicate keys (and reads the
-// first), cyclic aliases and invalid UTF-8, and converts text to numbers by the locale. So only its event stream is used.
-// What is kept is text and places; nothing is a number, a boolean or a name until the field table says what belongs there.
+// yaml-cpp's document API forgives too much for a file that decides verdicts: it accepts duplicate keys (and
+// reads the first), cyclic aliases and invalid UTF-8, and converts text to numbers by the locale. So only its
+// event stream is used. What is kept is text and places; nothing is a number, a boolean or a name until the
+// field table says what belongs there.
 //
-// Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB, nesting deeper
-// than 32, anchors, aliases, merge keys, tags, a second document, keys that are no plain text, and duplicate keys.
+// Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB,
+// nesting deeper than 32, anchors, aliases, merge keys, tags, a second document, keys that are no plain text,
+// and duplicate keys.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +34,18 @@ struct Mark {
 struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  bool quoted = false;          ///< a scalar in quotes, or a block of text: text, whatever it looks like
+  bool quoted = false;  ///< a scalar in quotes, or a block of text: text, whatever it looks like
   Mark mark;
-  std::string text;             ///< of a scalar, as written
-  std::vector<Node> children;   ///< of a list: its items; of a map: key, value, key, value ...
+  std::string text;            ///< of a scalar, as written
+  std::vector<Node> children;  ///< of a list: its items; of a map: key, value, key, value ...
 
   size_t entry_count() const { return children.size() / 2; }
   const Node& key(size_t entry) const { return children[2 * entry]; }
   const Node& value(size_t entry) const { return children[2 * entry + 1]; }
   /// The value at `key`, or null when this is no map or has no such key.
   const Node* Find(std::string_view key) const;
-  /// "'text'", "a list", "a map" or "nothing", for messages. Long text is cut, control characters are left out.
+  /// "'text'", "a list", "a map" or "nothing", for messages. Long text is cut, control characters are left
+  /// out.
   std::string Describe() const;
 };
 

@@ -3,10 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
-
-#include <unistd.h>
 
 namespace ulpscope {
 namespace {
@@ -16,11 +15,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const Vocabulary kVocabulary{.backends = {"torch-eager", "torch-aot-eager", "torch-inductor", "jax", "openblas"}};
+const Vocabulary kVocabulary{
+    .backends = {"torch-eager", "torch-aot-eager", "torch-inductor", "jax", "openblas"}};
 
 LoadResult Load(std::string_view text) { return LoadCaseText(text, "f.yaml", "dir/f", kVocabulary); }
 
-std::string FirstError(const LoadResult& result) { return result.errors.empty() ? "no error" : result.errors[0].Text(); }
+std::string FirstError(const LoadResult& result) {
+  return result.errors.empty() ? "no error" : result.errors[0].Text();
+}
 
 std::vector<std::string> Ids(const LoadResult& result) {
   std::vector<std::string> ids;
@@ -130,7 +132,8 @@ cases:
   EXPECT_THAT(one.FindTensor("w")->strides, ElementsAre(16, 2));
   EXPECT_TRUE(one.FindTensor("w")->requires_grad);
   EXPECT_THAT(one.FindTensor("s")->shape, IsEmpty());
-  EXPECT_EQ(std::get<std::string>(std::get<Attr::Map>(one.program[0].attrs.at("to").value).at("cast").value), "bfloat16");
+  EXPECT_EQ(std::get<std::string>(std::get<Attr::Map>(one.program[0].attrs.at("to").value).at("cast").value),
+            "bfloat16");
   const Step& scope = one.program[1];
   EXPECT_EQ(std::get<std::string>(scope.attrs.at("device").value), "auto");
   EXPECT_EQ(std::get<bool>(scope.attrs.at("enabled").value), false);
@@ -150,7 +153,9 @@ cases:
   EXPECT_THAT(one.contract.values.at("e").facets.at("in.x"), ElementsAre("bfloat16_rne"));
   EXPECT_THAT(one.contract.values.at("e").facets.at("acc"), ElementsAre("blockfma(8,24,rz)", "float32"));
   EXPECT_EQ(one.contract.raised->error_class, "RuntimeError");
-  EXPECT_EQ(one.expect.at("torch-inductor:emulate_precision_casts=true")[0].observations.at("w.grad_metadata_dtype"), "bfloat16");
+  EXPECT_EQ(one.expect.at("torch-inductor:emulate_precision_casts=true")[0].observations.at(
+                "w.grad_metadata_dtype"),
+            "bfloat16");
   EXPECT_EQ(one.expect.at("jax")[0].unsupported, "autocast");
 }
 
@@ -212,8 +217,10 @@ cases:
     expect: {jax: [{r: {dtype: $dtype}}]}
 )");
   ASSERT_THAT(result.errors, IsEmpty()) << FirstError(result);
-  EXPECT_THAT(Ids(result), ElementsAre("dir/f/swept[k=8,dtype=bfloat16,out=2x2]", "dir/f/swept[k=8,dtype=float16,out=2x2]",
-                                       "dir/f/swept[k=64,dtype=bfloat16,out=2x2]", "dir/f/swept[k=64,dtype=float16,out=2x2]"));
+  EXPECT_THAT(
+      Ids(result),
+      ElementsAre("dir/f/swept[k=8,dtype=bfloat16,out=2x2]", "dir/f/swept[k=8,dtype=float16,out=2x2]",
+                  "dir/f/swept[k=64,dtype=bfloat16,out=2x2]", "dir/f/swept[k=64,dtype=float16,out=2x2]"));
   EXPECT_THAT(result.cases[2].tensors[0].shape, ElementsAre(2, 64));
   EXPECT_EQ(result.cases[1].tensors[0].dtype, DType::kFloat16);
   EXPECT_EQ(result.cases[3].expect.at("jax")[0].values.at("r").dtype, "float16");
@@ -223,7 +230,8 @@ cases:
 class Folder : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::filesystem::temp_directory_path() / ("ulpscope_load_test." + std::to_string(::getpid())) / "cases";
+    root_ = std::filesystem::temp_directory_path() / ("ulpscope_load_test." + std::to_string(::getpid())) /
+            "cases";
     std::filesystem::create_directories(root_ / "seeds");
     Write("seeds/one.yaml", Minimal("a", "") + Minimal("b", ""));
     Write("seeds/two.yaml", Minimal("s", "    sweep: {n: [1, 2]}\n", "$n"));
@@ -237,7 +245,8 @@ class Folder : public ::testing::Test {
     std::filesystem::remove_all(root_.parent_path());
   }
 
-  static std::string Minimal(const std::string& name, const std::string& extra, const std::string& extent = "3") {
+  static std::string Minimal(const std::string& name, const std::string& extra,
+                             const std::string& extent = "3") {
     return "  - name: " + name + "\n" + extra + "    tensors: {x: {dtype: float32, shape: [" + extent +
            "], fill: ones}}\n    program: [{op: neg, of: [x], as: r}]\n    observe: [r]\n";
   }
@@ -254,7 +263,8 @@ class Folder : public ::testing::Test {
 };
 
 TEST_F(Folder, SelectsByPathIdAndPrefix) {
-  EXPECT_THAT(Select({}), ElementsAre("seeds/one/a", "seeds/one/b", "seeds/one_more/a", "seeds/two/s[n=1]", "seeds/two/s[n=2]"));
+  EXPECT_THAT(Select({}), ElementsAre("seeds/one/a", "seeds/one/b", "seeds/one_more/a", "seeds/two/s[n=1]",
+                                      "seeds/two/s[n=2]"));
   EXPECT_THAT(last_.errors, IsEmpty()) << FirstError(last_);
   EXPECT_THAT(Select({"seeds/one"}), ElementsAre("seeds/one/a", "seeds/one/b"));
   EXPECT_THAT(Select({"seeds/one/b"}), ElementsAre("seeds/one/b"));
@@ -266,8 +276,9 @@ TEST_F(Folder, SelectsByPathIdAndPrefix) {
   EXPECT_THAT(Select({"cases/seeds/two/s[n=1]"}), SizeIs(1));
   EXPECT_THAT(Select({(root_ / "seeds/two.yaml").string()}), SizeIs(2));
   EXPECT_THAT(Select({root_.string()}), SizeIs(5));
-  EXPECT_THAT(Select({"seeds/two/s[n=2]", "seeds", "seeds/one/a"}),
-              ElementsAre("seeds/two/s[n=2]", "seeds/one/a", "seeds/one/b", "seeds/one_more/a", "seeds/two/s[n=1]"));
+  EXPECT_THAT(
+      Select({"seeds/two/s[n=2]", "seeds", "seeds/one/a"}),
+      ElementsAre("seeds/two/s[n=2]", "seeds/one/a", "seeds/one/b", "seeds/one_more/a", "seeds/two/s[n=1]"));
   EXPECT_THAT(last_.errors, IsEmpty());
 }
 
