@@ -71,7 +71,7 @@ struct OpCall {
 using OpLowering = int (*)(Lowering&, const OpCall&);
 
 /// The op table: one row per vocabulary word. Null when the oracle does not know the op.
-OpLowering FindOp(std::string_view op);
+OpLowering FindLowering(std::string_view op);
 std::vector<std::string> KnownOps();
 
 // Attribute access with the errors a program can make.

@@ -105,7 +105,7 @@ class Walker {
     if (step.op == "set_data") return SetData(step);
     if (step.op == "module_to") return ModuleTo(step);
     if (step.op == "backward") return BackwardStep(step);
-    const OpLowering op = FindOp(step.op);
+    const OpLowering op = FindLowering(step.op);
     if (op == nullptr) return Poison(step, "the oracle has no definition of op '" + step.op + "'");
     OpCall call{.step = step, .args = {}, .is_scalar = {}};
     for (const auto& operand : step.of) {

@@ -25,7 +25,7 @@ constexpr std::array<Row, 36> kRows{{
 
 }  // namespace
 
-OpLowering FindOp(std::string_view op) {
+OpLowering FindLowering(std::string_view op) {
   for (const auto& row : kRows) {
     if (row.word == op) return row.lower;
   }
