@@ -59,7 +59,7 @@ class Jax(Adapter):
                 **{
                     name: attributes for name, (_, attributes) in ops.OPS.items()
                 }, "set_data": ("to",),
-                "backward": ("grad", "retain_graph"),
+                "backward": ("grad", "retain_graph", "repeat"),
                 "sync": ()
             },
             "dtypes": list(ops.DTYPES),

@@ -51,7 +51,7 @@ class TorchCompile(Adapter):
             "dtypes": list(ops.DTYPES),
             "scopes": ["autocast", "no_grad", "enable_grad"],
             "capabilities": ["autograd", "out", "strides", "aten"],
-            "observations": ["grad", "grad_metadata_dtype"],
+            "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
             "reasons": {
                 "preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"
             }
@@ -149,6 +149,8 @@ class _Run:
             tensor = self._env[base]
             if suffix == "grad_metadata_dtype":
                 observations[name] = _metadata_dtype(tensor)
+            elif suffix == "grad_dtype":
+                observations[name] = _grad_dtype(tensor)
             elif suffix == "grad":
                 gradient = tensor.grad if tensor.is_leaf else None
                 values[name] = None if gradient is None else _output(gradient)
@@ -189,8 +191,10 @@ class _Run:
                 grad = step.attrs.get("grad")
                 loss = self._value(step.of[0])
                 seed = self._value(grad) if grad else torch.ones_like(loss)
-                with self._engine.watch():
-                    loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
+                retain, repeat = step.attrs.get("retain_graph", False), step.attrs.get("repeat", 1)
+                for count in range(repeat):
+                    with self._engine.watch():
+                        loss.backward(gradient=seed, retain_graph=retain or count + 1 < repeat)
                 return
             if step.op == "set_data":
                 to = step.attrs["to"]
@@ -290,6 +294,16 @@ def _metadata_dtype(tensor):
         return "none"
     edge = torch.autograd.graph.get_gradient_edge(tensor)
     return ops.dtype_name(edge.node._input_metadata[edge.output_nr].dtype)
+
+
+def _grad_dtype(tensor):
+    """The dtype that the engine demands of a leaf's gradient; "any" when it demands none."""
+    import ops
+    if not tensor.requires_grad:
+        return "none"
+    if not tensor.is_leaf:
+        raise Unsupported("grad_dtype of a tensor that is no leaf: Python has no way to read it")
+    return "any" if tensor.grad_dtype is None else ops.dtype_name(tensor.grad_dtype)
 
 
 def _innermost(error):

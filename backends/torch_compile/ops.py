@@ -67,7 +67,7 @@ OPS = {
 OUTSIDE_OPS = {
     "empty": ("shape", "dtype"),
     "set_data": ("to",),
-    "backward": ("grad", "retain_graph"),
+    "backward": ("grad", "retain_graph", "repeat"),
     "module_to": ("dtype", "overwrite"),
     "requires_grad_": (),
     "sync": ()

@@ -96,6 +96,9 @@ def test_backward_against_sums_and_adding_up():
         ]
         twice = warm(backend).run(tensors, once + again, ["w.grad"], requires_grad=["w"])
         assert values(twice["values"]["w.grad"]) == [2 * v for v in gradient]  # doubling is exact
+        repeated = [*once[:2], step("backward", "loss", repeat=2)]
+        repeated = warm(backend).run(tensors, repeated, ["w.grad"], requires_grad=["w"])
+        assert values(repeated["values"]["w.grad"]) == [2 * v for v in gradient]
         seeded = warm(backend).run(tensors, once[:1] + [step("backward", "o", grad="g")], ["w.grad"],
                                    requires_grad=["w"])
         expected = [

@@ -161,6 +161,10 @@ def test_gradient_of_a_sum_of_products_is_exact():
         answer = warm(backend).run(tensors, twice, ["w.grad"], requires_grad=["w"])
         assert values(answer["values"]["w.grad"]) == [2 * c for c in columns * 3]
         assert "2 compiled regions" in answer["notes"]
+        repeated = [*steps[:-1], step("backward", "loss", repeat=3)]
+        answer = warm(backend).run(tensors, repeated, ["w.grad", "w.grad_dtype"], requires_grad=["w"])
+        assert values(answer["values"]["w.grad"]) == [3 * c for c in columns * 3]
+        assert answer["observations"] == {"w.grad_dtype": "float32"}
 
 
 def test_non_leaf_weight_keeps_its_float32_metadata():
