@@ -221,6 +221,8 @@ class Session {
     Result<Program> program = ParseProgram(message.value("program", Json()));
     if (!program) return Fail(program.error());
     request.program = std::move(*program);
+    // `trace` may be asked for as an observation; what it gives travels in `casts`.
+    if (std::erase(request.program.observe, "trace") > 0) request.trace = true;
     if (!inputs->empty()) {
       Result<TensorMap> tensors = ReadSafetensors(*inputs);
       if (!tensors) return Fail(tensors.error().Text());

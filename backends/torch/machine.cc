@@ -1,0 +1,284 @@
+// The eager interpreter: the vocabulary as a table, scopes as guards, the few steps that are no op.
+#include "backends/torch/machine.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include <optional>
+#include <utility>
+
+#include "backends/torch/dispatch.h"
+#include "backends/torch/failure.h"
+#include "backends/torch/trace.h"
+#include "backends/torch/values.h"
+
+namespace ulpscope::torch_backend {
+namespace {
+
+/// One word of the vocabulary: the dispatcher's name for it, and attributes that its schema calls otherwise.
+struct Word {
+  std::string word;
+  std::string op;
+  std::map<std::string, std::string> renamed;
+};
+
+const std::vector<Word>& Words() {
+  static const std::vector<Word> words = [] {
+    std::vector<Word> rows = {
+        {"zeros", "aten::zeros", {{"shape", "size"}}},
+        {"ones", "aten::ones", {{"shape", "size"}}},
+        {"full", "aten::full", {{"shape", "size"}, {"value", "fill_value"}}},
+        {"cast", "aten::to.dtype", {}},
+        {"view", "aten::view", {{"shape", "size"}}},
+        {"expand", "aten::expand", {{"shape", "size"}}},
+    };
+    // The word is the op's name, and the attributes are its arguments' names.
+    for (const char* word :
+         {"matmul",   "mm",        "bmm",     "addmm",      "baddbmm",   "linear",  "add",     "sub",
+          "mul",      "div",       "neg",     "relu",       "sqrt",      "rsqrt",   "exp",     "clone",
+          "detach",   "sum",       "mean",    "layer_norm", "transpose", "t",       "reshape", "permute",
+          "select",   "unsqueeze", "squeeze", "einsum",     "addmv",     "mv",      "dot",     "sigmoid",
+          "tanh",     "gelu",      "silu",    "log",        "sin",       "cos",     "softmax", "log_softmax",
+          "rms_norm", "cat",       "where",   "gather",     "amax",      "cumsum",  "cumprod", "logsumexp",
+          "var",      "std",       "clamp",   "remainder",  "addcmul",   "addcdiv", "lerp"}) {
+      rows.push_back({word, std::string("aten::") + word, {}});
+    }
+    return rows;
+  }();
+  return words;
+}
+
+const Word* FindWord(const std::string& word) {
+  for (const Word& row : Words()) {
+    if (row.word == word) return &row;
+  }
+  return nullptr;
+}
+
+/// What autocast changes, put back on every way out; nothing in PyTorch does that for C++.
+class AutocastGuard {
+ public:
+  AutocastGuard(at::DeviceType device, at::ScalarType dtype, bool enabled, bool cache)
+      : device_(device),
+        enabled_(at::autocast::is_autocast_enabled(device)),
+        cache_(at::autocast::is_autocast_cache_enabled()),
+        dtype_(at::autocast::get_autocast_dtype(device)) {
+    at::autocast::set_autocast_enabled(device, enabled);
+    at::autocast::set_autocast_dtype(device, dtype);
+    at::autocast::set_autocast_cache_enabled(cache);
+    at::autocast::increment_nesting();
+  }
+  ~AutocastGuard() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, enabled_);
+    at::autocast::set_autocast_dtype(device_, dtype_);
+    at::autocast::set_autocast_cache_enabled(cache_);
+  }
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool enabled_, cache_;
+  at::ScalarType dtype_;
+};
+
+c10::IValue ScalarValue(const sdk::Json& scalar) {
+  if (scalar.is_boolean()) return scalar.get<bool>();
+  if (scalar.is_number_integer()) return scalar.get<int64_t>();
+  return scalar.get<double>();
+}
+
+/// An attribute that is a text, or nothing.
+std::optional<std::string> TextAttr(const sdk::Step& step, const std::string& key) {
+  if (!step.Has(key) || !step.attrs[key].is_string()) return std::nullopt;
+  return step.attrs[key].get<std::string>();
+}
+
+}  // namespace
+
+Machine::Machine(const sdk::RunRequest& request, at::Device device) : request_(request), device_(device) {
+  for (const sdk::ProgramTensor& tensor : request.program.tensors) {
+    at::Tensor made = MakeTensor(request.inputs.at(tensor.name), tensor.strides, device);
+    if (tensor.requires_grad) made.set_requires_grad(true);
+    values_[tensor.name] = std::move(made);
+  }
+}
+
+at::Tensor Machine::Value(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) throw Unsupported("'" + name + "' names no tensor");
+  return found->second;
+}
+
+void Machine::RunSteps(const std::vector<sdk::Step>& steps) {
+  for (const sdk::Step& step : steps) RunStep(step);
+}
+
+void Machine::RunStep(const sdk::Step& step) {
+  if (sdk::IsScope(step.op)) return InScope(step, [&] { RunSteps(step.steps); });
+  if (step.op == "sync") return;
+  if (step.op == "empty") return Empty(step);
+  if (step.op == "set_data") return SetData(step);
+  if (step.op == "module_to") return ModuleTo(step);
+  if (step.op == "backward") return Backward(step);
+  CallStep(step);
+}
+
+void Machine::InScope(const sdk::Step& step, const std::function<void()>& body) {
+  if (step.op == "no_grad") {
+    const at::NoGradGuard guard;
+    return body();
+  }
+  if (step.op == "enable_grad") {
+    const at::AutoGradMode guard(true);
+    return body();
+  }
+  const std::string asked = TextAttr(step, "device").value_or("auto");
+  if (asked != "auto" && asked != "cpu" && asked != "cuda")
+    throw Unsupported("autocast: unknown device '" + asked + "'");
+  const at::DeviceType device = asked == "auto" ? device_.type() : asked == "cuda" ? at::kCUDA : at::kCPU;
+  at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
+  if (step.Has("dtype") && !step.attrs["dtype"].is_null())
+    dtype = ToTorch(Need(sdk::DTypeAttr(step, "dtype")));
+  const bool enabled = Need(sdk::BoolAttr(step, "enabled", true));
+  const bool cache = Need(sdk::BoolAttr(step, "cache", true));
+  const AutocastGuard guard(device, dtype, enabled, cache);
+  body();
+}
+
+void Machine::CallStep(const sdk::Step& step) {
+  const bool direct = step.op.find("::") != std::string::npos;
+  const Word* word = direct ? nullptr : FindWord(step.op);
+  if (!direct && word == nullptr) throw Unsupported("op '" + step.op + "': this adapter does not have it");
+  if (step.Has("preferred_element_type")) {
+    throw Unsupported("attribute 'preferred_element_type' of " + step.op +
+                      ": PyTorch has none (it has out= and out_dtype)");
+  }
+  Arguments arguments;
+  arguments.device = device_;
+  for (const sdk::Operand& operand : step.of) {
+    arguments.positional.push_back(operand.IsScalar() ? ScalarValue(operand.scalar)
+                                                      : c10::IValue(Value(operand.name)));
+  }
+  arguments.keywords = sdk::Json::object();
+  for (const auto& [key, value] : step.attrs.items()) {
+    const bool renamed = word != nullptr && word->renamed.contains(key);
+    arguments.keywords[renamed ? word->renamed.at(key) : key] = value;
+  }
+  if (!step.out.empty()) arguments.out = Value(step.out);
+  arguments.lookup = [this](const std::string& name) {
+    const auto found = values_.find(name);
+    return found == values_.end() ? at::Tensor() : found->second;
+  };
+  const std::vector<c10::IValue> results = CallOp(word != nullptr ? word->op : step.op, arguments);
+  if (step.as.empty()) return;
+  if (results.empty() || !results[0].isTensor())
+    throw Unsupported("op '" + step.op + "' gives no tensor to name '" + step.as + "'");
+  values_[step.as] = results[0].toTensor();
+}
+
+void Machine::Empty(const sdk::Step& step) {
+  const Shape shape = Need(sdk::ShapeAttr(step, "shape"));
+  const DType dtype = step.Has("dtype") ? Need(sdk::DTypeAttr(step, "dtype")) : DType::kFloat32;
+  const at::Tensor made = at::empty(shape, at::TensorOptions().dtype(ToTorch(dtype)).device(device_));
+  if (request_.poison) PoisonTensor(made);
+  if (!step.as.empty()) values_[step.as] = made;
+}
+
+void Machine::SetData(const sdk::Step& step) {
+  const TraceLabel label("set_data");
+  if (step.of.size() != 1 || step.of[0].IsScalar() || !step.Has("to") || !step.attrs["to"].is_object()) {
+    throw Unsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
+  }
+  const sdk::Json& to = step.attrs["to"];
+  const at::Tensor tensor = Value(step.of[0].name);
+  if (to.contains("cast") && to["cast"].is_string()) {
+    const std::optional<DType> dtype = ParseDType(to["cast"].get<std::string>());
+    if (!dtype) throw Unsupported("set_data: unknown dtype " + to["cast"].dump());
+    tensor.set_data(tensor.variable_data().to(ToTorch(*dtype)));
+  } else if (to.contains("value") && to["value"].is_string()) {
+    tensor.set_data(Value(to["value"].get<std::string>()));
+  } else {
+    throw Unsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");
+  }
+}
+
+/// torch.nn.Module.to for one parameter. Without the overwrite flag the parameter stays the same object and
+/// its data (and its gradient's data) is replaced; with
+/// torch.__future__.set_overwrite_module_params_on_conversion(True) a new leaf takes its name.
+void Machine::ModuleTo(const sdk::Step& step) {
+  const TraceLabel label("module_to");
+  if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("module_to: needs one tensor");
+  const at::ScalarType dtype = ToTorch(Need(sdk::DTypeAttr(step, "dtype")));
+  const bool overwrite = Need(sdk::BoolAttr(step, "overwrite", false));
+  const at::Tensor parameter = Value(step.of[0].name);
+  const at::NoGradGuard no_grad;
+  const at::Tensor applied = parameter.to(dtype);
+  const at::Tensor gradient = parameter.is_leaf() ? parameter.grad() : at::Tensor();
+  if (!overwrite) {
+    parameter.set_data(applied);
+    if (gradient.defined()) gradient.set_data(gradient.to(dtype));
+    return;
+  }
+  at::Tensor replacement = applied.detach();
+  replacement.set_requires_grad(parameter.requires_grad());
+  if (gradient.defined()) {
+    replacement.mutable_grad() = gradient.to(dtype).detach().set_requires_grad(gradient.requires_grad());
+  }
+  values_[step.of[0].name] = replacement;
+}
+
+void Machine::Backward(const sdk::Step& step) {
+  if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("backward: needs one tensor");
+  const at::Tensor loss = Value(step.of[0].name);
+  const bool retain = Need(sdk::BoolAttr(step, "retain_graph", false));
+  const int64_t repeat = Need(sdk::IntAttr(step, "repeat", 1));
+  if (repeat < 1) throw Unsupported("backward: repeat must be at least 1");
+  at::Tensor gradient;
+  if (const std::optional<std::string> name = TextAttr(step, "grad")) {
+    gradient = Value(*name);
+  } else {
+    gradient = at::ones_like(loss);
+  }
+  for (int64_t i = 0; i < repeat; ++i) loss.backward(gradient, /*retain_graph=*/retain || i + 1 < repeat);
+}
+
+void Machine::Observe(sdk::RunReply& reply) const {
+  const auto put = [&](const std::string& name, const at::Tensor& tensor) {
+    Result<TensorData> data = ReadTensor(tensor);
+    if (!data) throw Unsupported("observed '" + name + "': " + data.error().message);
+    reply.tensors[name] = std::move(*data);
+  };
+  for (const std::string& name : request_.program.observe) {
+    if (const auto found = values_.find(name); found != values_.end()) {
+      put(name, found->second);
+      continue;
+    }
+    const sdk::ObservedName split = sdk::SplitObserved(name);
+    if (split.property == "grad") {
+      const at::Tensor tensor = Value(split.value);
+      const at::Tensor gradient = tensor.is_leaf() || tensor.retains_grad() ? tensor.grad() : at::Tensor();
+      if (gradient.defined()) {
+        put(name, gradient);
+      } else {
+        reply.observations[name] = "none";
+      }
+    } else if (split.property == "grad_metadata_dtype") {
+      reply.observations[name] = GradMetadataDType(Value(split.value));
+    } else if (split.property == "grad_dtype") {
+      reply.observations[name] = GradDType(Value(split.value));
+    } else {
+      throw Unsupported("observation '" + name + "': this adapter does not have it");
+    }
+  }
+}
+
+std::vector<std::string> VocabularyWords() {
+  std::vector<std::string> words = {"empty", "set_data", "module_to", "backward", "sync", "aten::*"};
+  for (const Word& row : Words()) words.push_back(row.word);
+  return words;
+}
+
+}  // namespace ulpscope::torch_backend
