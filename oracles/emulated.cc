@@ -101,14 +101,14 @@ TwoDoubles EmulatedArithmetic::Stored(int id, TwoDoubles value) const {
   return value;
 }
 
-TwoDoubles EmulatedArithmetic::Input(const Node&, int, const TensorData& data, int64_t index) const { return {.hi = data.At(index), .lo = 0}; }
+TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return {.hi = data.At(index), .lo = 0}; }
 
-TwoDoubles EmulatedArithmetic::Constant(const Node& node) const {
+TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
   if (node.denominator == 0) return {.hi = node.alpha, .lo = 0};
   return Divide({.hi = static_cast<double>(node.numerator), .lo = 0}, {.hi = static_cast<double>(node.denominator), .lo = 0});
 }
 
-TwoDoubles EmulatedArithmetic::Elementwise(const Node& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles>) const {
+TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles>) const {
   TwoDoubles value;
   switch (node.kind) {
     case NodeKind::kAdd: value = Add(args[0], args[1]); break;
@@ -159,7 +159,7 @@ TwoDoubles EmulatedArithmetic::Sum(std::span<const TwoDoubles> terms, const TwoD
   return {.hi = sum, .lo = 0};
 }
 
-TwoDoubles EmulatedArithmetic::Contract(const Node& node, int id, int64_t, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
+TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
   std::vector<TwoDoubles> products(a.size());
   const auto& in = binding_->in[static_cast<size_t>(id)];
   const auto rounded = [](const RoundSpec& spec, TwoDoubles value) { return spec.format == nullptr ? value : TwoDoubles{.hi = spec.Apply(value), .lo = 0}; };
@@ -178,7 +178,7 @@ TwoDoubles EmulatedArithmetic::Contract(const Node& node, int id, int64_t, std::
   return Stored(id, sum);
 }
 
-TwoDoubles EmulatedArithmetic::Reduce(const Node&, int id, int64_t, std::span<const TwoDoubles> terms) const {
+TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t, std::span<const TwoDoubles> terms) const {
   return Stored(id, Sum(terms, nullptr));
 }
 

@@ -40,12 +40,12 @@ class EmulatedArithmetic {
   EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1)
       : binding_(binding), cache_(cache), order_(order), unstored_(unstored) {}
 
-  std::optional<TwoDoubles> Known(const Node&, int, int64_t) const { return std::nullopt; }
-  TwoDoubles Input(const Node& node, int id, const TensorData& data, int64_t index) const;
-  TwoDoubles Constant(const Node& node) const;
-  TwoDoubles Elementwise(const Node& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles> slack) const;
-  TwoDoubles Contract(const Node& node, int id, int64_t index, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const;
-  TwoDoubles Reduce(const Node& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
+  std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
+  TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
+  TwoDoubles Constant(const PlanNode& node) const;
+  TwoDoubles Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles> slack) const;
+  TwoDoubles Contract(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const;
+  TwoDoubles Reduce(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
 
  private:
   TwoDoubles Sum(std::span<const TwoDoubles> terms, const TwoDoubles* addend) const;

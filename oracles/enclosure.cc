@@ -107,11 +107,11 @@ class PairSum {
 
 EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), operands(plan.nodes.size()) {
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
-    const Node& node = plan.nodes[id];
+    const PlanNode& node = plan.nodes[id];
     if (!IsReduction(node.kind)) continue;
     raw[id] = true;
     for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
-      const Node& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
+      const PlanNode& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
       const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0;
       if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
     }
@@ -124,18 +124,18 @@ Interval EnclosureArithmetic::Stored(int id, Interval value) const {
   return HasNan(value) ? kEverything : value;
 }
 
-Interval EnclosureArithmetic::Input(const Node&, int, const TensorData& data, int64_t index) const {
+Interval EnclosureArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const {
   const double value = data.At(index);
   return {.lo = value, .hi = value};
 }
 
-Interval EnclosureArithmetic::Constant(const Node& node) const {
+Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
   if (node.denominator == 0) return {.lo = node.alpha, .hi = node.alpha};
   const auto n = static_cast<double>(node.numerator), d = static_cast<double>(node.denominator);
   return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
 }
 
-Interval EnclosureArithmetic::Elementwise(const Node& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const {
+Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const {
   Interval value;
   switch (node.kind) {
     case NodeKind::kAdd: value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)}; break;
@@ -165,7 +165,7 @@ Interval EnclosureArithmetic::Elementwise(const Node& node, int id, std::span<co
   return Stored(id, value);
 }
 
-std::optional<Interval> EnclosureArithmetic::Known(const Node& node, int id, int64_t index) {
+std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id, int64_t index) {
   if (!cache_->raw[static_cast<size_t>(id)] || node.args.size() > 2) return std::nullopt;
   const auto sums = cache_->sums.find(Key(id));
   if (sums == cache_->sums.end()) return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<Interval> EnclosureArithmetic::Known(const Node& node, int id, int
   return Finish(node, id, sum->second, nullptr);
 }
 
-Interval EnclosureArithmetic::Contract(const Node& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend) {
+Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend) {
   PairSum low, high;
   double magnitude = 0;
   const auto& in = binding_->in[static_cast<size_t>(id)];
@@ -200,7 +200,7 @@ Interval EnclosureArithmetic::Contract(const Node& node, int id, int64_t index, 
   return Finish(node, id, sum, addend);
 }
 
-Interval EnclosureArithmetic::Reduce(const Node& node, int id, int64_t index, std::span<const Interval> terms) {
+Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms) {
   PairSum low, high;
   double magnitude = 0;
   for (const Interval& term : terms) {
@@ -215,7 +215,7 @@ Interval EnclosureArithmetic::Reduce(const Node& node, int id, int64_t index, st
   return Finish(node, id, sum, nullptr);
 }
 
-Interval EnclosureArithmetic::Finish(const Node& node, int id, const TermSum& terms, const Interval* addend) const {
+Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms, const Interval* addend) const {
   TermSum sum = terms;
   int64_t count = node.k;
   if (node.alpha != 1) {

@@ -26,15 +26,15 @@ class EnclosureArithmetic {
   EnclosureArithmetic(const Binding* binding, EvaluationCache* cache) : binding_(binding), cache_(cache) {}
 
   /// A reduction whose sum is in the shared cache needs no operands.
-  std::optional<Interval> Known(const Node& node, int id, int64_t index);
-  Interval Input(const Node& node, int id, const TensorData& data, int64_t index) const;
-  Interval Constant(const Node& node) const;
-  Interval Elementwise(const Node& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const;
-  Interval Contract(const Node& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend);
-  Interval Reduce(const Node& node, int id, int64_t index, std::span<const Interval> terms);
+  std::optional<Interval> Known(const PlanNode& node, int id, int64_t index);
+  Interval Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
+  Interval Constant(const PlanNode& node) const;
+  Interval Elementwise(const PlanNode& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const;
+  Interval Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend);
+  Interval Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms);
 
  private:
-  Interval Finish(const Node& node, int id, const TermSum& sum, const Interval* addend) const;
+  Interval Finish(const PlanNode& node, int id, const TermSum& sum, const Interval* addend) const;
   Interval Stored(int id, Interval value) const;
   std::string Key(int id) const { return std::to_string(id) + "|" + binding_->term_key; }
 

@@ -2,12 +2,12 @@
 //
 // An Arithmetic has
 //   using Value;
-//   Value Input(const Node&, int id, const TensorData&, int64_t index)
-//   Value Constant(const Node&)
-//   Value Elementwise(const Node&, int id, std::span<const Value> args, std::span<const Value> slack)
-//   Value Contract(const Node&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
-//   Value Reduce(const Node&, int id, int64_t index, std::span<const Value> terms)
-//   std::optional<Value> Known(const Node&, int id, int64_t index)   a reduction that needs no operands gathered
+//   Value Input(const PlanNode&, int id, const TensorData&, int64_t index)
+//   Value Constant(const PlanNode&)
+//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)
+//   Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
+//   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
+//   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
@@ -43,7 +43,7 @@ class Evaluator {
   Arithmetic& arithmetic() { return arithmetic_; }
 
   Value At(int id, int64_t index) {
-    const Node& node = plan_.nodes[static_cast<size_t>(id)];
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     switch (node.kind) {
       case NodeKind::kInput: return arithmetic_.Input(node, id, *tensors_[static_cast<size_t>(id)], index);
       case NodeKind::kConstant: return arithmetic_.Constant(node);
@@ -59,7 +59,7 @@ class Evaluator {
 
   /// The terms that element `index` of the reduction `id` sums: operand values of a contraction, interleaved a0 b0 a1 b1.
   void Operands(int id, int64_t index, std::vector<Value>* a, std::vector<Value>* b) {
-    const Node& node = plan_.nodes[static_cast<size_t>(id)];
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     a->clear();
     b->clear();
     if (node.kind == NodeKind::kContract) {
@@ -116,14 +116,14 @@ class Evaluator {
     Operands(id, index, a, b);
   }
 
-  static bool IsSummed(const Node& node, size_t axis) {
+  static bool IsSummed(const PlanNode& node, size_t axis) {
     for (const int64_t summed : node.axes) {
       if (static_cast<size_t>(summed) == axis) return true;
     }
     return false;
   }
 
-  int64_t Source(const Node& node, size_t arg, int64_t index) const {
+  int64_t Source(const PlanNode& node, size_t arg, int64_t index) const {
     int64_t position = node.offset;
     for (size_t axis = node.shape.size(); axis-- > 0;) {
       position += index % node.shape[axis] * node.strides[arg][axis];
@@ -132,7 +132,7 @@ class Evaluator {
     return position;
   }
 
-  Value Compute(const Node& node, int id, int64_t index) {
+  Value Compute(const PlanNode& node, int id, int64_t index) {
     if (IsReduction(node.kind)) {
       if (std::optional<Value> known = arithmetic_.Known(node, id, index)) return *known;
       std::vector<Value> a, b;

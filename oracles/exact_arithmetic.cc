@@ -12,13 +12,13 @@ std::vector<int64_t> RowMajorStrides(const Shape& shape) {
   return strides;
 }
 
-Real ExactArithmetic::Input(const Node&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
+Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
 
-Real ExactArithmetic::Constant(const Node& node) const {
+Real ExactArithmetic::Constant(const PlanNode& node) const {
   return node.denominator == 0 ? Real::From(node.alpha) : Real::Ratio(node.numerator, node.denominator, precision_);
 }
 
-Real ExactArithmetic::Elementwise(const Node& node, int, std::span<const Real> args, std::span<const Real>) const {
+Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Real> args, std::span<const Real>) const {
   switch (node.kind) {
     case NodeKind::kAdd: return Add(args[0], args[1], precision_);
     case NodeKind::kSub: return Subtract(args[0], args[1], precision_);
@@ -41,7 +41,7 @@ Real ExactArithmetic::Elementwise(const Node& node, int, std::span<const Real> a
   ULPSCOPE_CHECK(false, "not an elementwise node");
 }
 
-Real ExactArithmetic::Contract(const Node& node, int, int64_t, std::span<const Real> a, std::span<const Real> b, const Real* addend) const {
+Real ExactArithmetic::Contract(const PlanNode& node, int, int64_t, std::span<const Real> a, std::span<const Real> b, const Real* addend) const {
   Real sum = Real::From(0.0);
   for (size_t k = 0; k < a.size(); ++k) sum = Add(sum, Multiply(a[k], b[k], precision_), precision_);
   if (node.alpha != 1) sum = Multiply(Real::From(node.alpha), sum, precision_);
@@ -49,7 +49,7 @@ Real ExactArithmetic::Contract(const Node& node, int, int64_t, std::span<const R
   return sum;
 }
 
-Real ExactArithmetic::Reduce(const Node&, int, int64_t, std::span<const Real> terms) const {
+Real ExactArithmetic::Reduce(const PlanNode&, int, int64_t, std::span<const Real> terms) const {
   Real sum = Real::From(0.0);
   for (const Real& term : terms) sum = Add(sum, term, precision_);
   return sum;

@@ -20,12 +20,12 @@ class ExactArithmetic {
   /// Divisions and roots are enclosed to `precision` bits.
   explicit ExactArithmetic(int64_t precision) : precision_(precision) {}
 
-  std::optional<Real> Known(const Node&, int, int64_t) const { return std::nullopt; }
-  Real Input(const Node& node, int id, const TensorData& data, int64_t index) const;
-  Real Constant(const Node& node) const;
-  Real Elementwise(const Node& node, int id, std::span<const Real> args, std::span<const Real> slack) const;
-  Real Contract(const Node& node, int id, int64_t index, std::span<const Real> a, std::span<const Real> b, const Real* addend) const;
-  Real Reduce(const Node& node, int id, int64_t index, std::span<const Real> terms) const;
+  std::optional<Real> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
+  Real Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
+  Real Constant(const PlanNode& node) const;
+  Real Elementwise(const PlanNode& node, int id, std::span<const Real> args, std::span<const Real> slack) const;
+  Real Contract(const PlanNode& node, int id, int64_t index, std::span<const Real> a, std::span<const Real> b, const Real* addend) const;
+  Real Reduce(const PlanNode& node, int id, int64_t index, std::span<const Real> terms) const;
 
  private:
   int64_t precision_;

@@ -11,7 +11,7 @@
 namespace ulpscope {
 namespace {
 
-const Node& At(const Plan& plan, int id) { return plan.nodes[static_cast<size_t>(id)]; }
+const PlanNode& At(const Plan& plan, int id) { return plan.nodes[static_cast<size_t>(id)]; }
 
 /// Every value of `inner` is a value of `outer`.
 bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
@@ -26,12 +26,12 @@ const FloatFormat* Format(const std::string& word) {
 
 /// The format that values of `node` are in right after its operation under `choice`; null when nothing rounds them.
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
-  const Node& node = At(plan, id);
+  const PlanNode& node = At(plan, id);
   if (!IsReduction(node.kind) && !node.inner) return nullptr;
   return ParseAcc(choice.acc)->format;
 }
 
-bool IsCutPoint(const Node& node) {
+bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
   if (!node.inner) return true;
   // Inside a composite op the steps that frameworks materialise.
@@ -42,14 +42,14 @@ bool IsCutPoint(const Node& node) {
 }
 
 /// The format that the program itself asks for at a node, if any.
-const FloatFormat* Asked(const Node& node) { return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr; }
+const FloatFormat* Asked(const PlanNode& node) { return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr; }
 
 void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::string> option) {
   if (std::find(options->begin(), options->end(), option) == options->end()) options->push_back(std::move(option));
 }
 
 /// What a backend may do with an intermediate.
-std::vector<std::vector<std::string>> CutOptions(const Node& node) {
+std::vector<std::vector<std::string>> CutOptions(const PlanNode& node) {
   std::vector<std::vector<std::string>> options{{}};
   const FloatFormat* declared = FormatOf(node.dtype);
   if (declared == nullptr) return options;
@@ -69,7 +69,7 @@ std::vector<std::vector<std::string>> CutOptions(const Node& node) {
 }
 
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
-std::string GroupKey(const Node& node) {
+std::string GroupKey(const PlanNode& node) {
   if (node.inner) return node.name;
   std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
   return kind + ":" + std::string(Name(node.dtype));
@@ -152,7 +152,7 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
 }  // namespace
 
 std::string NameOf(const Plan& plan, int node) {
-  const Node& root = At(plan, plan.Root(node));
+  const PlanNode& root = At(plan, plan.Root(node));
   if (root.kind == NodeKind::kInput) return root.tensor;
   if (!root.name.empty()) return root.name;
   return "step" + std::to_string(plan.Root(node));
@@ -169,7 +169,7 @@ ValuePath PathOf(const Plan& plan, int node) {
   visit(path.root);
   path.nodes.assign(seen.begin(), seen.end());
   for (const int id : path.nodes) {
-    const Node& current = At(plan, id);
+    const PlanNode& current = At(plan, id);
     if (current.inner) path.has_inner = true;
     if (IsReduction(current.kind)) {
       path.reductions.push_back(id);
@@ -178,7 +178,7 @@ ValuePath PathOf(const Plan& plan, int node) {
     if (current.kind == NodeKind::kContract) {
       path.has_products = true;
       for (size_t i = 0; i < 2; ++i) {
-        const Node& operand = At(plan, plan.Root(current.args[i]));
+        const PlanNode& operand = At(plan, plan.Root(current.args[i]));
         if (operand.kind != NodeKind::kConstant) path.operands[NameOf(plan, current.args[i])] = operand.dtype;
       }
     }
@@ -258,7 +258,7 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   binding.acc = *ParseAcc(choice.acc);
   const Rounding mode = ParseOut(choice.out) ? ParseOut(choice.out)->rounding : Rounding::kNearestEven;
   for (const int id : path.reductions) {
-    const Node& node = At(plan, id);
+    const PlanNode& node = At(plan, id);
     if (node.kind != NodeKind::kContract) continue;
     for (size_t i = 0; i < 2; ++i) {
       if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end()) binding.in[static_cast<size_t>(id)][i] = *ParseIn(in->second);
@@ -319,12 +319,12 @@ Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const Preci
     if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
     else if (every != model.in.end()) choice.in[operand] = every->second;
   }
-  const auto rounded_after = [&](const Node& node) { return IsReduction(node.kind) && !node.inner; };
-  const Node& root = At(plan, path.root);
+  const auto rounded_after = [&](const PlanNode& node) { return IsReduction(node.kind) && !node.inner; };
+  const PlanNode& root = At(plan, path.root);
   if (rounded_after(root) || (root.inner && path.has_inner)) choice.mid = model.mid;
   if (root.kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
   for (const int cut : path.cut_points) {
-    const Node& node = At(plan, cut);
+    const PlanNode& node = At(plan, cut);
     if (node.inner) continue;
     auto& words = choice.cuts[cut];
     if (rounded_after(node) && model.mid != "none") words.push_back(model.mid);
@@ -344,13 +344,13 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside sees.
   std::set<int> inside;
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
-    const Node& node = plan.nodes[id];
+    const PlanNode& node = plan.nodes[id];
     if (node.inner) {
       for (const int arg : node.args) inside.insert(arg);
     }
   }
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
-    const Node& node = plan.nodes[id];
+    const PlanNode& node = plan.nodes[id];
     if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) continue;
     if (node.kind == NodeKind::kContract) {
       for (size_t i = 0; i < 2; ++i) {

@@ -42,7 +42,7 @@ int64_t Wrap(int64_t dim, size_t rank) {
 
 }  // namespace
 
-int Lowering::Emit(Node node) {
+int Lowering::Emit(PlanNode node) {
   bool needs = false;
   for (const int arg : node.args) needs = needs || needs_grad[static_cast<size_t>(arg)];
   plan.nodes.push_back(std::move(node));
@@ -51,7 +51,7 @@ int Lowering::Emit(Node node) {
 }
 
 int Lowering::Input(const TensorSpec& tensor) {
-  Node node;
+  PlanNode node;
   node.kind = NodeKind::kInput;
   node.shape = tensor.shape;
   node.dtype = tensor.dtype;
@@ -60,7 +60,7 @@ int Lowering::Input(const TensorSpec& tensor) {
 }
 
 int Lowering::Constant(int64_t numerator, int64_t denominator, DType dtype) {
-  Node node;
+  PlanNode node;
   node.kind = NodeKind::kConstant;
   node.dtype = dtype;
   node.numerator = numerator;
@@ -69,7 +69,7 @@ int Lowering::Constant(int64_t numerator, int64_t denominator, DType dtype) {
 }
 
 int Lowering::Scalar(double value, DType dtype) {
-  Node node;
+  PlanNode node;
   node.kind = NodeKind::kConstant;
   node.dtype = dtype;
   node.denominator = 0;  // the value stands in alpha
@@ -78,7 +78,7 @@ int Lowering::Scalar(double value, DType dtype) {
 }
 
 int Lowering::Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype) {
-  Node node;
+  PlanNode node;
   node.kind = kind;
   node.shape = at(args[0]).shape;
   for (const int arg : args) node.shape = BroadcastShapes(node.shape, at(arg).shape);
@@ -109,7 +109,7 @@ int Lowering::Reshape(int node, Shape shape) {
   }
   if (open >= 0) shape[static_cast<size_t>(open)] = known == 0 ? 0 : plan.size(node) / known;
   if (ElementCount(shape) != plan.size(node)) throw LoweringError{"reshape changes the number of elements"};
-  Node view;
+  PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
   view.strides = {ContiguousStrides(shape)};
@@ -124,7 +124,7 @@ int Lowering::Permute(int node, const std::vector<int64_t>& order) {
   const Shape& from = at(node).shape;
   if (order.size() != from.size()) throw LoweringError{"permute names another number of dimensions"};
   const auto own = ContiguousStrides(from);
-  Node view;
+  PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
   view.dtype = at(node).dtype;
@@ -151,7 +151,7 @@ int Lowering::Transpose(int node, int64_t dim0, int64_t dim1) {
 
 int Lowering::Expand(int node, const Shape& shape) {
   if (at(node).shape == shape) return node;
-  Node view;
+  PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
   view.dtype = at(node).dtype;
@@ -173,7 +173,7 @@ int Lowering::Select(int node, int64_t dim, int64_t index) {
   if (index < 0) index += from[axis];
   if (index < 0 || index >= from[axis]) throw LoweringError{"select index out of range"};
   auto strides = ContiguousStrides(from);
-  Node view;
+  PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
   view.dtype = at(node).dtype;
@@ -195,7 +195,7 @@ int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::option
     std::iota(axes.begin(), axes.end(), 0);
   }
   std::sort(axes.begin(), axes.end());
-  Node sum;
+  PlanNode sum;
   sum.kind = NodeKind::kReduce;
   sum.args = {node};
   sum.axes = axes;
@@ -238,7 +238,7 @@ int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {
     shape.push_back(columns);
     return Reshape(Expand(node, shape), {ElementCount(batch), rows, columns});
   };
-  Node product;
+  PlanNode product;
   product.kind = NodeKind::kContract;
   product.args = {batched(a, m, k), batched(b, k, n)};
   product.dtype = autocast && IsFloating(at(a).dtype) ? *autocast : Promote(at(a).dtype, at(b).dtype);

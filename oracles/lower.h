@@ -15,7 +15,7 @@ namespace ulpscope {
 class Lowering {
  public:
   // Building blocks. Each appends nodes and returns the id of the result.
-  int Emit(Node node);
+  int Emit(PlanNode node);
   int Input(const TensorSpec& tensor);
   int Constant(int64_t numerator, int64_t denominator, DType dtype);
   /// A 0-dim constant with exactly this value.
@@ -34,8 +34,8 @@ class Lowering {
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is broadcast.
   int Matmul(int a, int b, int addend = -1, double alpha = 1, double beta = 1);
 
-  Node& at(int node) { return plan.nodes[static_cast<size_t>(node)]; }
-  const Node& at(int node) const { return plan.nodes[static_cast<size_t>(node)]; }
+  PlanNode& at(int node) { return plan.nodes[static_cast<size_t>(node)]; }
+  const PlanNode& at(int node) const { return plan.nodes[static_cast<size_t>(node)]; }
 
   /// Marks `node` as an inner step of a composite op, with a name under the op's result name.
   int Inner(int node, const std::string& name);

@@ -60,7 +60,7 @@ class BoundHypothesis : public Hypothesis {
   }
 
   double Store(double before) const override {
-    const Node& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
     if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact()) before = binding_.acc.Store({.hi = before, .lo = 0});
     for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)]) before = spec.Apply(before);
     return before;
@@ -109,7 +109,7 @@ class ConcreteOracle : public CaseOracle {
     const auto node = shared_->plan.values.find(value);
     if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
     const ValuePath path = PathOf(shared_->plan, node->second);
-    const Node& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
+    const PlanNode& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
     ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .operands = {}, .cut_points = {}, .has_products = path.has_products};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
@@ -195,7 +195,7 @@ Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const st
   Evaluator<EmulatedArithmetic> evaluator(*plan, inputs, EmulatedArithmetic(&binding, &cache, tree));
   std::map<std::string, TensorData> values;
   for (const auto& [name, node] : plan->values) {
-    const Node& view = plan->nodes[static_cast<size_t>(node)];
+    const PlanNode& view = plan->nodes[static_cast<size_t>(node)];
     TensorData data = TensorData::Zeros(view.dtype, view.shape);
     for (int64_t i = 0; i < data.size(); ++i) data.Set(i, evaluator.At(node, i).hi);
     values.emplace(name, std::move(data));

@@ -31,7 +31,7 @@ enum class NodeKind {
 bool IsElementwise(NodeKind kind);
 bool IsReduction(NodeKind kind);
 
-struct Node {
+struct PlanNode {
   NodeKind kind = NodeKind::kInput;
   std::vector<int> args;
   Shape shape;
@@ -53,7 +53,7 @@ struct Node {
 };
 
 struct Plan {
-  std::vector<Node> nodes;
+  std::vector<PlanNode> nodes;
   std::map<std::string, int> values;         ///< observed name -> node
   std::map<std::string, std::string> gaps;   ///< observed name -> why the oracle has no reference for it
 

@@ -327,7 +327,7 @@ Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DT
       return Fail("number out of range for " + std::string(Name(dtype)));
     return IntegerBits(numerator * (Int128{1} << exponent), dtype);
   }
-  Dyadic value{.sign = numerator < 0 ? Dyadic::Sign::kMinus : Dyadic::Sign::kPlus};
+  CutDyadic value{.sign = numerator < 0 ? CutDyadic::Sign::kMinus : CutDyadic::Sign::kPlus};
   value.magnitude = static_cast<Uint128>(numerator < 0 ? -numerator : numerator);
   value.exponent = exponent;
   if (divisor != 1 && value.magnitude != 0) {
@@ -335,7 +335,7 @@ Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DT
     const int shift = 126 - BitLength(value.magnitude);
     const Uint128 scaled = value.magnitude << shift;
     value.magnitude = scaled / static_cast<uint64_t>(divisor);
-    value.tail = scaled % static_cast<uint64_t>(divisor) == 0 ? Dyadic::Tail::kZero : Dyadic::Tail::kNonZero;
+    value.tail = scaled % static_cast<uint64_t>(divisor) == 0 ? CutDyadic::Tail::kZero : CutDyadic::Tail::kNonZero;
     value.exponent -= shift;
   }
   const double rounded = RoundTo(Carry(value), *format);

@@ -211,11 +211,11 @@ Result<int64_t> ParseInteger(std::string_view text) {
   return value;
 }
 
-TwoDoubles Carry(const Dyadic& value) {
-  const double sign = value.sign == Dyadic::Sign::kMinus ? -1.0 : 1.0;
+TwoDoubles Carry(const CutDyadic& value) {
+  const double sign = value.sign == CutDyadic::Sign::kMinus ? -1.0 : 1.0;
   if (value.magnitude == 0) return {.hi = sign * 0.0, .lo = 0};
   const int bits = BitLength(value.magnitude);
-  const bool tail = value.tail == Dyadic::Tail::kNonZero;
+  const bool tail = value.tail == CutDyadic::Tail::kNonZero;
   ULPSCOPE_CHECK(bits <= 126 && (!tail || bits >= 56), "dyadic out of the range that Carry takes");
   constexpr double kRest = std::numeric_limits<double>::denorm_min();
   const int quantum = std::max(value.exponent + bits - 1, -1022) - 52;
@@ -234,9 +234,9 @@ TwoDoubles Carry(const Dyadic& value) {
   return {.hi = sign * hi, .lo = sign * lo};
 }
 
-Dyadic CutToDyadic(const ExactNumber& number) {
+CutDyadic CutToDyadic(const ExactNumber& number) {
   ULPSCOPE_CHECK(number.kind == ExactNumber::Kind::kFinite, "only a finite number has a quotient");
-  Dyadic result{.sign = number.negative ? Dyadic::Sign::kMinus : Dyadic::Sign::kPlus};
+  CutDyadic result{.sign = number.negative ? CutDyadic::Sign::kMinus : CutDyadic::Sign::kPlus};
   if (number.numerator.IsZero()) return result;
   // Shifted so that the quotient has 66 or 67 bits.
   const int shift = 66 - (number.numerator.BitLength() - number.denominator.BitLength());
@@ -245,8 +245,8 @@ Dyadic CutToDyadic(const ExactNumber& number) {
   (shift >= 0 ? numerator : denominator).ShiftLeft(std::abs(shift));
   const auto division = numerator.DividedBy(denominator);
   result.magnitude = division.quotient.Low128();
-  result.tail = division.remainder == BigUint::Division::Remainder::kZero ? Dyadic::Tail::kZero
-                                                                          : Dyadic::Tail::kNonZero;
+  result.tail = division.remainder == BigUint::Division::Remainder::kZero ? CutDyadic::Tail::kZero
+                                                                          : CutDyadic::Tail::kNonZero;
   result.exponent = number.exponent2 - shift;
   return result;
 }

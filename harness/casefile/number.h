@@ -49,7 +49,7 @@ bool IsAmbiguousWord(std::string_view text);
 Result<int64_t> ParseInteger(std::string_view text);
 
 /// An exact value cut to 128 bits: (magnitude + tail) * 2^exponent with 0 <= tail < 1.
-struct Dyadic {
+struct CutDyadic {
   enum class Sign { kPlus, kMinus } sign = Sign::kPlus;
   enum class Tail { kZero, kNonZero } tail = Tail::kZero;  ///< kNonZero needs a magnitude of at least 56 bits
   Uint128 magnitude = 0;                                   ///< below 2^126
@@ -58,14 +58,14 @@ struct Dyadic {
 
 /// The value as hi + lo: hi correctly rounded to binary64 (its subnormals included), lo with the sign of the
 /// rest. Input for RoundTo(TwoDoubles, format), which then rounds the exact value once.
-TwoDoubles Carry(const Dyadic& value);
+TwoDoubles Carry(const CutDyadic& value);
 
 /// Rounds a finite, infinite or NaN number once into `format`, to nearest even. Fails when it overflows, or
 /// when the format has no infinity.
 Result<double> RoundNumber(const ExactNumber& number, const FloatFormat& format);
 
 /// The exact value as a quotient cut to at least 64 bits.
-Dyadic CutToDyadic(const ExactNumber& number);
+CutDyadic CutToDyadic(const ExactNumber& number);
 
 /// A number small enough for fixed-point work: numerator / denominator * 2^exponent, denominator odd, both
 /// below 2^62.

@@ -80,7 +80,7 @@ class Reverse {
 
   void Step(int id, int grad) {
     first_ = static_cast<int>(low_.plan.nodes.size());
-    const Node node = low_.at(id);
+    const PlanNode node = low_.at(id);
     const auto arg = [&](size_t i) { return node.args.at(i); };
     switch (node.kind) {
       case NodeKind::kInput: case NodeKind::kConstant: break;
@@ -120,7 +120,7 @@ class Reverse {
     }
   }
 
-  void View(int id, const Node& node, int grad) {
+  void View(int id, const PlanNode& node, int grad) {
     const auto origin = low_.views.find(id);
     const int source = node.args[0];
     if (origin == low_.views.end()) throw LoweringError{"the oracle has no gradient for this view"};
@@ -137,7 +137,7 @@ class Reverse {
     }
   }
 
-  void Contract(const Node& node, int grad) {
+  void Contract(const PlanNode& node, int grad) {
     if (node.alpha != 1 || node.beta != 1) throw LoweringError{"the oracle has no gradient for alpha or beta other than 1"};
     const auto autocast = low_.autocast;
     low_.autocast.reset();
@@ -148,7 +148,7 @@ class Reverse {
     low_.autocast = autocast;
   }
 
-  void Reduce(const Node& node, int grad) {
+  void Reduce(const PlanNode& node, int grad) {
     const Shape from = low_.at(node.args[0]).shape;
     Shape kept = from;
     for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
