@@ -346,7 +346,7 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
     const PlanNode& node = plan.nodes[id];
     if (node.inner) {
-      for (const int arg : node.args) inside.insert(arg);
+      for (const int arg : node.args) inside.insert(plan.Root(arg));
     }
   }
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
