@@ -94,7 +94,10 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
+  bool empty() const { return root_.kind == Node::Kind::kNull; }
   Node Take() { return std::move(root_); }
+  /// Where the innermost list or map that is still open begins; null when none is.
+  const Mark* open() const { return open_.empty() ? nullptr : &open_.back().mark; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0)
@@ -170,6 +173,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Add(Node node) {
+    if (++nodes_ > kMaxNodes)
+      Refuse(node.mark, "too many entries", "more than 250000", "at most 250000", "split the file");
     if (open_.empty()) {
       root_ = std::move(node);
     } else {
@@ -198,6 +203,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   const std::string& file_;
   int documents_ = 0;
+  size_t nodes_ = 0;
   std::vector<Node> open_;
   Node root_;
 };
@@ -237,18 +243,22 @@ Result<Node> ParseYaml(std::string_view text, const std::string& file) {
   TreeBuilder builder(file);
   try {
     YAML::Parser parser(stream);
-    // Never loop here: for some inputs (a file that holds one comma) the parser reports documents without
-    // end. The second call only asks whether there is more, and the builder refuses what it would bring.
-    if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
+    // Never loop here: for some inputs (a file that holds one comma) the parser reports empty documents
+    // without end. The second call only asks whether there is more, and the builder refuses what it would
+    // bring.
+    if (parser.HandleNextDocument(builder) && !builder.empty()) parser.HandleNextDocument(builder);
   } catch (const Refused& refused) {
     return Fail(refused.error);
   } catch (const YAML::Exception& exception) {
-    return Fail(
-        Error{.message = "not valid YAML: " + exception.msg,
-              .pos = {.file = file, .line = exception.mark.line + 1, .column = exception.mark.column + 1},
-              .found = {},
-              .expected = {},
-              .hint = {}});
+    SourcePos pos{.file = file, .line = exception.mark.line + 1, .column = exception.mark.column + 1};
+    // A bracket that is never closed is found at the end of the file; it is wrong where it stands.
+    if (exception.msg.starts_with("end of") && builder.open() != nullptr) {
+      pos.line = builder.open()->line;
+      pos.column = builder.open()->column;
+    }
+    Error error = Problem("not valid YAML: " + exception.msg, "", "");
+    error.pos = std::move(pos);
+    return Fail(std::move(error));
   }
   return builder.Take();
 }

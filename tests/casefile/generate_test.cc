@@ -14,12 +14,11 @@
 namespace ulpscope {
 namespace {
 
-using Parameters = std::vector<std::pair<std::string, Attr>>;
+using Parameters = Attr::Map;
 
 Attr Fill(const std::string& name, const Parameters& parameters = {}) {
   if (parameters.empty()) return {.value = name};
-  Attr::Map inner(parameters.begin(), parameters.end());
-  return {.value = Attr::Map{{name, Attr{.value = std::move(inner)}}}};
+  return {.value = Attr::Map{{name, Attr{.value = parameters}}}};
 }
 
 Attr Text(std::string text) { return {.value = std::move(text)}; }

@@ -1,0 +1,146 @@
+// Malformed case files: each gives its error at its place and no case; junk of any size is refused in time.
+//
+// The first line of each file in malformed/ says `# expect: LINE:COLUMN TEXT`: where the first error stands
+// and what its line holds (0:0: the file has no place to point at).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "harness/casefile/load.h"
+#include "harness/casefile/yaml_tree.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Vocabulary kVocabulary{.backends = {"torch-eager", "torch-aot-eager", "jax"}};
+
+std::vector<fs::path> MalformedFiles() {
+  std::vector<fs::path> files;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(ULPSCOPE_SOURCE_DIR) / "tests/casefile/malformed")) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class Malformed : public ::testing::TestWithParam<fs::path> {};
+
+TEST_P(Malformed, GivesTheErrorAtItsPlaceAndNoCase) {
+  std::ifstream stream(GetParam());
+  std::string header;
+  std::getline(stream, header);
+  std::istringstream words(header);
+  std::string hash, expect, text;
+  int line = -1, column = -1;
+  char colon = 0;
+  words >> hash >> expect >> line >> colon >> column >> std::ws;
+  std::getline(words, text);
+  ASSERT_EQ(hash + " " + expect, "# expect:") << "the first line says what is expected";
+  ASSERT_FALSE(text.empty());
+  const LoadResult result = LoadCaseFile(GetParam(), GetParam().parent_path(), kVocabulary);
+  EXPECT_TRUE(result.cases.empty());
+  ASSERT_FALSE(result.errors.empty());
+  const Error& first = result.errors[0];
+  EXPECT_THAT(first.Text(), ::testing::HasSubstr(text));
+  EXPECT_EQ(first.pos.line, line) << first.Text();
+  EXPECT_EQ(first.pos.column, column) << first.Text();
+  EXPECT_EQ(first.pos.file, GetParam().generic_string());
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Malformed, ::testing::ValuesIn(MalformedFiles()),
+                         [](const auto& file) { return file.param.stem().string(); });
+
+TEST(MalformedCorpus, IsThere) { EXPECT_GE(MalformedFiles().size(), 40u); }
+
+std::string Repeat(std::string_view unit, size_t bytes) {
+  std::string text;
+  while (text.size() + unit.size() <= bytes) text += unit;
+  return text;
+}
+
+/// `head`, then `unit` up to 1 MiB.
+std::string Filled(std::string head, std::string_view unit) {
+  return head + Repeat(unit, kMaxFileBytes - head.size());
+}
+
+// Processor time, so that a busy machine does not fail the test; instrumented builds get what they cost.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kLimit = 10;
+#else
+constexpr double kLimit = 1;
+#endif
+
+TEST(Junk, OneMebibyteIsRefusedWithinASecond) {
+  std::vector<std::string> files;
+  for (const char* unit :
+       {"[",         "{",     "- ",   "? ",     "a: ",      "1,",   "a\n",          "a",        ",",
+        "&a ",       "!",     "%",    " ",      "\n",       "#",    "- a\n",        "'",        "\"",
+        "- - a\n  ", "---\n", "[{",   "[a ,]",  "-\n",      "*a ",  "| \n",         "\xC3\xA9", "\xFF",
+        "\t",        "[\n",   "{a: ", "a: [\n", "{a: 1,\n", "a:\n", "x: 1\nx: 1\n", ": ",       "<<: "}) {
+    files.push_back(Repeat(unit, kMaxFileBytes));
+  }
+  files.push_back(Filled("cases:\n", "- {}\n"));
+  files.push_back(Filled("cases:\n", "- {a: 1}\n"));
+  files.push_back(Filled("cases:\n", "- \n"));
+  files.push_back(Filled("cases:\n  - name: c\n    program:\n", "      - {op: neg, of: [x], as: y}\n"));
+  files.push_back(Filled("cases:\n  - name: c\n    observe: [r]\n    program:\n", "      - {op: bogus}\n"));
+  files.push_back(
+      Filled("cases:\n  - name: c\n    sweep: {a: [1, 2, 3], b: [1, 2, 3], c: [1, 2, 3]}\n    observe: [$a, "
+             "$b, $c]\n    program:\n",
+             "      - {op: sync}\n"));
+  // Many cases, each with all the defaults of the file.
+  files.push_back(
+      Filled("expect:\n  jax: [" + Repeat("{unsupported: a},\n    ", 500000) + "]\ncases:\n",
+             "  - {name: c, program: [{op: ones, shape: [1], dtype: int8, as: r}], observe: [r]}\n"));
+  std::string tensors =
+      "cases:\n  - name: c\n    program: [{op: sync}]\n    observe: [trace]\n    tensors:\n";
+  for (int i = 0; tensors.size() < kMaxFileBytes - 300; ++i)
+    tensors += "      t" + std::to_string(i) + ": {dtype: int8, shape: [1], fill: ones}\n";
+  files.push_back(tensors);
+  files.push_back(
+      Filled("cases:\n  - name: c\n    program: [{op: sync}]\n    observe: [trace]\n    tensors:\n      t: "
+             "{dtype: float16, shape: [9], fill: {values: [\n",
+             "1e-999,\n"));
+  std::string keys = "cases:\n  - name: c\n    expect:\n";
+  for (int i = 0; keys.size() < kMaxFileBytes - 300; ++i)
+    keys += "      b" + std::to_string(i) + ": [{raised: {match: \"" + std::to_string(i) + "(a|b)*\"}}]\n";
+  files.push_back(keys + "    program: [{op: sync}]\n    observe: [trace]\n    tensors: {x: 1}\n");
+  files.push_back(keys + "    program: [{op: sync}]\n    observe: [trace, x]\n");
+  double slowest = 0;
+  for (const std::string& text : files) {
+    ASSERT_LE(text.size(), kMaxFileBytes) << text.substr(0, 40);
+    const std::clock_t start = std::clock();
+    const LoadResult result = LoadCaseText(text, "junk.yaml", "junk", kVocabulary);
+    const double spent = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(spent, kLimit) << text.substr(0, 40);
+    EXPECT_TRUE(result.cases.empty()) << text.substr(0, 40);
+    EXPECT_FALSE(result.errors.empty()) << text.substr(0, 40);
+    EXPECT_LE(result.errors.size(), 50u);
+    slowest = std::max(slowest, spent);
+  }
+  std::printf("%zu files of 1 MiB, the slowest took %.3f s\n", files.size(), slowest);
+}
+
+TEST(Junk, LargerFilesAreNotRead) {
+  const fs::path path =
+      fs::temp_directory_path() /
+      ("ulpscope_large." + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + ".yaml");
+  std::ofstream(path) << Repeat("# nothing but a comment\n", kMaxFileBytes + 100);
+  const LoadResult result = LoadCaseFile(path, path.parent_path(), kVocabulary);
+  fs::remove(path);
+  ASSERT_EQ(result.errors.size(), 1u);
+  EXPECT_THAT(result.errors[0].Text(), ::testing::HasSubstr("file is too large"));
+  EXPECT_THAT(LoadCaseFile("/dev/null", "/dev", kVocabulary).errors.at(0).Text(),
+              ::testing::HasSubstr("not a regular file"));
+  EXPECT_THAT(LoadCaseFile("/no/such.yaml", "/no", kVocabulary).errors.at(0).Text(),
+              ::testing::HasSubstr("does not exist"));
+}
+
+}  // namespace
+}  // namespace ulpscope
