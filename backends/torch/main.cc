@@ -16,6 +16,7 @@
 #include "backends/torch/knobs.h"
 #include "backends/torch/machine.h"
 #include "backends/torch/trace.h"
+#include "backends/torch/traced.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -25,7 +26,7 @@ using sdk::HelloRequest;
 using sdk::RunReply;
 using sdk::RunRequest;
 
-constexpr const char* kBackends[] = {"torch-eager"};
+constexpr const char* kBackends[] = {"torch-eager", "torch-traced"};
 
 /// PyTorch's warnings as notes: they say what a result rests on ("... falls back to ...").
 class WarningCollector : public c10::WarningHandler {
@@ -94,13 +95,25 @@ class TorchAdapter : public sdk::Adapter {
       Machine machine(request, at::kCPU);
       if (request.trace) trace.emplace();
       const sdk::Stopwatch stopwatch;
-      machine.RunSteps(request.program.steps);
-      reply.durations_ms["run"] = stopwatch.Milliseconds();
-      CollectTrace(trace, reply);
-      machine.Observe(reply);
+      if (backend_ == "torch-traced") {
+        TracedRunner runner(machine, reply);
+        runner.Run(request.program.steps);
+        reply.durations_ms["run"] = stopwatch.Milliseconds();
+        CollectTrace(trace, reply);
+        machine.Observe(reply);
+        runner.FillParts(request.program.observe);
+      } else {
+        machine.RunSteps(request.program.steps);
+        reply.durations_ms["run"] = stopwatch.Milliseconds();
+        CollectTrace(trace, reply);
+        machine.Observe(reply);
+      }
     } catch (...) {
-      reply = ReplyForCurrentException();
-      CollectTrace(trace, reply);
+      RunReply failed = ReplyForCurrentException();
+      failed.casts = std::move(reply.casts);
+      failed.notes = std::move(reply.notes);
+      CollectTrace(trace, failed);
+      return failed;
     }
     return reply;
   }

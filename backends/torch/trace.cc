@@ -28,6 +28,7 @@ struct Recorder {
   std::map<const c10::StorageImpl*, Made> made;
   std::atomic<int64_t> lost = 0;
   std::atomic<int64_t> nodes = 0;
+  std::atomic<int> paused = 0;
 };
 
 Recorder& TheRecorder() {
@@ -103,6 +104,7 @@ void RememberMade(const at::Tensor& tensor) {
 }
 
 std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function) {
+  if (TheRecorder().paused > 0) return nullptr;
   auto node = std::make_unique<Node>();
   try {
     TheRecorder().nodes++;
@@ -126,6 +128,7 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function)
 }
 
 void OnEnd(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context == nullptr) return;  // began in a pause
   try {
     if (OpenNodes().empty()) {
       TheRecorder().lost++;
@@ -133,7 +136,7 @@ void OnEnd(const at::RecordFunction&, at::ObserverContext* context) {
       OpenNodes().pop_back();
     }
     const auto* node = static_cast<Node*>(context);
-    if (node != nullptr && node->cast_to.defined()) RememberMade(node->cast_to);
+    if (node->cast_to.defined()) RememberMade(node->cast_to);
   } catch (...) {
     TheRecorder().lost++;
   }
@@ -174,5 +177,8 @@ int64_t CastTrace::nodes() const { return TheRecorder().nodes; }
 
 TraceLabel::TraceLabel(std::string name) { OpenNodes().push_back(std::move(name)); }
 TraceLabel::~TraceLabel() { OpenNodes().pop_back(); }
+
+TracePause::TracePause() { TheRecorder().paused++; }
+TracePause::~TracePause() { TheRecorder().paused--; }
 
 }  // namespace ulpscope::torch_backend

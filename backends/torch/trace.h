@@ -49,4 +49,13 @@ class TraceLabel {
   TraceLabel& operator=(const TraceLabel&) = delete;
 };
 
+/// Nothing that runs while one of these lives is recorded.
+class TracePause {
+ public:
+  TracePause();
+  ~TracePause();
+  TracePause(const TracePause&) = delete;
+  TracePause& operator=(const TracePause&) = delete;
+};
+
 }  // namespace ulpscope::torch_backend
