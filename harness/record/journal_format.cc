@@ -67,8 +67,6 @@ Result<JournalText> ParseJournal(std::string_view text) {
     if (journal.torn) return journal;
     auto record = ParseLine(text.substr(0, end));
     if (!record) {
-      journal.torn = end + 1 == text.size();
-      if (journal.torn) return journal;
       Error error = record.error();
       error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
       return Fail(std::move(error));

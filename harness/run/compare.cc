@@ -41,7 +41,8 @@ std::string DescribeOne(const FpEnvironment& fp, const std::map<std::string, std
   const bool may_flush = flush != knobs.end() && flush->second == "on";
   uint32_t mxcsr = fp.mxcsr & ~kExceptionFlags;
   if (may_flush) mxcsr &= ~kFlushBits;
-  if (mxcsr != kCleanMxcsr) return DescribeMxcsr(mxcsr);
+  const bool has_register = fp.mxcsr != 0;
+  if (has_register && mxcsr != kCleanMxcsr) return DescribeMxcsr(mxcsr);
   if (!fp.subnormals_kept && !may_flush) return "subnormal numbers are flushed although MXCSR does not say so";
   const int64_t asked = AskedThreads(knobs);
   if (fp.threads > 0 && asked > 0 && fp.threads != asked) {

@@ -1,0 +1,195 @@
+// The journal: what is written is what is read, a torn end is forgiven, any other damage is refused.
+#include "harness/record/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "harness/record/file_bytes.h"
+#include "harness/record/journal_format.h"
+#include "tests/run/run_fixture.h"
+
+namespace ulpscope {
+namespace {
+
+/// An observation with every field set, and with what JSON finds difficult.
+Observation Full() {
+  Observation observation;
+  observation.outcome = {.kind = OutcomeKind::kRaised, .error_class = "RuntimeError", .text = "line 1\nline \"2\" \xc3\xa9"};
+  observation.values["w.grad"] = TensorData::Zeros(DType::kBfloat16, {2, 3});
+  observation.values["w.grad"].Set(4, -1.5);
+  observation.values["empty"] = TensorData::Zeros(DType::kFloat64, {0, 7});
+  observation.values["scalar"] = TensorData::Zeros(DType::kInt64, {});
+  observation.observations["w.grad_metadata_dtype"] = "bfloat16";
+  observation.parts["w.grad"] = "backward";
+  observation.knobs_asked["threads"] = "1";
+  observation.knobs_effective["threads"] = "2";
+  observation.casts.push_back({.from = "bfloat16", .to = "float32", .shape = {2, 3}, .bytes = 24, .under = "aten::copy_",
+                               .stage = "dispatch", .redundant = true});
+  observation.notes = {"a note", ""};
+  observation.fp_before = FpEnvironment{.mxcsr = 0x1f80, .subnormals_kept = true, .threads = 1};
+  observation.fp_after = FpEnvironment{.mxcsr = 0xffffffff, .subnormals_kept = false, .threads = 2};
+  observation.tainted = "after the case: something";
+  observation.unwritten = {"scalar"};
+  observation.nondeterministic = {{"a", 0.5}, {"b", std::numeric_limits<double>::infinity()}};
+  observation.durations_ms["run"] = 0.1;
+  observation.worker_log = "last words";
+  return observation;
+}
+
+void ExpectSame(const Observation& a, const Observation& b) {
+  EXPECT_EQ(ToJson(a), ToJson(b));
+  EXPECT_EQ(a.values, b.values);
+  EXPECT_EQ(a.outcome.kind, b.outcome.kind);
+  EXPECT_EQ(a.fp_after, b.fp_after);
+  EXPECT_EQ(a.casts, b.casts);
+  EXPECT_EQ(a.nondeterministic, b.nondeterministic);
+  EXPECT_EQ(a.durations_ms, b.durations_ms);
+  EXPECT_EQ(a.worker_log, b.worker_log);
+}
+
+class JournalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "ulpscope-journal-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    header_ = {.id = "id", .started = "2026-01-02T03:04:05Z", .version = "0", .seed = 7, .repeat = 2, .trace = true,
+               .backends = {"faulty"}, .cases = {"b", "a"}, .digests = {{"a", "1"}, {"b", "2"}}, .knobs = {{"threads", "1"}},
+               .environment = {{"OMP_NUM_THREADS", "3"}, {"MKL_CBWR", std::nullopt}}};
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  void WriteTwo() {
+    auto writer = JournalWriter::Create(dir_, header_);
+    ASSERT_TRUE(writer) << writer.error().Text();
+    ASSERT_TRUE((*writer)->Backend("faulty", {{"faulty", "1"}}));
+    ASSERT_TRUE((*writer)->Begin("a", "faulty"));
+    ASSERT_TRUE((*writer)->Store("a", "1", "faulty", Full()));
+    ASSERT_TRUE((*writer)->Begin("b", "faulty"));
+    ASSERT_TRUE((*writer)->Store("b", "2", "faulty", Observation{}));
+    ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
+  }
+
+  std::string Text() const { return *ReadFileBytes(dir_ / "journal.jsonl", 1 << 30); }
+  void Rewrite(const std::string& text) const { ASSERT_TRUE(WriteFileBytes(dir_ / "journal.jsonl", text)); }
+
+  fs::path dir_;
+  RunHeader header_;
+};
+
+TEST_F(JournalTest, RoundTrip) {
+  WriteTwo();
+  const auto run = ReadRun(dir_);
+  ASSERT_TRUE(run) << run.error().Text();
+  EXPECT_TRUE(run->complete);
+  EXPECT_EQ(ToJson(run->header), ToJson(header_));
+  EXPECT_EQ(run->versions.at("faulty").at("faulty"), "1");
+  ASSERT_EQ(run->results.size(), 2u);
+  EXPECT_EQ(run->results[0].case_id, "b") << "results stand in the order of the run";
+  ASSERT_NE(run->Find("a", "faulty"), nullptr);
+  ExpectSame(run->Find("a", "faulty")->observation, Full());
+  ExpectSame(run->Find("b", "faulty")->observation, Observation{});
+  EXPECT_TRUE(run->unfinished.empty());
+  EXPECT_TRUE(run->notes.empty());
+}
+
+TEST_F(JournalTest, TensorsCanComeLater) {
+  WriteTwo();
+  auto run = ReadRun(dir_, TensorLoading::kLater);
+  ASSERT_TRUE(run);
+  auto& result = run->results[1];
+  EXPECT_TRUE(result.observation.values.empty());
+  ASSERT_TRUE(LoadTensors(*run, result));
+  EXPECT_EQ(result.observation.values, Full().values);
+}
+
+TEST_F(JournalTest, EveryTornEndIsForgivenAndSaid) {
+  WriteTwo();
+  const std::string text = Text();
+  const size_t header_end = text.find('\n') + 1;
+  int forgiven = 0;
+  for (size_t length = header_end; length < text.size(); length += 7) {
+    Rewrite(text.substr(0, length));
+    const auto run = ReadRun(dir_);
+    ASSERT_TRUE(run) << "cut at " << length << ": " << run.error().Text();
+    EXPECT_EQ(run->notes.empty(), text[length - 1] == '\n') << length;
+    EXPECT_FALSE(run->complete) << length;
+    ++forgiven;
+  }
+  EXPECT_GT(forgiven, 50);
+}
+
+TEST_F(JournalTest, EveryOtherDamageIsRefused) {
+  WriteTwo();
+  const std::string text = Text();
+  int refused = 0;
+  for (size_t at = 0; at + 1 < text.size(); at += 3) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    Rewrite(damaged);
+    EXPECT_FALSE(ReadRun(dir_)) << "byte " << at << " changed unnoticed";
+    ++refused;
+  }
+  EXPECT_GT(refused, 200);
+}
+
+TEST_F(JournalTest, DamagedTensorsAreRefused) {
+  WriteTwo();
+  const auto run = ReadRun(dir_, TensorLoading::kLater);
+  const auto file = dir_ / run->Find("a", "faulty")->tensors_file;
+  std::string bytes = *ReadFileBytes(file, 1 << 20);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  ASSERT_TRUE(WriteFileBytes(file, bytes));
+  const auto damaged = ReadRun(dir_);
+  ASSERT_FALSE(damaged);
+  EXPECT_NE(damaged.error().Text().find("checksum"), std::string::npos);
+}
+
+TEST_F(JournalTest, NoFileOutsideTheRunIsRead) {
+  WriteTwo();
+  nlohmann::json record{{"type", "result"}, {"case", "a"}, {"backend", "faulty"}, {"digest", "1"},
+                        {"observation", ToJson(Observation{})},
+                        {"tensors", {{"file", "../../../etc/passwd"}, {"crc", "00000000"}}}};
+  Rewrite(Text() + JournalLine(record) + JournalLine({{"type", "end"}, {"complete", true}}));
+  const auto run = ReadRun(dir_, TensorLoading::kLater);
+  ASSERT_FALSE(run);
+  EXPECT_NE(run.error().Text().find("tensors file"), std::string::npos);
+}
+
+TEST_F(JournalTest, ContinuesAfterATornEnd) {
+  WriteTwo();
+  const std::string text = Text();
+  Rewrite(text.substr(0, text.find("\"case\":\"b\"") + 3));  // in the middle of the second case's begin
+  auto run = ReadRun(dir_);
+  ASSERT_TRUE(run);
+  {
+    auto writer = JournalWriter::Continue(*run);
+    ASSERT_TRUE(writer) << writer.error().Text();
+    EXPECT_FALSE(JournalWriter::Continue(*run)) << "two writers at once";
+    ASSERT_TRUE((*writer)->Store("b", "2", "faulty", Full()));
+    ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
+  }
+  const auto again = ReadRun(dir_);
+  ASSERT_TRUE(again) << again.error().Text();
+  EXPECT_TRUE(again->complete);
+  ASSERT_EQ(again->results.size(), 2u);
+  EXPECT_NE(again->results[0].tensors_file, again->results[1].tensors_file);
+  ExpectSame(again->Find("a", "faulty")->observation, Full());
+}
+
+TEST_F(JournalTest, BegunWithoutResultIsUnfinished) {
+  {
+    auto writer = JournalWriter::Create(dir_, header_);
+    ASSERT_TRUE((*writer)->Begin("a", "faulty"));
+  }
+  const auto run = ReadRun(dir_);
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->unfinished, (std::vector<std::pair<std::string, std::string>>{{"a", "faulty"}}));
+  EXPECT_FALSE(JournalWriter::Create(dir_, header_)) << "a run must not be overwritten";
+}
+
+}  // namespace
+}  // namespace ulpscope

@@ -1,0 +1,200 @@
+// Runs as a whole: parallel ones, resumed ones, interrupted ones, killed ones.
+#include "harness/run/scheduler.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "harness/record/journal.h"
+#include "tests/run/run_fixture.h"
+
+namespace ulpscope {
+namespace {
+
+class SchedulerTest : public RunTest {
+ protected:
+  static std::vector<Case> Many(int count) {
+    std::vector<Case> cases;
+    for (int i = 0; i < count; ++i) cases.push_back(SmallCase("many/case_" + std::to_string(i)));
+    return cases;
+  }
+
+  static std::map<std::pair<std::string, std::string>, std::string> StableOf(const Recorder& recorder) {
+    std::map<std::pair<std::string, std::string>, std::string> texts;
+    for (const auto& [key, observation] : recorder.results) texts[key] = Stable(observation);
+    return texts;
+  }
+};
+
+TEST_F(SchedulerTest, JobsDoNotChangeResults) {
+  const auto cases = Many(30);
+  const std::vector<std::string> backends{"faulty", "faulty:fault=segv,case=case_7"};
+  const auto one = StableOf(Run(cases, backends));
+  options_.out = root_ / "parallel";
+  options_.jobs = 4;
+  const Recorder parallel = Run(cases, backends);
+  EXPECT_EQ(one.size(), 60u);
+  EXPECT_EQ(StableOf(parallel), one);
+  EXPECT_EQ(parallel.begun, 60);
+  EXPECT_EQ(parallel.ended, 1);
+  EXPECT_EQ(summary_.ran, 60);
+  EXPECT_EQ(summary_.versions.at("faulty").at("faulty"), ULPSCOPE_VERSION);
+}
+
+TEST_F(SchedulerTest, TheJournalHoldsWhatTheObserverSaw) {
+  const Recorder recorder = Run(ThreeCases(), {"faulty", "faulty:case=struck,fault=abort"});
+  const auto run = ReadRun(options_.out);
+  ASSERT_TRUE(run) << run.error().Text();
+  EXPECT_TRUE(run->complete);
+  ASSERT_EQ(run->results.size(), 6u);
+  for (const auto& result : run->results) {
+    EXPECT_EQ(Stable(result.observation), Stable(recorder.results.at({result.case_id, result.backend})));
+  }
+  EXPECT_EQ(run->header.backends, (std::vector<std::string>{"faulty", "faulty:case=struck,fault=abort"}));
+}
+
+TEST_F(SchedulerTest, ARunFolderIsNotOverwritten) {
+  Run(ThreeCases(), {"faulty"});
+  Recorder recorder;
+  const auto again = RunCases(ThreeCases(), {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs, options_, recorder);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().Text().find("--resume"), std::string::npos);
+}
+
+TEST_F(SchedulerTest, ResumeRunsOnlyWhatIsMissingOrChanged) {
+  auto cases = ThreeCases();
+  const auto first = StableOf(Run({cases[0], cases[1]}, {"faulty"}));
+  options_.resume = true;
+  cases[1].program[1].op = "sub";  // the case has changed since
+  const Recorder resumed = Run(cases, {"faulty"});
+  EXPECT_EQ(summary_.resumed, 1);
+  EXPECT_EQ(summary_.ran, 2);
+  EXPECT_EQ(StableOf(resumed).at({"t/alpha", "faulty"}), first.at({"t/alpha", "faulty"}));
+  EXPECT_NE(StableOf(resumed).at({"t/struck", "faulty"}), first.at({"t/struck", "faulty"}));
+  EXPECT_EQ(resumed.results.size(), 3u);
+  options_.seed = 1;
+  Recorder recorder;
+  const auto other = RunCases(cases, {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs, options_, recorder);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().Text().find("another seed"), std::string::npos);
+}
+
+TEST_F(SchedulerTest, ASignalEndsTheRunAndTheJournalIsWhole) {
+  options_.jobs = 2;
+  std::thread killer([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(::getpid(), SIGINT);
+  });
+  const auto start = std::chrono::steady_clock::now();
+  Run(ThreeCases(), {"faulty:fault=hang,case=struck", "faulty:fault=sigstop,case=struck"});
+  killer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_TRUE(summary_.interrupted);
+  const auto run = ReadRun(options_.out);
+  ASSERT_TRUE(run);
+  EXPECT_FALSE(run->complete);
+  EXPECT_EQ(run->results.size(), 2u) << "alpha on both; struck hangs";
+  EXPECT_EQ(run->unfinished.size(), 2u);
+}
+
+/// Ends as a harness that is killed does, wherever it is. Returns once nothing of it is left.
+void RunAndKill(const std::function<void()>& run, int milliseconds) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    run();
+    ::_exit(0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(SchedulerTest, KilledRunsResumeToTheSameResultsAndLeaveNothing) {
+  const auto cases = Many(40);
+  const std::vector<std::string> backends{"faulty", "faulty:fault=orphan,case=case_3"};
+  const auto whole = StableOf(Run(cases, backends));
+  options_.out = root_ / "killed";
+  options_.resume = true;
+  options_.jobs = 2;
+  for (const int milliseconds : {5, 20, 40, 60, 80, 90, 100, 120}) {
+    RunAndKill([&] { Run(cases, backends); }, milliseconds);
+  }
+  // The janitors need a moment.
+  for (int i = 0; i < 200 && !(MarkedProcesses().empty() && fs::is_empty(root_ / "tmp")); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(MarkedProcesses(), std::vector<std::string>{});
+  const Recorder resumed = Run(cases, backends);
+  EXPECT_GT(summary_.resumed, 0) << "nothing was ever stored: the test kills too early";
+  EXPECT_EQ(StableOf(resumed), whole);
+}
+
+TEST_F(SchedulerTest, WhatCannotRunIsUnsupportedWithTheReason) {
+  auto cases = ThreeCases();
+  cases[1].requires_["device"] = "cuda";
+  cases[2].knobs["mkldnn"] = "off";
+  const Recorder recorder = Run(cases, {"faulty", "torch-xla"});
+  const auto text = [&](const char* id, const char* backend) {
+    const Observation& observation = recorder.results.at({id, backend});
+    EXPECT_EQ(observation.outcome.kind, id == std::string("t/alpha") && backend == std::string("faulty") ? OutcomeKind::kCompleted : OutcomeKind::kUnsupported);
+    return observation.outcome.text;
+  };
+  EXPECT_EQ(text("t/alpha", "faulty"), "");
+  EXPECT_EQ(text("t/struck", "faulty"), "requires device cuda");
+  EXPECT_EQ(text("t/omega", "faulty"), "backend faulty has no knob mkldnn");
+  EXPECT_EQ(text("t/alpha", "torch-xla"), "not part of this version");
+}
+
+TEST_F(SchedulerTest, KnobsOfTheBackendBeatTheCommandLineBeatTheCase) {
+  auto cases = ThreeCases();
+  cases[0].knobs = {{"fault", "segv"}, {"case", "alpha"}};
+  EXPECT_EQ(Run(cases, {"faulty"}).results.at({"t/alpha", "faulty"}).outcome.kind, OutcomeKind::kCrashed);
+  options_.out = root_ / "2";
+  options_.knobs = {{"fault", "exit3"}};
+  EXPECT_EQ(Run(cases, {"faulty"}).results.at({"t/alpha", "faulty"}).outcome.error_class, "exit 3");
+  options_.out = root_ / "3";
+  const auto results = Run(cases, {"faulty:fault=none"}).results;
+  const Observation& observation = results.at({"t/alpha", "faulty:fault=none"});
+  EXPECT_EQ(observation.outcome.kind, OutcomeKind::kCompleted);
+  EXPECT_EQ(observation.knobs_asked, (std::map<std::string, std::string>{{"fault", "none"}, {"case", "alpha"}}));
+}
+
+TEST_F(SchedulerTest, AnAdapterOutOfTheTreeServesWhatItsHelloNames) {
+  fs::create_symlink(fs::path(ULPSCOPE_BIN_DIR) / "ulpscope-faulty", root_ / "mine");
+  Registry registry = TestRegistry();
+  const auto served = registry.AddAdapter(root_ / "mine");
+  ASSERT_TRUE(served) << served.error().Text();
+  EXPECT_EQ(*served, std::vector<std::string>{"faulty"});
+  EXPECT_EQ(registry.Command(*registry.Find("faulty")), std::vector<std::string>{(root_ / "mine").string()});
+  EXPECT_FALSE(registry.AddAdapter(root_ / "absent"));
+  EXPECT_FALSE(registry.AddAdapter("/bin/true")) << "ends before it answers";
+  EXPECT_FALSE(registry.AddAdapter("/bin/cat")) << "answers nothing on the socket";
+}
+
+TEST_F(SchedulerTest, TheDefaultFolderHasALatestLink) {
+  const fs::path before = fs::current_path();
+  fs::current_path(root_);
+  options_.out.clear();
+  Run(ThreeCases(), {"faulty"});
+  EXPECT_TRUE(fs::exists("runs/latest/journal.jsonl"));
+  EXPECT_EQ(fs::canonical("runs/latest"), fs::canonical(summary_.dir));
+  fs::current_path(before);
+}
+
+TEST_F(SchedulerTest, AWarmCaseCostsTheHarnessUnderAMillisecond) {
+  const int count = 200;
+  options_.repeat = 1;
+  const auto start = std::chrono::steady_clock::now();
+  const Recorder recorder = Run(Many(count), {"faulty"});
+  const std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - start;
+  double adapter = 0;
+  for (const auto& [key, observation] : recorder.results) adapter += observation.durations_ms.at("run");
+  RecordProperty("milliseconds_per_case", std::to_string((all.count() - adapter) / count));
+  std::printf("harness: %.3f ms per case, start and end of the worker included\n", (all.count() - adapter) / count);
+  EXPECT_EQ(recorder.results.size(), static_cast<size_t>(count));
+}
+
+}  // namespace
+}  // namespace ulpscope
