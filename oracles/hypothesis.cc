@@ -24,11 +24,31 @@ const FloatFormat* Format(const std::string& word) {
   return spec->format;
 }
 
-/// The format that values of `node` are in right after its operation under `choice`; null when nothing rounds them.
+/// True for operations that give their argument's values back: what was in a format before is in it after.
+bool KeepsFormat(NodeKind kind) { return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg || kind == NodeKind::kView; }
+
+/// The format that values of `node` are in right after its operation under `choice`, before anything rounds them; null when
+/// none is known to hold them. A widening cast keeps what it was given: rounding its result to the narrow format again, or
+/// to anything in between, is the identity.
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
   const PlanNode& node = At(plan, id);
+  if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
+  if (KeepsFormat(node.kind)) {
+    const int argument = node.args.front();
+    if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty()) return Format(cut->second.back());
+    return OperationFormat(plan, argument, choice);
+  }
   if (!IsReduction(node.kind) && !node.inner) return nullptr;
   return ParseAcc(choice.acc)->format;
+}
+
+/// The dtype whose format holds an operand: that of the tensor that it is a widening copy of, else its own.
+DType HeldIn(const Plan& plan, int id) {
+  const PlanNode& node = At(plan, id);
+  if (!KeepsFormat(node.kind)) return node.dtype;
+  const DType before = HeldIn(plan, node.args.front());
+  const FloatFormat *narrow = FormatOf(before), *wide = FormatOf(node.dtype);
+  return narrow != nullptr && wide != nullptr && Holds(*wide, *narrow) ? before : node.dtype;
 }
 
 bool IsCutPoint(const PlanNode& node) {
@@ -179,7 +199,7 @@ ValuePath PathOf(const Plan& plan, int node) {
       path.has_products = true;
       for (size_t i = 0; i < 2; ++i) {
         const PlanNode& operand = At(plan, plan.Root(current.args[i]));
-        if (operand.kind != NodeKind::kConstant) path.operands[NameOf(plan, current.args[i])] = operand.dtype;
+        if (operand.kind != NodeKind::kConstant) path.operands[NameOf(plan, current.args[i])] = HeldIn(plan, current.args[i]);
       }
     }
     if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
