@@ -165,7 +165,8 @@ class GlueMachine {
   GlueContext context_;
   std::set<std::string> glue_;          ///< names whose value glue made last
   std::set<const TensorData*> viewed_;  ///< values that share storage in PyTorch and are copies here
-  std::vector<std::shared_ptr<TensorData>> kept_;  ///< all values: viewed_ holds addresses, none may be used again
+  /// All values: viewed_ holds addresses, none may be used again.
+  std::vector<std::shared_ptr<TensorData>> kept_;
 };
 
 RunReply RunWithGlue(const RunRequest& request, const Kernel& kernel) {

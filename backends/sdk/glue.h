@@ -67,6 +67,9 @@ const std::vector<std::string>& GlueOps();
 /// One step by glue alone.
 StepResult GlueStep(const Step& step, GlueContext& context);
 
+/// One of transpose t reshape view expand permute select unsqueeze squeeze.
+StepResult GlueView(const Step& step, GlueContext& context);
+
 /// Every element rounded once to `dtype`, as a cast does; floats to integers truncate.
 TensorData RoundedCopy(const TensorData& tensor, DType dtype);
 

@@ -1,5 +1,5 @@
-# A harness in 150 lines of plain Python: starts an adapter, speaks the protocol, reads and writes safetensors.
-"""Drives one adapter process over a socket pair, with nothing but the standard library, so that what an adapter says is
+# A harness in plain Python: starts an adapter, speaks the protocol, reads and writes safetensors.
+"""Drives one adapter process over a socket pair, with nothing but the standard library: what an adapter says is
 checked by code that shares nothing with the C++ SDK it was built with."""
 
 import json
@@ -9,8 +9,15 @@ import struct
 import subprocess
 import tempfile
 
-ITEM = {"float64": ("F64", "d"), "float32": ("F32", "f"), "float16": ("F16", "e"), "bfloat16": ("BF16", None),
-        "int64": ("I64", "q"), "int32": ("I32", "i"), "bool": ("BOOL", "?")}
+ITEM = {
+    "float64": ("F64", "d"),
+    "float32": ("F32", "f"),
+    "float16": ("F16", "e"),
+    "bfloat16": ("BF16", None),
+    "int64": ("I64", "q"),
+    "int32": ("I32", "i"),
+    "bool": ("BOOL", "?"),
+}
 NAME = {short: long for long, (short, _) in ITEM.items()}
 
 
@@ -61,7 +68,9 @@ class Tensor:
         count = elements(shape)
         if dtype == "bfloat16":
             halves = struct.unpack(f"<{count}H", data)
-            return Tensor(dtype, shape, [struct.unpack("<f", struct.pack("<I", half << 16))[0] for half in halves])
+            return Tensor(
+                dtype, shape, [struct.unpack("<f", struct.pack("<I", half << 16))[0] for half in halves]
+            )
         return Tensor(dtype, shape, struct.unpack(f"<{count}{ITEM[dtype][1]}", data))
 
     def __repr__(self):
@@ -72,8 +81,11 @@ def write_safetensors(path, tensors):
     header, blob = {}, b""
     for name, tensor in tensors.items():
         data = tensor.encode()
-        header[name] = {"dtype": ITEM[tensor.dtype][0], "shape": tensor.shape,
-                        "data_offsets": [len(blob), len(blob) + len(data)]}
+        header[name] = {
+            "dtype": ITEM[tensor.dtype][0],
+            "shape": tensor.shape,
+            "data_offsets": [len(blob), len(blob) + len(data)],
+        }
         blob += data
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -85,13 +97,21 @@ def read_safetensors(path):
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header, blob = json.loads(file.read(length)), file.read()
-    return {name: Tensor.decode(NAME[entry["dtype"]], entry["shape"], blob[slice(*entry["data_offsets"])])
-            for name, entry in header.items() if name != "__metadata__"}
+    return {
+        name: Tensor.decode(NAME[entry["dtype"]], entry["shape"], blob[slice(*entry["data_offsets"])])
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def step(op, *of, out="", name="", steps=None, **attrs):
-    entry = {"op": op, "of": [operand if isinstance(operand, str) else {"scalar": operand} for operand in of],
-             "out": out, "as": name, "attrs": attrs}
+    entry = {
+        "op": op,
+        "of": [operand if isinstance(operand, str) else {"scalar": operand} for operand in of],
+        "out": out,
+        "as": name,
+        "attrs": attrs,
+    }
     if steps is not None:
         entry["steps"] = steps
     return entry
@@ -102,7 +122,11 @@ class Reply:
         self.message, self.tensors = message, tensors
         self.kind = message["outcome"]["kind"]
         self.error_class, self.text = message["outcome"]["class"], message["outcome"]["text"]
-        self.observations, self.parts, self.casts = message["observations"], message["parts"], message["casts"]
+        self.observations, self.parts, self.casts = (
+            message["observations"],
+            message["parts"],
+            message["casts"],
+        )
         self.notes, self.knobs = message["notes"], message["knobs"]
 
     def __repr__(self):
@@ -116,13 +140,16 @@ class Adapter:
         ours, theirs = socket.socketpair()
         variables = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
         variables.update(environment or {}, ULPSCOPE_FD=str(theirs.fileno()))
-        self.process = subprocess.Popen(command if isinstance(command, list) else [command], env=variables,
-                                        pass_fds=[theirs.fileno()])
+        self.process = subprocess.Popen(
+            command if isinstance(command, list) else [command], env=variables, pass_fds=[theirs.fileno()]
+        )
         theirs.close()
         self.socket, self.file = ours, ours.makefile("rwb")
         self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
         self.runs = 0
-        self.hello = self.ask({"verb": "hello", "protocol": 1, "backend": backend, "device": "cpu", "knobs": knobs or {}})
+        self.hello = self.ask(
+            {"verb": "hello", "protocol": 1, "backend": backend, "device": "cpu", "knobs": knobs or {}}
+        )
         self.knobs = knobs or {}
 
     def ask(self, message):
@@ -136,12 +163,34 @@ class Adapter:
         self.runs += 1
         inputs, outputs = (os.path.join(self.folder.name, f"{self.runs}.{end}") for end in ("in", "out"))
         write_safetensors(inputs, tensors)
-        program = {"tensors": [{"name": name, "dtype": tensor.dtype, "shape": tensor.shape,
-                                "strides": (strides or {}).get(name, []), "requires_grad": name in requires_grad}
-                               for name, tensor in tensors.items()],
-                   "steps": steps, "observe": observe}
-        message = self.ask({"verb": "run", "id": self.runs, "case": "test", "seed": 0, "trace": trace, "poison": poison,
-                            "program": program, "inputs": inputs, "outputs": outputs, "knobs": self.knobs})
+        program = {
+            "tensors": [
+                {
+                    "name": name,
+                    "dtype": tensor.dtype,
+                    "shape": tensor.shape,
+                    "strides": (strides or {}).get(name, []),
+                    "requires_grad": name in requires_grad,
+                }
+                for name, tensor in tensors.items()
+            ],
+            "steps": steps,
+            "observe": observe,
+        }
+        message = self.ask(
+            {
+                "verb": "run",
+                "id": self.runs,
+                "case": "test",
+                "seed": 0,
+                "trace": trace,
+                "poison": poison,
+                "program": program,
+                "inputs": inputs,
+                "outputs": outputs,
+                "knobs": self.knobs,
+            }
+        )
         assert message["id"] == self.runs
         found = read_safetensors(outputs) if os.path.exists(outputs) else {}
         return Reply(message, found)

@@ -46,10 +46,16 @@ class OpenBlas(unittest.TestCase):
         m, k, n = 9, 64, 7
         x, y = normal(m * k, 1), normal(k * n, 2)
         tensors = {"x": Tensor("bfloat16", [m, k], x), "y": Tensor("bfloat16", [k, n], y)}
-        reply = self.completed(tensors, [step("empty", name="buffer", shape=[m, n], dtype="float32"),
-                                         step("matmul", "x", "y", out="buffer", name="wide"),
-                                         step("matmul", "x", "y", name="preferred", preferred_element_type="float32"),
-                                         step("mm", "x", "y", name="narrow")], ["wide", "narrow", "preferred", "buffer"])
+        reply = self.completed(
+            tensors,
+            [
+                step("empty", name="buffer", shape=[m, n], dtype="float32"),
+                step("matmul", "x", "y", out="buffer", name="wide"),
+                step("matmul", "x", "y", name="preferred", preferred_element_type="float32"),
+                step("mm", "x", "y", name="narrow"),
+            ],
+            ["wide", "narrow", "preferred", "buffer"],
+        )
         terms = exact_terms(x, y, m, k, n)
         wide, narrow = reply.tensors["wide"], reply.tensors["narrow"]
         self.assertEqual((wide.dtype, narrow.dtype), ("float32", "bfloat16"))
@@ -60,45 +66,75 @@ class OpenBlas(unittest.TestCase):
         self.assertEqual(narrow.values, [bfloat16(value) for value in wide.values])
         self.assertNotEqual(narrow.values, wide.values)
         self.assertEqual(reply.parts, {})
-        self.assertIn(("float32", "bfloat16", "glue"), {(c["from"], c["to"], c["stage"]) for c in reply.casts})
+        self.assertIn(
+            ("float32", "bfloat16", "glue"), {(c["from"], c["to"], c["stage"]) for c in reply.casts}
+        )
 
     def test_shapes_follow_pytorch(self):
         # Small integers are exact in every order, so the answer is that of integer arithmetic.
-        for a, b, want in (([3], [3], []), ([2, 3], [3], [2]), ([3], [3, 4], [4]), ([5, 1, 2, 3], [4, 3, 2], [5, 4, 2, 2]),
-                           ([2, 0], [0, 3], [2, 3]), ([0, 2], [2, 3], [0, 3])):
+        for a, b, want in (
+            ([3], [3], []),
+            ([2, 3], [3], [2]),
+            ([3], [3, 4], [4]),
+            ([5, 1, 2, 3], [4, 3, 2], [5, 4, 2, 2]),
+            ([2, 0], [0, 3], [2, 3]),
+            ([0, 2], [2, 3], [0, 3]),
+        ):
             size_a, size_b = 1, 1
             for extent in a:
                 size_a *= extent
             for extent in b:
                 size_b *= extent
-            tensors = {"a": Tensor("float32", a, [i % 7 - 3 for i in range(size_a)]),
-                       "b": Tensor("float32", b, [i % 5 - 2 for i in range(size_b)])}
+            tensors = {
+                "a": Tensor("float32", a, [i % 7 - 3 for i in range(size_a)]),
+                "b": Tensor("float32", b, [i % 5 - 2 for i in range(size_b)]),
+            }
             reply = self.completed(tensors, [step("matmul", "a", "b", name="c")], ["c"])
             self.assertEqual(reply.tensors["c"].shape, want)
             if a == [2, 3]:
-                self.assertEqual(reply.tensors["c"].values, [-3 * -2 + -2 * -1 + -1 * 0, 0 * -2 + 1 * -1 + 2 * 0])
+                self.assertEqual(
+                    reply.tensors["c"].values, [-3 * -2 + -2 * -1 + -1 * 0, 0 * -2 + 1 * -1 + 2 * 0]
+                )
             if a == [2, 0]:
                 self.assertEqual(reply.tensors["c"].values, [0] * 6)
 
     def test_linear_and_batches(self):
-        tensors = {"x": Tensor("float64", [2, 3], [1, 2, 3, 4, 5, 6]), "w": Tensor("float64", [2, 3], [1, 0, 0, 0, 1, -1]),
-                   "bias": Tensor("float64", [2], [10, 20]), "c": Tensor("float64", [1, 2, 2], [1, 1, 1, 1]),
-                   "p": Tensor("float64", [2, 2, 1], [1, 2, 3, 4]), "q": Tensor("float64", [2, 1, 2], [1, 2, 3, 4])}
-        reply = self.completed(tensors, [step("linear", "x", "w", "bias", name="l"),
-                                         step("baddbmm", "c", "p", "q", name="b", alpha=2, beta=-1)], ["l", "b"])
+        tensors = {
+            "x": Tensor("float64", [2, 3], [1, 2, 3, 4, 5, 6]),
+            "w": Tensor("float64", [2, 3], [1, 0, 0, 0, 1, -1]),
+            "bias": Tensor("float64", [2], [10, 20]),
+            "c": Tensor("float64", [1, 2, 2], [1, 1, 1, 1]),
+            "p": Tensor("float64", [2, 2, 1], [1, 2, 3, 4]),
+            "q": Tensor("float64", [2, 1, 2], [1, 2, 3, 4]),
+        }
+        reply = self.completed(
+            tensors,
+            [
+                step("linear", "x", "w", "bias", name="l"),
+                step("baddbmm", "c", "p", "q", name="b", alpha=2, beta=-1),
+            ],
+            ["l", "b"],
+        )
         self.assertEqual(reply.tensors["l"].values, [11, 19, 14, 19])
         self.assertEqual(reply.tensors["b"].values, [1, 3, 3, 7, 17, 23, 23, 31])
 
     def test_fused_weight_gradient_accumulation_against_a_bfloat16_temporary(self):
         m, k, batch, micro = 32, 32, 256, 8
-        tensors = {"main": Tensor("float32", [m, k], [0.0] * (m * k)), "main2": Tensor("float32", [m, k], [0.0] * (m * k))}
+        tensors = {
+            "main": Tensor("float32", [m, k], [0.0] * (m * k)),
+            "main2": Tensor("float32", [m, k], [0.0] * (m * k)),
+        }
         steps, terms = [], [[] for _ in range(m * k)]
         for i in range(micro):
             dy, x = normal(m * batch, 100 + i), normal(batch * k, 200 + i)
-            tensors[f"dy{i}"], tensors[f"x{i}"] = Tensor("bfloat16", [m, batch], dy), Tensor("bfloat16", [batch, k], x)
-            steps += [step("addmm", "main", f"dy{i}", f"x{i}", out="main", name=f"fused{i}"),
-                      step("mm", f"dy{i}", f"x{i}", name=f"temporary{i}"),
-                      step("add", "main2", f"temporary{i}", out="main2", name=f"unfused{i}")]
+            tensors[f"dy{i}"], tensors[f"x{i}"] = Tensor("bfloat16", [m, batch], dy), Tensor(
+                "bfloat16", [batch, k], x
+            )
+            steps += [
+                step("addmm", "main", f"dy{i}", f"x{i}", out="main", name=f"fused{i}"),
+                step("mm", f"dy{i}", f"x{i}", name=f"temporary{i}"),
+                step("add", "main2", f"temporary{i}", out="main2", name=f"unfused{i}"),
+            ]
             for have, more in zip(terms, exact_terms(dy, x, m, batch, k)):
                 have += more
         reply = self.completed(tensors, steps, ["main", "main2"])
@@ -117,8 +153,11 @@ class OpenBlas(unittest.TestCase):
         tensors = {"a": Tensor("float32", [2, 3], [0] * 6), "b": Tensor("float32", [2, 3], [0] * 6)}
         raised = self.adapter.run(tensors, [step("matmul", "a", "b", name="c")], ["c"])
         self.assertEqual((raised.kind, raised.error_class), ("raised", "RuntimeError"))
-        for program in ([step("frobnicate", "a", name="c")], [step("backward", "a")],
-                        [step("autocast", steps=[], device="cpu", dtype="bfloat16", enabled=True)]):
+        for program in (
+            [step("frobnicate", "a", name="c")],
+            [step("backward", "a")],
+            [step("autocast", steps=[], device="cpu", dtype="bfloat16", enabled=True)],
+        ):
             reply = self.adapter.run(tensors, program, [])
             self.assertEqual(reply.kind, "unsupported")
             self.assertIn(program[0]["op"], reply.text)
@@ -129,15 +168,22 @@ class OpenBlas(unittest.TestCase):
         self.assertEqual(reply.knobs["threads"], "2")
         self.assertEqual(reply.message["fp"]["after"]["threads"], 2)
         two.close()
-        for knobs in ({"threads": "0"}, {"threads": "many"}, {"mkldnn": "on"}, {"openblas_coretype": "NoSuchCore"}):
+        for knobs in (
+            {"threads": "0"},
+            {"threads": "many"},
+            {"mkldnn": "on"},
+            {"openblas_coretype": "NoSuchCore"},
+        ):
             adapter = Adapter(BINARY, "openblas", knobs, {"OPENBLAS_CORETYPE": "NoSuchCore"})
             self.assertIn(next(iter(knobs)), adapter.hello["error"])
             adapter.close()
 
     def test_another_core_type_gives_other_bits(self):
         m, k, n = 33, 1031, 47
-        tensors = {"a": Tensor("float32", [m, k], normal(m * k, 5, "float32")),
-                   "b": Tensor("float32", [k, n], normal(k * n, 6, "float32"))}
+        tensors = {
+            "a": Tensor("float32", [m, k], normal(m * k, 5, "float32")),
+            "b": Tensor("float32", [k, n], normal(k * n, 6, "float32")),
+        }
         seen = {}
         for core in ("Haswell", "Prescott"):
             adapter = Adapter(BINARY, "openblas", {"openblas_coretype": core}, {"OPENBLAS_CORETYPE": core})

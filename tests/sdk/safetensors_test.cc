@@ -101,6 +101,15 @@ struct Malformed {
 
 std::string One(const std::string& entry) { return R"({"a":)" + entry + "}"; }
 
+/// A header of two int8 tensors; `shape` goes on from the value of "shape".
+std::string Two(const std::string& name_a, const std::string& shape_a, const std::string& name_b,
+                const std::string& shape_b) {
+  const auto entry = [](const std::string& name, const std::string& shape) {
+    return "\"" + name + R"(":{"dtype":"I8","shape":)" + shape + "}";
+  };
+  return "{" + entry(name_a, shape_a) + "," + entry(name_b, shape_b) + "}";
+}
+
 std::vector<Malformed> MalformedFiles() {
   return {
       {"empty file", {}, "shorter than the 8 bytes"},
@@ -116,10 +125,7 @@ std::vector<Malformed> MalformedFiles() {
       {"invalid UTF-8", File("{\"\xff\":{}}", 0), "no JSON"},
       {"too deep", File(R"({"a":{"dtype":[[[[1]]]],"shape":[],"data_offsets":[0,1]}})", 1), "nested"},
       {"the same tensor twice",
-       File(
-           R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[1,2]}})",
-           2),
-       "twice"},
+       File(Two("a", R"([1],"data_offsets":[0,1])", "a", R"([1],"data_offsets":[1,2])"), 2), "twice"},
       {"a key twice", File(One(R"({"dtype":"I8","dtype":"I8","shape":[1],"data_offsets":[0,1]})"), 1),
        "twice"},
       {"entry no object", File(One("3"), 0), "is no object"},
@@ -150,20 +156,11 @@ std::vector<Malformed> MalformedFiles() {
       {"past the end", File(One(R"({"dtype":"I8","shape":[2],"data_offsets":[0,2]})"), 1), "the data at 1"},
       {"short for its shape", File(One(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"), 4), "need 8"},
       {"long for its shape", File(One(R"({"dtype":"I8","shape":[1],"data_offsets":[0,2]})"), 2), "need 1"},
-      {"overlap",
-       File(
-           R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"I8","shape":[2],"data_offsets":[1,3]}})",
-           3),
+      {"overlap", File(Two("a", R"([2],"data_offsets":[0,2])", "b", R"([2],"data_offsets":[1,3])"), 3),
        "overlaps"},
       {"the same range twice",
-       File(
-           R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})",
-           2),
-       "overlaps"},
-      {"hole",
-       File(
-           R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I8","shape":[1],"data_offsets":[2,3]}})",
-           3),
+       File(Two("a", R"([2],"data_offsets":[0,2])", "b", R"([2],"data_offsets":[0,2])"), 2), "overlaps"},
+      {"hole", File(Two("a", R"([1],"data_offsets":[0,1])", "b", R"([1],"data_offsets":[2,3])"), 3),
        "a hole of 1"},
       {"bytes that belong to none", File(One(R"({"dtype":"I8","shape":[1],"data_offsets":[0,1]})"), 2),
        "belong to none"},
