@@ -10,28 +10,13 @@ namespace {
 using enum Presence;
 using Kind = Type::Kind;
 
-const Type& Name() {
-  static const Type type{.kind = Kind::kText, .what = "a name", .pattern = &NamePattern()};
-  return type;
-}
-const Type& Number() {
-  static const Type type{.kind = Kind::kNumber, .what = "a number"};
-  return type;
-}
-const Type& Integer() {
-  static const Type type{.kind = Kind::kInteger, .what = "an integer"};
-  return type;
-}
-const Type& Boolean() {
-  static const Type type{.kind = Kind::kBoolean, .what = "true or false"};
-  return type;
-}
 const Type& Anything() {
   static const Type type{.kind = Kind::kAny, .what = "a value"};
   return type;
 }
 const Type& AnyScalar() {
-  static const Type type{.kind = Kind::kText, .what = "text", .pattern = &LinePattern()};
+  static const Type type{
+      .kind = Kind::kText, .what = "text", .definition = "text", .pattern = &LinePattern()};
   return type;
 }
 
@@ -47,7 +32,7 @@ const Type& Values() {
                    .definition = "values",
                    .min_items = 1};
   static const Type element{
-      .kind = Kind::kEither, .what = "a number or a list of numbers", .scalar = &Number(), .list = &list};
+      .kind = Kind::kEither, .what = "a number or a list of numbers", .scalar = &NumberType(), .list = &list};
   list.item = &element;
   return list;
 }
@@ -59,31 +44,31 @@ const Type& FillMap() {
       .what = "a floating format",
       .words = {"float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}};
   static const Type normal =
-      Parameters("the parameters of normal", {{"scale", &Number(), kOptional, "standard deviation (1)"},
-                                              {"mean", &Number(), kOptional, "mean (0)"}});
-  static const Type uniform = Parameters(
-      "the parameters of uniform",
-      {{"low", &Number(), kOptional, "smallest (-1)"}, {"high", &Number(), kOptional, "not reached (1)"}});
-  static const Type integers = Parameters(
-      "the parameters of integers",
-      {{"low", &Integer(), kRequired, "smallest"}, {"high", &Integer(), kRequired, "largest, reached"}});
+      Parameters("the parameters of normal", {{"scale", &NumberType(), kOptional, "standard deviation (1)"},
+                                              {"mean", &NumberType(), kOptional, "mean (0)"}});
+  static const Type uniform =
+      Parameters("the parameters of uniform", {{"low", &NumberType(), kOptional, "smallest (-1)"},
+                                               {"high", &NumberType(), kOptional, "not reached (1)"}});
+  static const Type integers =
+      Parameters("the parameters of integers", {{"low", &IntegerType(), kRequired, "smallest"},
+                                                {"high", &IntegerType(), kRequired, "largest, reached"}});
   static const Type positive =
-      Parameters("the parameters of positive", {{"scale", &Number(), kOptional, "largest (1)"}});
+      Parameters("the parameters of positive", {{"scale", &NumberType(), kOptional, "largest (1)"}});
   static const Type wide = Parameters("the parameters of wide_exponent",
                                       {{"low", &exponent, kRequired, "smallest exponent of 2"},
                                        {"high", &exponent, kRequired, "largest exponent of 2"}});
   static const Type lattice =
       Parameters("the parameters of lattice",
-                 {{"mul", &Integer(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
-                  {"add", &Integer(), kRequired, "see mul"},
-                  {"mod", &Integer(), kRequired, "see mul"},
-                  {"sub", &Integer(), kOptional, "see mul (0)"},
-                  {"div", &Integer(), kOptional, "see mul (1)"}});
+                 {{"mul", &IntegerType(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
+                  {"add", &IntegerType(), kRequired, "see mul"},
+                  {"mod", &IntegerType(), kRequired, "see mul"},
+                  {"sub", &IntegerType(), kOptional, "see mul (0)"},
+                  {"div", &IntegerType(), kOptional, "see mul (1)"}});
   static const Type full =
-      Parameters("the parameters of full", {{"value", &Number(), kRequired, "every element"}});
-  static const Type arange = Parameters(
-      "the parameters of arange",
-      {{"start", &Number(), kOptional, "element 0 (0)"}, {"step", &Number(), kOptional, "difference (1)"}});
+      Parameters("the parameters of full", {{"value", &NumberType(), kRequired, "every element"}});
+  static const Type arange =
+      Parameters("the parameters of arange", {{"start", &NumberType(), kOptional, "element 0 (0)"},
+                                              {"step", &NumberType(), kOptional, "difference (1)"}});
   static const Type ties = Parameters(
       "the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
   static const Type type{
@@ -122,7 +107,7 @@ const Type& Layout() {
   static const Type strides{
       .kind = Kind::kList, .what = "a list of strides", .item = &stride, .max_items = 16};
   static const Type dims{
-      .kind = Kind::kList, .what = "two dimensions", .item = &Integer(), .min_items = 2, .max_items = 2};
+      .kind = Kind::kList, .what = "two dimensions", .item = &IntegerType(), .min_items = 2, .max_items = 2};
   static const Type map{
       .kind = Kind::kMap,
       .what = "a layout",
@@ -134,24 +119,24 @@ const Type& Layout() {
 }
 
 const Type& Tensor() {
-  static const Type extent{.kind = Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
-  static const Type shape{
-      .kind = Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
   static const Type type{
       .kind = Kind::kMap,
       .what = "a tensor",
       .definition = "tensor",
       .fields = {{"dtype", &DTypeType(), kRequired, "element type"},
-                 {"shape", &shape, kRequired, "extents; [] is a 0-dim tensor"},
+                 {"shape", &ShapeType(), kRequired, "extents; [] is a 0-dim tensor"},
                  {"layout", &Layout(), kOptional, "how it lies in memory; contiguous without"},
-                 {"requires_grad", &Boolean(), kOptional, "a leaf whose gradient is computed"},
+                 {"requires_grad", &BooleanType(), kOptional, "a leaf whose gradient is computed"},
                  {"fill", &Fill(), kRequired, "what its elements are"}}};
   return type;
 }
 
 const Type& Operand() {
-  static const Type type{
-      .kind = Kind::kText, .what = "an operand, a name or a number", .pattern = &LinePattern()};
+  static const Type type{.kind = Kind::kText,
+                         .what = "an operand, a name or a number",
+                         .definition = "operand",
+                         .definition = "operand",
+                         .pattern = &LinePattern()};
   return type;
 }
 
@@ -166,8 +151,8 @@ std::vector<Type::Variant> StepVariants() {
   operand_lists.reserve(Ops().size());  // Fields point into it
   static const Type open_operands{.kind = Kind::kList, .what = "a list of operands", .item = &Operand()};
   static const Type reference{.kind = Kind::kWord, .what = "none", .words = {"none"}};
-  const Field as{"as", &Name(), kOptional, "the name of the result"};
-  const Field out{"out", &Name(), kOptional, "PyTorch's out=: the buffer that takes the result"};
+  const Field as{"as", &NameType(), kOptional, "the name of the result"};
+  const Field out{"out", &NameType(), kOptional, "PyTorch's out=: the buffer that takes the result"};
   for (const OpRow& op : Ops()) {
     Type::Variant variant{.word = op.name, .fields = {}};
     variant.fields.push_back({"op", &TextType(), kRequired, "which op"});
@@ -199,7 +184,36 @@ std::vector<Type::Variant> StepVariants() {
 }  // namespace
 
 const Type& TextType() {
-  static const Type type{.kind = Kind::kText, .what = "text", .pattern = &LinePattern()};
+  static const Type type{
+      .kind = Kind::kText, .what = "text", .definition = "text", .pattern = &LinePattern()};
+  return type;
+}
+
+const Type& NameType() {
+  static const Type type{
+      .kind = Kind::kText, .what = "a name", .definition = "name", .pattern = &NamePattern()};
+  return type;
+}
+const Type& NumberType() {
+  static const Type type{.kind = Kind::kNumber, .what = "a number", .definition = "number"};
+  return type;
+}
+const Type& IntegerType() {
+  static const Type type{.kind = Kind::kInteger, .what = "an integer", .definition = "integer"};
+  return type;
+}
+const Type& BooleanType() {
+  static const Type type{.kind = Kind::kBoolean, .what = "true or false", .definition = "boolean"};
+  return type;
+}
+
+const Type& ShapeType() {
+  static const Type extent{.kind = Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
+  static const Type type{.kind = Kind::kList,
+                         .what = "a shape, a list of extents",
+                         .definition = "shape",
+                         .item = &extent,
+                         .max_items = 16};
   return type;
 }
 

@@ -73,8 +73,13 @@ const Type& CaseType();      ///< one case, its sweep expanded
 const Type& SweepType();
 const Type& DeviationsType();  ///< cases/deviations.yaml
 
-// Parts that decoders or the schema name on their own.
+// Parts that decoders or the op table name on their own.
 const Type& TextType();
+const Type& NameType();
+const Type& NumberType();
+const Type& IntegerType();
+const Type& BooleanType();
+const Type& ShapeType();  ///< extents from 1 to 2^28
 const Type& DTypeType();
 const Type& StepType();
 const Type& StepsType();

@@ -335,7 +335,8 @@ Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DT
     const int shift = 126 - BitLength(value.magnitude);
     const Uint128 scaled = value.magnitude << shift;
     value.magnitude = scaled / static_cast<uint64_t>(divisor);
-    value.tail = scaled % static_cast<uint64_t>(divisor) == 0 ? CutDyadic::Tail::kZero : CutDyadic::Tail::kNonZero;
+    value.tail =
+        scaled % static_cast<uint64_t>(divisor) == 0 ? CutDyadic::Tail::kZero : CutDyadic::Tail::kNonZero;
     value.exponent -= shift;
   }
   const double rounded = RoundTo(Carry(value), *format);

@@ -6,26 +6,18 @@ namespace {
 
 using enum Presence;
 
-const Type& Integer() {
-  static const Type type{.kind = Type::Kind::kInteger, .what = "an integer"};
-  return type;
-}
 const Type& Integers() {
-  static const Type type{.kind = Type::Kind::kList, .what = "a list of integers", .item = &Integer()};
+  static const Type type{.kind = Type::Kind::kList,
+                         .what = "a list of integers",
+                         .definition = "integers",
+                         .item = &IntegerType()};
   return type;
 }
 const Type& Dims() {
   static const Type type{.kind = Type::Kind::kEither,
                          .what = "a dimension or a list of dimensions",
-                         .scalar = &Integer(),
+                         .scalar = &IntegerType(),
                          .list = &Integers()};
-  return type;
-}
-const Type& ShapeAttribute() {
-  static const Type extent{
-      .kind = Type::Kind::kInteger, .what = "an extent", .low = 1, .high = int64_t{1} << 28};
-  static const Type type{
-      .kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
   return type;
 }
 const Type& NewShape() {
@@ -35,16 +27,11 @@ const Type& NewShape() {
       .kind = Type::Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
   return type;
 }
-const Type& Number() {
-  static const Type type{.kind = Type::Kind::kNumber, .what = "a number"};
-  return type;
-}
-const Type& Boolean() {
-  static const Type type{.kind = Type::Kind::kBoolean, .what = "true or false"};
-  return type;
-}
 const Type& ValueName() {
-  static const Type type{.kind = Type::Kind::kText, .what = "the name of a value", .pattern = &NamePattern()};
+  static const Type type{.kind = Type::Kind::kText,
+                         .what = "the name of a value",
+                         .definition = "value_name",
+                         .pattern = &NamePattern()};
   return type;
 }
 const Type& Device() {
@@ -64,34 +51,34 @@ const Type& SetDataTo() {
 std::vector<OpRow> MakeRows() {
   using enum OpRow::Result;
   using enum OpRow::Out;
-  const Field shape{"shape", &ShapeAttribute(), kRequired, "extents"};
+  const Field shape{"shape", &ShapeType(), kRequired, "extents"};
   const Field new_shape{"shape", &NewShape(), kRequired, "extents; -1 is worked out"};
   const Field dtype{"dtype", &DTypeType(), kRequired, "dtype of the result"};
   const Field maybe_dtype{"dtype", &DTypeType(), kOptional, "dtype to compute and give the result in"};
   const Field out_dtype{"out_dtype", &DTypeType(), kOptional, "PyTorch's out_dtype="};
   const Field preferred{"preferred_element_type", &DTypeType(), kOptional, "JAX's dtype of the product"};
-  const Field alpha{"alpha", &Number(), kOptional, "factor"};
-  const Field beta{"beta", &Number(), kOptional, "factor of the addend"};
-  const Field dim{"dim", &Integer(), kRequired, "dimension"};
+  const Field alpha{"alpha", &NumberType(), kOptional, "factor"};
+  const Field beta{"beta", &NumberType(), kOptional, "factor of the addend"};
+  const Field dim{"dim", &IntegerType(), kRequired, "dimension"};
   const Field maybe_dim{"dim", &Dims(), kOptional, "dimensions; all without"};
-  const Field keepdim{"keepdim", &Boolean(), kOptional, "keep reduced dimensions as 1"};
-  const Field eps{"eps", &Number(), kOptional, "added to the variance"};
-  const Field normalized{"normalized_shape", &ShapeAttribute(), kRequired, "the trailing extents"};
-  const Field dim0{"dim0", &Integer(), kRequired, "dimension"};
-  const Field dim1{"dim1", &Integer(), kRequired, "dimension"};
-  const Field overwrite{"overwrite", &Boolean(), kRequired,
+  const Field keepdim{"keepdim", &BooleanType(), kOptional, "keep reduced dimensions as 1"};
+  const Field eps{"eps", &NumberType(), kOptional, "added to the variance"};
+  const Field normalized{"normalized_shape", &ShapeType(), kRequired, "the trailing extents"};
+  const Field dim0{"dim0", &IntegerType(), kRequired, "dimension"};
+  const Field dim1{"dim1", &IntegerType(), kRequired, "dimension"};
+  const Field overwrite{"overwrite", &BooleanType(), kRequired,
                         "false: .data is cast; true: the parameter is replaced"};
   const Field grad{"grad", &ValueName(), kOptional, "gradient of the loss; ones without"};
-  const Field retain_graph{"retain_graph", &Boolean(), kOptional, "keep the graph for another backward"};
+  const Field retain_graph{"retain_graph", &BooleanType(), kOptional, "keep the graph for another backward"};
   const Field device{"device", &Device(), kOptional, "auto follows the backend"};
   const Field lower_dtype{"dtype", &DTypeType(), kOptional, "the lower dtype (bfloat16)"};
-  const Field enabled{"enabled", &Boolean(), kOptional, "false switches an outer autocast off"};
-  const Field cache{"cache", &Boolean(), kOptional, "keep the casts of leaf weights (true)"};
+  const Field enabled{"enabled", &BooleanType(), kOptional, "false switches an outer autocast off"};
+  const Field cache{"cache", &BooleanType(), kOptional, "keep the casts of leaf weights (true)"};
   return {
       {"empty", 0, 0, kValue, kNo, {shape, dtype}},
       {"zeros", 0, 0, kValue, kNo, {shape, dtype}},
       {"ones", 0, 0, kValue, kNo, {shape, dtype}},
-      {"full", 0, 0, kValue, kNo, {shape, dtype, {"value", &Number(), kRequired, "every element"}}},
+      {"full", 0, 0, kValue, kNo, {shape, dtype, {"value", &NumberType(), kRequired, "every element"}}},
       {"matmul", 2, 2, kValue, kYes, {out_dtype, preferred}},
       {"mm", 2, 2, kValue, kYes, {out_dtype, preferred}},
       {"bmm", 2, 2, kValue, kYes, {out_dtype, preferred}},
@@ -119,7 +106,7 @@ std::vector<OpRow> MakeRows() {
       {"view", 1, 1, kValue, kNo, {new_shape}},
       {"expand", 1, 1, kValue, kNo, {new_shape}},
       {"permute", 1, 1, kValue, kNo, {{"dims", &Integers(), kRequired, "the new order of dimensions"}}},
-      {"select", 1, 1, kValue, kNo, {dim, {"index", &Integer(), kRequired, "which slice"}}},
+      {"select", 1, 1, kValue, kNo, {dim, {"index", &IntegerType(), kRequired, "which slice"}}},
       {"unsqueeze", 1, 1, kValue, kNo, {dim}},
       {"squeeze", 1, 1, kValue, kNo, {{"dim", &Dims(), kOptional, "dimensions; all of extent 1 without"}}},
       {"set_data", 1, 1, kEffect, kNo, {{"to", &SetDataTo(), kRequired, "what w.data becomes"}}},

@@ -6,8 +6,8 @@
 // field table says what belongs there.
 //
 // Refused here: files above 1 MiB, invalid UTF-8, tabs and other control characters, lines above 64 KiB,
-// nesting deeper than 32, more than 250,000 entries, anchors, aliases, merge keys, tags, a second document, keys
-// that are no plain text, and duplicate keys.
+// nesting deeper than 32, more than 250,000 entries, anchors, aliases, merge keys, tags, a second document,
+// keys that are no plain text, and duplicate keys.
 #pragma once
 
 #include <cstddef>
