@@ -14,13 +14,7 @@ const Type& Anything() {
   static const Type type{.kind = Kind::kAny, .what = "a value"};
   return type;
 }
-const Type& AnyScalar() {
-  static const Type type{
-      .kind = Kind::kText, .what = "text", .definition = "text", .pattern = &LinePattern()};
-  return type;
-}
-
-/// A map of one key per choice.
+/// A map of named parameters.
 Type Parameters(std::string_view what, std::vector<Field> fields) {
   return {.kind = Kind::kMap, .what = what, .fields = std::move(fields)};
 }
@@ -135,7 +129,7 @@ const Type& Operand() {
   static const Type type{.kind = Kind::kText,
                          .what = "an operand, a name or a number",
                          .definition = "operand",
-                         .definition = "operand",
+
                          .pattern = &LinePattern()};
   return type;
 }
@@ -257,7 +251,7 @@ const Type& KnobsType() {
     Type knobs{.kind = Kind::kMap, .what = "a map of knobs", .definition = "knobs"};
     for (const KnobRow& row : Knobs()) {
       values.push_back(row.values.empty()
-                           ? AnyScalar()
+                           ? TextType()
                            : Type{.kind = Kind::kWord, .what = "a knob's value", .words = row.values});
       knobs.fields.push_back({row.name, &values.back(), kOptional, row.about});
     }
@@ -273,16 +267,16 @@ const Type& RequiresType() {
       .what = "what a case needs",
       .definition = "requires",
       .fields = {{"device", &device, kOptional, "the device it must run on"},
-                 {"capability", &AnyScalar(), kOptional, "a capability that the adapter announces"},
-                 {"package", &AnyScalar(), kOptional, "a package that must be installed"}}};
+                 {"capability", &TextType(), kOptional, "a capability that the adapter announces"},
+                 {"package", &TextType(), kOptional, "a package that must be installed"}}};
   return type;
 }
 
 const Type& SweepType() {
   static const Type list{
-      .kind = Kind::kList, .what = "a list of scalars", .item = &AnyScalar(), .min_items = 1};
+      .kind = Kind::kList, .what = "a list of scalars", .item = &TextType(), .min_items = 1};
   static const Type choice{
-      .kind = Kind::kEither, .what = "a scalar or a list of scalars", .scalar = &AnyScalar(), .list = &list};
+      .kind = Kind::kEither, .what = "a scalar or a list of scalars", .scalar = &TextType(), .list = &list};
   static const Type choices{
       .kind = Kind::kList, .what = "a list of choices", .item = &choice, .min_items = 1};
   static const Type type{.kind = Kind::kMap, .what = "a sweep", .rest = &choices, .rest_key = &NamePattern()};
