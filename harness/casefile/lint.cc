@@ -1,0 +1,183 @@
+// The warnings.
+#include "harness/casefile/lint.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/casefile/width.h"
+#include "harness/casefile/words.h"
+
+namespace ulpscope {
+namespace {
+
+class Linter {
+ public:
+  explicit Linter(const Case& one) : case_(one), facts_(FollowWidths(one)) {}
+
+  std::vector<Error> Run() {
+    CheckTags();
+    CheckSources();
+    CheckSteps(case_.program);
+    CheckUses();
+    CheckAliases();
+    std::set<std::string> told;
+    for (const auto& [name, demand] : case_.contract.values) CheckDemand(name, demand, "contract", told);
+    for (const auto& [backend, entries] : case_.expect) {
+      for (const Expectation& entry : entries) {
+        for (const auto& [name, demand] : entry.values) CheckDemand(name, demand, "expect", told);
+      }
+    }
+    return std::move(warnings_);
+  }
+
+ private:
+  void Warn(const SourcePos& pos, std::string message, std::string found, std::string expected,
+            std::string hint = {}) {
+    Error warning = Problem(std::move(message), std::move(found), std::move(expected), std::move(hint));
+    warning.pos = pos;
+    warnings_.push_back(std::move(warning));
+  }
+
+  void CheckTags() {
+    static const std::array<std::string, 3> tiers{"smoke", "ci", "nightly"};
+    const bool has_tier = std::any_of(tiers.begin(), tiers.end(), [&](const std::string& tier) {
+      return std::find(case_.tags.begin(), case_.tags.end(), tier) != case_.tags.end();
+    });
+    if (!has_tier)
+      Warn(case_.pos, "case is in no tier", case_.tags.empty() ? "no tags" : Join(case_.tags, ", "),
+           "one of smoke, ci, nightly", "no suite runs it");
+  }
+
+  void CheckSources() {
+    const ContractStatus status = case_.contract.status;
+    if ((status == ContractStatus::kDocumented || status == ContractStatus::kSpecified) &&
+        case_.contract.source.empty()) {
+      Warn(case_.pos, "contract is documented nowhere", "a contract without 'source'",
+           "the address of the page that says so");
+    }
+  }
+
+  void CheckSteps(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      CheckSteps(step.steps);
+      if (!step.as.empty()) defined_.push_back({step.as, step.pos});
+      for (const Operand& operand : step.of) used_.insert(operand.name);
+      if (!step.out.empty() && !step.as.empty()) buffers_[step.as] = step.out;
+      for (const auto& [key, attr] : step.attrs) CollectNames(attr);
+    }
+  }
+
+  /// Names in attributes: grad: g, to: {value: name}.
+  void CollectNames(const Attr& attr) {
+    if (const auto* text = std::get_if<std::string>(&attr.value)) used_.insert(*text);
+    if (const auto* map = std::get_if<Attr::Map>(&attr.value)) {
+      for (const auto& [key, value] : *map) CollectNames(value);
+    }
+  }
+
+  bool IsObserved(const std::string& name) const {
+    return std::any_of(case_.observe.begin(), case_.observe.end(), [&](const std::string& observed) {
+      return observed.substr(0, observed.find('.')) == name;
+    });
+  }
+
+  /// Values that lead nowhere. A value that went into a buffer leads on through the buffer.
+  void CheckUses() {
+    for (const auto& [name, pos] : defined_) {
+      if (used_.contains(name) || IsObserved(name) || buffers_.contains(name)) continue;
+      const bool is_buffer =
+          std::any_of(buffers_.begin(), buffers_.end(),
+                      [&, &buffer = name](const auto& entry) { return entry.second == buffer; });
+      if (!is_buffer)
+        Warn(pos, "value '" + name + "' is never used", "no step uses it and it is not observed",
+             "a use, or no such step");
+    }
+  }
+
+  void CheckAliases() {
+    for (const auto& [name, buffer] : buffers_) {
+      if (IsObserved(name) && IsObserved(buffer)) {
+        Warn(case_.pos, "'" + name + "' and '" + buffer + "' are one buffer", "both observed", "one of them");
+      }
+    }
+  }
+
+  void CheckDemand(const std::string& name, const ValueDemand& demand, const std::string& where,
+                   std::set<std::string>& told) {
+    const auto place = facts_.find(name);
+    if (place == facts_.end() || demand.facets.empty()) return;
+    const ValueFacts& facts = place->second;
+    const auto warn = [&](const std::string& message, std::string found, std::string expected) {
+      if (told.insert(name + message).second)
+        Warn(case_.pos, where + " of '" + name + "': " + message, std::move(found), std::move(expected));
+    };
+    const auto acc = demand.facets.find("acc");
+    if (acc != demand.facets.end() && facts.longest_sum == 1) {
+      warn("a sum of one term cannot tell accumulators apart", "K = 1", "sums of 8 terms or more");
+    }
+    const bool precise =
+        acc != demand.facets.end() || demand.facets.contains("mid") || demand.facets.contains("prod");
+    if (precise && facts.bits)
+      CheckWidth(*facts.bits, acc == demand.facets.end() ? nullptr : &acc->second, warn);
+    if (precise && facts.shape && ElementCount(*facts.shape) < 8) {
+      warn("few outputs", std::to_string(ElementCount(*facts.shape)) + " elements",
+           "128 or more where the size is free");
+    }
+    CheckOperands(demand, facts, warn);
+  }
+
+  template <class Report>
+  static void CheckWidth(const BitRange& bits, const std::vector<std::string>* acc, const Report& warn) {
+    const std::string found = "exact results of at most " + std::to_string(bits.width()) + " bits";
+    if (bits.width() <= Bfloat16().precision) {
+      warn("the data are too poor: every precision gives the same bits", found,
+           "full-width data, as fill: normal gives");
+      return;
+    }
+    if (acc == nullptr || bits.width() > Binary32().precision) return;
+    const auto names = [&](std::string_view word) {
+      return std::find(acc->begin(), acc->end(), word) != acc->end();
+    };
+    if (names("float32") != names("float64"))
+      warn("the data cannot tell float32 from float64 accumulation", found,
+           "more than 24 bits, or both words");
+  }
+
+  template <class Report>
+  void CheckOperands(const ValueDemand& demand, const ValueFacts& facts, const Report& warn) {
+    for (const auto& [facet, words] : demand.facets) {
+      if (facet != "in" && !facet.starts_with("in.")) continue;
+      const std::string operand = facet == "in" ? "" : facet.substr(3);
+      if (!operand.empty() && !facts_.contains(operand)) continue;  // an argument inside a composite op
+      for (const TensorSpec& tensor : case_.tensors) {
+        if (!facts.tensors.contains(tensor.name) || (!operand.empty() && operand != tensor.name)) continue;
+        const FloatFormat* format = FormatOf(tensor.dtype);
+        const bool is_narrow =
+            format != nullptr && format->precision <= Bfloat16().precision && format->emin >= Bfloat16().emin;
+        const bool rounds = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+          return word.starts_with("bfloat16") || word.starts_with("tf32");
+        });
+        const bool stays = std::find(words.begin(), words.end(), "as_is") != words.end();
+        if (is_narrow && rounds && !stays) {
+          warn("operand '" + tensor.name + "' fits that format already", std::string(Name(tensor.dtype)),
+               "as_is among the words");
+        }
+      }
+    }
+  }
+
+  const Case& case_;
+  std::map<std::string, ValueFacts> facts_;
+  std::vector<std::pair<std::string, SourcePos>> defined_;
+  std::set<std::string> used_;
+  std::map<std::string, std::string> buffers_;  ///< value -> the buffer that out= put it into
+  std::vector<Error> warnings_;
+};
+
+}  // namespace
+
+std::vector<Error> Lint(const Case& one) { return Linter(one).Run(); }
+
+}  // namespace ulpscope
