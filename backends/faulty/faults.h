@@ -1,7 +1,8 @@
 // The faults that `faulty:fault=NAME[,case=TEXT]` can commit, in three tables by the place they happen at.
 //
-// A fault strikes the cases whose id contains TEXT (all without one); everything else is answered as a well-behaved adapter
-// would. Start-up faults have no case. tests/faults.yaml says what the harness must make of each.
+// A fault strikes the cases whose id contains TEXT (all without one); everything else is answered as a
+// well-behaved adapter would. Start-up faults have no case. tests/faults.yaml says what the harness must make
+// of each.
 #pragma once
 
 #include <string>
@@ -29,7 +30,8 @@ struct RunFault {
 const RunFault* FindRunFault(std::string_view name);
 std::vector<std::string> RunFaultNames();
 
-/// On the wire: sends `answer` (a line with its newline) its own way. `outputs` is the path of the written tensors.
+/// On the wire: sends `answer` (a line with its newline) its own way. `outputs` is the path of the written
+/// tensors.
 struct WireFault {
   std::string_view name;
   void (*send)(int fd, std::string answer, const std::string& outputs);

@@ -1,7 +1,8 @@
 // ulpscope-faulty: a small, correct adapter that misbehaves on request (`faulty:fault=hang,case=square`).
 //
-// The correct part is an ordinary SDK adapter, served over a socket pair inside the process. What stands between it and the
-// harness forwards messages and answers, and commits the faults that an adapter built on the SDK could not.
+// The correct part is an ordinary SDK adapter, served over a socket pair inside the process. What stands
+// between it and the harness forwards messages and answers, and commits the faults that an adapter built on
+// the SDK could not.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,14 +27,16 @@ class FaultyAdapter : public sdk::Adapter {
     can.name = "faulty";
     can.backends = {"faulty"};
     can.versions = {{"faulty", ULPSCOPE_VERSION}};
-    can.knobs = {{"threads", {"1"}}, {"fault", FaultNames()}, {"case", {""}}, {"flush_denormal", {"off", "on"}}};
+    can.knobs = {
+        {"threads", {"1"}}, {"fault", FaultNames()}, {"case", {""}}, {"flush_denormal", {"off", "on"}}};
     can.ops = sdk::GlueOps();
     can.ops.emplace_back("matmul");
     for (const auto& name : AllDTypeNames()) can.dtypes.push_back(name);
     can.scopes = {"no_grad", "enable_grad"};
     can.capabilities = {"out"};
     const auto names = FaultNames();
-    if (std::find(names.begin(), names.end(), plan_.fault) == names.end()) can.error = "unknown fault '" + plan_.fault + "'";
+    if (std::find(names.begin(), names.end(), plan_.fault) == names.end())
+      can.error = "unknown fault '" + plan_.fault + "'";
     if (request.device != "cpu") can.error = "faulty runs on the cpu, not on '" + request.device + "'";
     return can;
   }
@@ -74,7 +77,8 @@ int Relay(int outside, int inside, FaultPlan& plan) {
     const WireFault* fault = nullptr;
     if (verb == "hello") {
       const sdk::Json knobs = message->value("knobs", sdk::Json::object());
-      plan = {.fault = knobs.contains("fault") ? TextOf(knobs, "fault") : "none", .case_text = TextOf(knobs, "case")};
+      plan = {.fault = knobs.contains("fault") ? TextOf(knobs, "fault") : "none",
+              .case_text = TextOf(knobs, "case")};
       if (const StartFault* start = FindStartFault(plan.fault)) start->start(outside);
     } else if (plan.Strikes(TextOf(*message, "case"))) {
       fault = FindWireFault(plan.fault);
@@ -83,8 +87,10 @@ int Relay(int outside, int inside, FaultPlan& plan) {
     auto answer = answers.Read();
     if (!answer || answer->state != sdk::ReadState::kLine) return 3;
     answer->line += '\n';
-    if (fault != nullptr) fault->send(outside, std::move(answer->line), TextOf(*message, "outputs"));
-    else if (!sdk::WriteLine(outside, answer->line)) return 0;
+    if (fault != nullptr)
+      fault->send(outside, std::move(answer->line), TextOf(*message, "outputs"));
+    else if (!sdk::WriteLine(outside, answer->line))
+      return 0;
   }
 }
 

@@ -5,7 +5,8 @@ namespace ulpscope::faulty {
 namespace {
 
 /// rows x inner times inner x columns at the given element offsets.
-void MultiplyOne(const TensorData& a, const TensorData& b, TensorData& product, const Shape& sizes, int64_t batch) {
+void MultiplyOne(const TensorData& a, const TensorData& b, TensorData& product, const Shape& sizes,
+                 int64_t batch) {
   const int64_t rows = sizes[0], inner = sizes[1], columns = sizes[2];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
@@ -28,14 +29,17 @@ std::optional<sdk::StepResult> MatmulKernel(const sdk::Step& step, sdk::GlueCont
   const TensorData* b = context.Tensor(step.of[1]);
   if (a == nullptr || b == nullptr) return sdk::StepResult(sdk::StepUnsupported("matmul of a scalar"));
   const size_t rank = a->shape.size();
-  if (rank < 2 || b->shape.size() != rank || a->shape[rank - 1] != b->shape[rank - 2] || a->dtype != b->dtype) {
-    return sdk::StepResult(sdk::StepUnsupported("matmul of " + Describe(a->dtype, a->shape) + " and " + Describe(b->dtype, b->shape)));
+  if (rank < 2 || b->shape.size() != rank || a->shape[rank - 1] != b->shape[rank - 2] ||
+      a->dtype != b->dtype) {
+    return sdk::StepResult(sdk::StepUnsupported("matmul of " + Describe(a->dtype, a->shape) + " and " +
+                                                Describe(b->dtype, b->shape)));
   }
   Shape shape = a->shape;
   shape[rank - 1] = b->shape[rank - 1];
   int64_t batches = 1;
   for (size_t axis = 0; axis + 2 < rank; ++axis) {
-    if (a->shape[axis] != b->shape[axis]) return sdk::StepResult(sdk::StepUnsupported("matmul with broadcast batch axes"));
+    if (a->shape[axis] != b->shape[axis])
+      return sdk::StepResult(sdk::StepUnsupported("matmul with broadcast batch axes"));
     batches *= a->shape[axis];
   }
   TensorData product = TensorData::Zeros(DType::kFloat32, shape);

@@ -53,7 +53,9 @@ void ChangeBytes(const std::string& outputs, Change change) {
 }
 
 void Garbage(int fd, std::string, const std::string&) { Send(fd, "Segmentation fault (just kidding)\n"); }
-void NotUtf8(int fd, std::string, const std::string&) { Send(fd, "{\"id\": 1, \"outcome\": {\"kind\": \"\xff\xfe\"}}\n"); }
+void NotUtf8(int fd, std::string, const std::string&) {
+  Send(fd, "{\"id\": 1, \"outcome\": {\"kind\": \"\xff\xfe\"}}\n");
+}
 void NoObject(int fd, std::string, const std::string&) { Send(fd, "[1, 2, 3]\n"); }
 void TwoLines(int fd, std::string answer, const std::string&) { Send(fd, answer + answer); }
 void WrongId(int fd, std::string answer, const std::string&) {
@@ -134,26 +136,16 @@ void ShmLitter(int fd, std::string answer, const std::string& outputs) {
 }
 
 constexpr std::array kWireFaults{
-    WireFault{"garbage", Garbage},
-    WireFault{"not_utf8", NotUtf8},
-    WireFault{"no_object", NoObject},
-    WireFault{"two_lines", TwoLines},
-    WireFault{"wrong_id", WrongId},
-    WireFault{"unknown_outcome", UnknownOutcome},
-    WireFault{"wrong_type", WrongType},
-    WireFault{"unasked_observation", UnaskedObservation},
-    WireFault{"short_frame", ShortFrame},
-    WireFault{"oversize_frame", OversizeFrame},
-    WireFault{"deep_json", DeepJson},
-    WireFault{"closed_socket", ClosedSocket},
-    WireFault{"slow_drip", SlowDrip},
-    WireFault{"wrong_size", WrongSize},
-    WireFault{"wrong_dtype", WrongDType},
-    WireFault{"missing_tensor", MissingTensor},
-    WireFault{"extra_tensor", ExtraTensor},
-    WireFault{"no_outputs", NoOutputs},
-    WireFault{"fifo_outputs", FifoOutputs},
-    WireFault{"linked_outputs", LinkedOutputs},
+    WireFault{"garbage", Garbage},          WireFault{"not_utf8", NotUtf8},
+    WireFault{"no_object", NoObject},       WireFault{"two_lines", TwoLines},
+    WireFault{"wrong_id", WrongId},         WireFault{"unknown_outcome", UnknownOutcome},
+    WireFault{"wrong_type", WrongType},     WireFault{"unasked_observation", UnaskedObservation},
+    WireFault{"short_frame", ShortFrame},   WireFault{"oversize_frame", OversizeFrame},
+    WireFault{"deep_json", DeepJson},       WireFault{"closed_socket", ClosedSocket},
+    WireFault{"slow_drip", SlowDrip},       WireFault{"wrong_size", WrongSize},
+    WireFault{"wrong_dtype", WrongDType},   WireFault{"missing_tensor", MissingTensor},
+    WireFault{"extra_tensor", ExtraTensor}, WireFault{"no_outputs", NoOutputs},
+    WireFault{"fifo_outputs", FifoOutputs}, WireFault{"linked_outputs", LinkedOutputs},
     WireFault{"shm_litter", ShmLitter},
 };
 

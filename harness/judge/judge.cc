@@ -266,7 +266,12 @@ std::string FindTaint(const Observation& observation) {
   std::vector<std::string> taints;
   if (!observation.unwritten.empty())
     taints.push_back("elements never written: " + Join(observation.unwritten, ", "));
-  if (observation.fp_before && observation.fp_after) {
+  const auto flush = observation.knobs_asked.find("flush_denormal");
+  const bool flush_asked = flush != observation.knobs_asked.end() && flush->second == "on";
+  // The runner knows the clean state, which `before` may already lack; it says what differs from that.
+  if (!observation.tainted.empty()) {
+    taints.push_back(observation.tainted);
+  } else if (observation.fp_before && observation.fp_after && !flush_asked) {
     const FpEnvironment& before = *observation.fp_before;
     const FpEnvironment& after = *observation.fp_after;
     if ((before.mxcsr & kMxcsrControl) != (after.mxcsr & kMxcsrControl)) {

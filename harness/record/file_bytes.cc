@@ -24,8 +24,10 @@ Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t lim
   const FileHandle handle{::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (handle.fd < 0) return Fail("cannot read " + file.string() + ": " + std::strerror(errno));
   struct stat status {};
-  if (::fstat(handle.fd, &status) != 0 || !S_ISREG(status.st_mode)) return Fail(file.string() + " is no regular file");
-  if (status.st_size > limit) return Fail(file.string() + " is larger than " + std::to_string(limit) + " bytes");
+  if (::fstat(handle.fd, &status) != 0 || !S_ISREG(status.st_mode))
+    return Fail(file.string() + " is no regular file");
+  if (status.st_size > limit)
+    return Fail(file.string() + " is larger than " + std::to_string(limit) + " bytes");
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   size_t at = 0;
   while (at < bytes.size()) {

@@ -1,13 +1,17 @@
-// The journal of a run: append-only JSON Lines, one write(2) and one CRC-32 per record. Every report derives from it.
+// The journal of a run: append-only JSON Lines, one write(2) and one CRC-32 per record. Every report derives
+// from it.
 //
-//   {"crc":"1a2b3c4d","record":{"type":"run", ...}}      once: seed, environment, backends, cases with digests, date
+//   {"crc":"1a2b3c4d","record":{"type":"run", ...}}      once: seed, environment, backends, cases with
+//   digests, date
 //   {"crc":"...","record":{"type":"backend", ...}}       what an adapter's hello said: versions
 //   {"crc":"...","record":{"type":"begin", ...}}         before a case runs, so that a crash names its case
-//   {"crc":"...","record":{"type":"result", ...}}        the Observation; its tensors lie in tensors/<number>.safetensors
+//   {"crc":"...","record":{"type":"result", ...}}        the Observation; its tensors lie in
+//   tensors/<number>.safetensors
 //   {"crc":"...","record":{"type":"end", ...}}           complete, or interrupted
 //
-// A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on without it. Any
-// other damage is refused. A later result for the same (case, backend) replaces an earlier one.
+// A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on
+// without it. Any other damage is refused. A later result for the same (case, backend) replaces an earlier
+// one.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +28,23 @@
 namespace ulpscope {
 
 struct RunHeader {
-  std::string id, started;                                        ///< "2026-11-20T22:53:37Z"
-  std::string version;                                            ///< of ulpscope
+  std::string id, started;  ///< "2026-11-20T22:53:37Z"
+  std::string version;      ///< of ulpscope
   int64_t seed = 0;
   int64_t repeat = 1;
   bool trace = true;
-  std::vector<std::string> backends;                              ///< canonical backend strings
-  std::vector<std::string> cases;                                 ///< ids, in the order of the run
-  std::map<std::string, std::string> digests;                     ///< case id -> CaseDigest
-  std::map<std::string, std::string> knobs;                       ///< --knob
+  std::vector<std::string> backends;           ///< canonical backend strings
+  std::vector<std::string> cases;              ///< ids, in the order of the run
+  std::map<std::string, std::string> digests;  ///< case id -> CaseDigest
+  std::map<std::string, std::string> knobs;    ///< --knob
   std::map<std::string, std::optional<std::string>> environment;
 };
 
 struct RecordedResult {
   std::string case_id;
   std::string backend;
-  std::string digest;          ///< of the case as it was run
-  std::string tensors_file;    ///< relative to the run folder; empty when the result has none
+  std::string digest;        ///< of the case as it was run
+  std::string tensors_file;  ///< relative to the run folder; empty when the result has none
   std::string tensors_crc;
   Observation observation;
 };
@@ -48,11 +52,12 @@ struct RecordedResult {
 struct RecordedRun {
   std::filesystem::path dir;
   RunHeader header;
-  std::map<std::string, std::map<std::string, std::string>> versions;  ///< backend string -> package -> version
-  std::vector<RecordedResult> results;                                 ///< sorted by case (run order), then backend
-  std::vector<std::pair<std::string, std::string>> unfinished;         ///< begun without a result: (case, backend)
-  bool complete = false;                                               ///< ended, every case on every backend
-  std::vector<std::string> notes;                                      ///< e.g. "the last record is torn"
+  std::map<std::string, std::map<std::string, std::string>>
+      versions;                                                 ///< backend string -> package -> version
+  std::vector<RecordedResult> results;                          ///< sorted by case (run order), then backend
+  std::vector<std::pair<std::string, std::string>> unfinished;  ///< begun without a result: (case, backend)
+  bool complete = false;                                        ///< ended, every case on every backend
+  std::vector<std::string> notes;                               ///< e.g. "the last record is torn"
 
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
 };
@@ -62,16 +67,18 @@ bool HoldsRun(const std::filesystem::path& dir);
 
 enum class TensorLoading { kNow, kLater };
 
-/// Reads a run folder (or the path of its journal). With kLater, `observation.values` stay empty until LoadTensors.
+/// Reads a run folder (or the path of its journal). With kLater, `observation.values` stay empty until
+/// LoadTensors.
 Result<RecordedRun> ReadRun(const std::filesystem::path& dir, TensorLoading loading = TensorLoading::kNow);
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
 
-/// Appends records; safe to call from several threads. Records are in the file when a call returns; a thread of its own
-/// syncs them to the disk right after.
+/// Appends records; safe to call from several threads. Records are in the file when a call returns; a thread
+/// of its own syncs them to the disk right after.
 class JournalWriter {
  public:
   /// Creates the journal of `dir` (which must exist and hold no run).
-  static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir, const RunHeader& header);
+  static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir,
+                                                       const RunHeader& header);
   /// Continues the journal that `run` was read from; a torn last line is cut off first.
   static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run);
   ~JournalWriter();
@@ -89,7 +96,8 @@ class JournalWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Makes the folder of a new run: `out`, or runs/<UTC>-<id> below the working directory, with the link runs/latest.
+/// Makes the folder of a new run: `out`, or runs/<UTC>-<id> below the working directory, with the link
+/// runs/latest.
 Result<std::filesystem::path> MakeRunFolder(const std::filesystem::path& out, const std::string& id,
                                             const std::string& started);
 

@@ -80,7 +80,8 @@ Result<JournalText> ParseJournal(std::string_view text) {
 
 json ToJson(const RunHeader& header) {
   json environment = json::object();
-  for (const auto& [name, value] : header.environment) environment[name] = value ? json(*value) : json(nullptr);
+  for (const auto& [name, value] : header.environment)
+    environment[name] = value ? json(*value) : json(nullptr);
   json cases = json::array();
   for (const auto& id : header.cases) {
     const auto digest = header.digests.find(id);
@@ -125,7 +126,8 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
   } else {
     fields.Complain("cases", "array");
   }
-  if (const auto* environment = fields.Find("environment"); environment != nullptr && environment->is_object()) {
+  if (const auto* environment = fields.Find("environment");
+      environment != nullptr && environment->is_object()) {
     for (const auto& [name, value] : environment->items()) {
       header.environment[name] = value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
     }

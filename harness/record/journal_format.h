@@ -23,8 +23,8 @@ struct JournalText {
   bool torn = false;       ///< something follows it: the last write did not finish
 };
 
-/// Splits a journal into records. A last line without its newline is torn: a write that did not finish leaves a prefix.
-/// Anything else that is no record fails with its line number.
+/// Splits a journal into records. A last line without its newline is torn: a write that did not finish leaves
+/// a prefix. Anything else that is no record fails with its line number.
 Result<JournalText> ParseJournal(std::string_view text);
 
 nlohmann::json ToJson(const RunHeader& header);

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 #include "harness/record/journal_format.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
-#include "harness/record/file_bytes.h"
 
 namespace ulpscope {
 namespace {
@@ -46,7 +46,9 @@ Result<RecordedResult> ResultFromJson(const json& record) {
   }
   if (!error.empty()) return Fail("a result record: " + error);
   auto observation = ObservationFromJson(*fields.Find("observation"));
-  if (!observation) return Fail("the result of " + result.case_id + " on " + result.backend + ": " + observation.error().message);
+  if (!observation)
+    return Fail("the result of " + result.case_id + " on " + result.backend + ": " +
+                observation.error().message);
   result.observation = std::move(*observation);
   return result;
 }
@@ -62,7 +64,8 @@ class Collector {
     const std::string type = fields.Text("type");
     const Pair pair{fields.Text("case"), fields.Text("backend")};
     if (type == "backend") {
-      for (const auto& [package, version] : fields.TextMap("versions")) run_.versions[pair.second][package] = version;
+      for (const auto& [package, version] : fields.TextMap("versions"))
+        run_.versions[pair.second][package] = version;
     } else if (type == "begin") {
       open_.insert(pair);
       run_.complete = false;
@@ -127,7 +130,8 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
     return Fail(error);
   }
   if (journal->records.empty()) return Fail(run.dir.string() + " holds an empty journal");
-  if (journal->torn) run.notes.push_back("the last record of the journal is torn (the run was killed) and was left out");
+  if (journal->torn)
+    run.notes.push_back("the last record of the journal is torn (the run was killed) and was left out");
   auto header = RunHeaderFromJson(journal->records.front());
   if (!header) return tl::unexpected(header.error());
   run.header = std::move(*header);
@@ -135,7 +139,8 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
   for (size_t i = 1; i < journal->records.size(); ++i) {
     if (auto added = collector.Add(journal->records[i]); !added) {
       Error error = added.error();
-      error.pos = {.file = (run.dir / "journal.jsonl").string(), .line = static_cast<int>(i + 1), .column = 1};
+      error.pos = {
+          .file = (run.dir / "journal.jsonl").string(), .line = static_cast<int>(i + 1), .column = 1};
       return Fail(error);
     }
   }
@@ -153,7 +158,8 @@ Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
   const auto file = run.dir / result.tensors_file;
   const auto bytes = ReadFileBytes(file, kMaxJournal);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (Crc32Text(*bytes) != result.tensors_crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+  if (Crc32Text(*bytes) != result.tensors_crc)
+    return Fail(file.string() + " is damaged: its checksum is wrong");
   auto tensors = sdk::ParseSafetensors(std::as_bytes(std::span(*bytes)), file.string());
   if (!tensors) return tl::unexpected(tensors.error());
   result.observation.values = std::move(*tensors);

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 #include "harness/record/journal_format.h"
 #include "harness/record/observation_json.h"
-#include "harness/record/file_bytes.h"
 
 namespace ulpscope {
 
@@ -44,7 +44,8 @@ class JournalWriter::Impl {
     while (written < 0 && errno == EINTR);
     if (written != static_cast<ssize_t>(line.size())) {
       // What was written is a torn last line, which a reader tolerates; so nothing may follow it.
-      broken_ = "cannot write the journal: " + std::string(written < 0 ? std::strerror(errno) : "the disk is full");
+      broken_ =
+          "cannot write the journal: " + std::string(written < 0 ? std::strerror(errno) : "the disk is full");
       return Fail(broken_);
     }
     dirty_ = true;
@@ -155,7 +156,8 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun
       new JournalWriter(std::make_unique<Impl>(run.dir, *fd, NumberAfter(run))));
 }
 
-Result<void> JournalWriter::Backend(const std::string& backend, const std::map<std::string, std::string>& versions) {
+Result<void> JournalWriter::Backend(const std::string& backend,
+                                    const std::map<std::string, std::string>& versions) {
   return impl_->Append({{"type", "backend"}, {"backend", backend}, {"versions", versions}});
 }
 
@@ -163,8 +165,8 @@ Result<void> JournalWriter::Begin(const std::string& case_id, const std::string&
   return impl_->Append({{"type", "begin"}, {"case", case_id}, {"backend", backend}});
 }
 
-Result<void> JournalWriter::Store(const std::string& case_id, const std::string& digest, const std::string& backend,
-                                  const Observation& observation) {
+Result<void> JournalWriter::Store(const std::string& case_id, const std::string& digest,
+                                  const std::string& backend, const Observation& observation) {
   json record{{"type", "result"},
               {"case", case_id},
               {"digest", digest},

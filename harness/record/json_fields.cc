@@ -22,10 +22,14 @@ bool ReadNumber(const nlohmann::json& value, double& number) {
   }
   if (!value.is_string()) return false;
   const auto& text = value.get_ref<const std::string&>();
-  if (text == "inf") number = std::numeric_limits<double>::infinity();
-  else if (text == "-inf") number = -std::numeric_limits<double>::infinity();
-  else if (text == "nan") number = std::numeric_limits<double>::quiet_NaN();
-  else return false;
+  if (text == "inf")
+    number = std::numeric_limits<double>::infinity();
+  else if (text == "-inf")
+    number = -std::numeric_limits<double>::infinity();
+  else if (text == "nan")
+    number = std::numeric_limits<double>::quiet_NaN();
+  else
+    return false;
   return true;
 }
 

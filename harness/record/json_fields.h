@@ -1,7 +1,8 @@
 // JsonFields: reads the fields of an object that nobody vouches for.
 //
-// The first field of a wrong type is remembered and every reader then returns an empty value, so that a decoder stays a
-// plain list of fields and asks once, at the end, whether all was well. Missing fields are empty unless Require names them.
+// The first field of a wrong type is remembered and every reader then returns an empty value, so that a
+// decoder stays a plain list of fields and asks once, at the end, whether all was well. Missing fields are
+// empty unless Require names them.
 #pragma once
 
 #include <cstdint>

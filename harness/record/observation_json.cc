@@ -153,8 +153,10 @@ Outcome OutcomeFromJson(const json* value, std::string& error) {
   JsonFields fields(value == nullptr ? kNone : *value, error);
   fields.Require("kind");
   Outcome outcome{.error_class = fields.Text("class", 1024), .text = fields.Text("text")};
-  if (const auto kind = ParseOutcomeKind(fields.Text("kind", 64))) outcome.kind = *kind;
-  else fields.Complain("kind", "known outcome");
+  if (const auto kind = ParseOutcomeKind(fields.Text("kind", 64)))
+    outcome.kind = *kind;
+  else
+    fields.Complain("kind", "known outcome");
   return outcome;
 }
 

@@ -11,23 +11,27 @@
 
 namespace ulpscope {
 
-/// Everything but the tensors' data, which goes to a file of its own. Numbers that JSON cannot say are the strings "inf",
+/// Everything but the tensors' data, which goes to a file of its own. Numbers that JSON cannot say are the
+/// strings "inf",
 /// "-inf", "nan".
 nlohmann::json ToJson(const Observation& observation);
 /// The inverse; `values` stays empty.
 Result<Observation> ObservationFromJson(const nlohmann::json& json);
 
-/// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing is empty.
+/// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing is
+/// empty.
 std::optional<FpEnvironment> FpFromJson(const nlohmann::json* value, std::string& error);
 std::vector<Cast> CastsFromJson(const nlohmann::json* value, std::string& error);
 Outcome OutcomeFromJson(const nlohmann::json* value, std::string& error);
 
 nlohmann::json ToJson(const Attr& attr);
 
-/// The "program" object of a run message: tensors, steps, observe. `device` replaces `auto` (and nothing) in autocast.
+/// The "program" object of a run message: tensors, steps, observe. `device` replaces `auto` (and nothing) in
+/// autocast.
 nlohmann::json ProgramToJson(const Case& test_case, const std::string& device);
 
-/// Eight hex digits that change whenever anything that is computed changes (program, tensors, fills, knobs, observe).
+/// Eight hex digits that change whenever anything that is computed changes (program, tensors, fills, knobs,
+/// observe).
 std::string CaseDigest(const Case& test_case);
 
 /// Text from outside as valid UTF-8 of at most `limit` bytes, so that JSON can carry it.

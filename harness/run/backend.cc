@@ -11,7 +11,11 @@ namespace {
 constexpr std::string_view kModel = "model=";
 
 Error Misnamed(std::string message, std::string_view word, const std::vector<std::string>& candidates) {
-  return {.message = std::move(message), .pos = SourcePos(), .found = {}, .expected = {}, .hint = DidYouMean(word, candidates)};
+  return {.message = std::move(message),
+          .pos = SourcePos(),
+          .found = {},
+          .expected = {},
+          .hint = DidYouMean(word, candidates)};
 }
 
 /// The name at the head of a backend string: up to '@' or ':'.
@@ -68,13 +72,15 @@ Result<BackendSpec> ParseBackend(std::string_view text, const Registry& registry
   BackendSpec spec;
   spec.name = Head(text);
   const RegistryRow* row = registry.Find(spec.name);
-  if (row == nullptr) return Fail(Misnamed("unknown backend '" + spec.name + "'", spec.name, registry.Names()));
+  if (row == nullptr)
+    return Fail(Misnamed("unknown backend '" + spec.name + "'", spec.name, registry.Names()));
   text.remove_prefix(spec.name.size());
   if (text.starts_with('@')) {
     text.remove_prefix(1);
     // A device may carry an index: cuda:0. A knob never begins with a digit, so the colon is unambiguous.
     size_t end = text.find(':');
-    if (end != std::string_view::npos && end + 1 < text.size() && text[end + 1] >= '0' && text[end + 1] <= '9') {
+    if (end != std::string_view::npos && end + 1 < text.size() && text[end + 1] >= '0' &&
+        text[end + 1] <= '9') {
       end = text.find(':', end + 1);
     }
     spec.device = text.substr(0, end);

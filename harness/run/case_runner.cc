@@ -49,7 +49,8 @@ std::optional<Outcome> JudgeHello(const BackendInfo& info, const BackendSpec& ba
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (!has(info.backends, backend.name)) {
-    return ProtocolBroken("start-up: the adapter '" + info.adapter + "' does not serve the backend " + backend.name);
+    return ProtocolBroken("start-up: the adapter '" + info.adapter + "' does not serve the backend " +
+                          backend.name);
   }
   const std::string kind = backend.device.substr(0, backend.device.find(':'));
   if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
@@ -78,14 +79,15 @@ std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, 
       if (value != backend.device && value != device) return "requires device " + value;
     } else if (info != nullptr) {
       const auto& offered = info->capabilities;
-      if (std::find(offered.begin(), offered.end(), value) == offered.end()) return "requires " + key + " " + value;
+      if (std::find(offered.begin(), offered.end(), value) == offered.end())
+        return "requires " + key + " " + value;
     }
   }
   return "";
 }
 
-CaseRunner::CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& scratch, const RunOptions& options,
-                       int interrupt_fd)
+CaseRunner::CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& scratch,
+                       const RunOptions& options, int interrupt_fd)
     : key_(key), registry_(registry), scratch_(scratch), options_(options), interrupt_fd_(interrupt_fd) {
   const std::string name = "w" + std::to_string(NextRunnerNumber());
   shm_ = scratch.shm() / name;
@@ -112,7 +114,8 @@ void CaseRunner::Discard() {
 }
 
 std::optional<Outcome> CaseRunner::SayHello(bool& interrupted) {
-  const Answer answer = worker_->Exchange(HelloMessage(key_.backend, key_.WireKnobs()), Limits(options_.startup_timeout_s));
+  const Answer answer =
+      worker_->Exchange(HelloMessage(key_.backend, key_.WireKnobs()), Limits(options_.startup_timeout_s));
   if (std::holds_alternative<RunInterrupted>(answer)) {
     interrupted = true;
     return std::nullopt;
@@ -146,30 +149,35 @@ std::optional<Outcome> CaseRunner::EnsureWorker(bool& interrupted) {
     fs::create_directories(shm_, error);
     fs::create_directories(tmp_, error);
     const std::string token = scratch_.token() + "." + std::to_string(NextRunnerNumber());
-    auto worker = Worker::Start({.argv = registry_.Command(key_.row),
-                                 .environment = WorkerEnvironment(key_.WireKnobs(), registry_.places(), tmp_, token),
-                                 .cwd = tmp_,
-                                 .token = token});
+    auto worker =
+        Worker::Start({.argv = registry_.Command(key_.row),
+                       .environment = WorkerEnvironment(key_.WireKnobs(), registry_.places(), tmp_, token),
+                       .cwd = tmp_,
+                       .token = token});
     std::optional<Outcome> failure;
     if (worker) {
       worker_ = std::move(*worker);
       failure = SayHello(interrupted);
       if (interrupted || !failure) return std::nullopt;
     } else {
-      failure = Outcome{.kind = OutcomeKind::kCrashed, .error_class = "", .text = "start-up: " + worker.error().message};
+      failure = Outcome{
+          .kind = OutcomeKind::kCrashed, .error_class = "", .text = "start-up: " + worker.error().message};
     }
     const std::lock_guard lock(key_.mutex);
     key_.start_log = worker_ == nullptr ? "" : CleanText(worker_->Log(), kLogLimit);
     // A crash may be bad luck; nonsense, silence and refusals will not change.
-    if (failure->kind != OutcomeKind::kCrashed || ++key_.start_failures >= kStartAttempts) key_.start_failure = failure;
+    if (failure->kind != OutcomeKind::kCrashed || ++key_.start_failures >= kStartAttempts)
+      key_.start_failure = failure;
   }
 }
 
-std::string CaseRunner::ReadOutputs(const Case& test_case, const std::string& file, Observation& observation) const {
+std::string CaseRunner::ReadOutputs(const Case& test_case, const std::string& file,
+                                    Observation& observation) const {
   const auto expected = ExpectedTensors(test_case, observation);
   std::error_code error;
   if (expected.empty() && !fs::exists(fs::symlink_status(file, error))) return "";
-  auto tensors = sdk::ReadSafetensors(file, {.max_file_bytes = static_cast<size_t>(options_.memory_budget_bytes)});
+  auto tensors =
+      sdk::ReadSafetensors(file, {.max_file_bytes = static_cast<size_t>(options_.memory_budget_bytes)});
   if (!tensors) return "outputs: " + tensors.error().message;
   std::set<std::string> missing = expected, extra;
   for (const auto& [name, tensor] : *tensors) {
@@ -241,8 +249,8 @@ CaseRunner::Attempt CaseRunner::RunRepeated(const Case& test_case, const std::st
   return first;
 }
 
-void CaseRunner::RunAloneAfterCrash(const Case& test_case, const std::string& inputs_file, Observation& crashed,
-                                    bool& interrupted) {
+void CaseRunner::RunAloneAfterCrash(const Case& test_case, const std::string& inputs_file,
+                                    Observation& crashed, bool& interrupted) {
   if (EnsureWorker(interrupted) || interrupted) return;
   const Attempt alone = RunOnce(test_case, inputs_file, options_.trace);
   interrupted = alone.interrupted;
@@ -265,7 +273,8 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
     return observation;
   };
   if (!key_.refusal.empty()) return end_with(Unsupported(key_.refusal));
-  if (auto unmet = UnmetRequirement(test_case, key_.backend, nullptr); !unmet.empty()) return end_with(Unsupported(unmet));
+  if (auto unmet = UnmetRequirement(test_case, key_.backend, nullptr); !unmet.empty())
+    return end_with(Unsupported(unmet));
   if (auto failure = EnsureWorker(interrupted)) {
     end_with(*failure);
     const std::lock_guard lock(key_.mutex);
@@ -273,10 +282,12 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
     return observation;
   }
   if (interrupted) return std::nullopt;
-  if (auto unmet = UnmetRequirement(test_case, key_.backend, &*key_.info); !unmet.empty()) return end_with(Unsupported(unmet));
+  if (auto unmet = UnmetRequirement(test_case, key_.backend, &*key_.info); !unmet.empty())
+    return end_with(Unsupported(unmet));
   const fs::path inputs_file = shm_ / (std::to_string(next_id_++) + ".in.safetensors");
   if (auto written = sdk::WriteSafetensors(inputs_file, inputs); !written) {
-    return end_with({.kind = OutcomeKind::kOutOfMemory, .error_class = "",
+    return end_with({.kind = OutcomeKind::kOutOfMemory,
+                     .error_class = "",
                      .text = "the inputs could not be handed over: " + written.error().message});
   }
   Attempt attempt = RunRepeated(test_case, inputs_file);
@@ -290,37 +301,44 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
   return std::move(attempt.observation);
 }
 
-Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row, const Registry& registry,
-                                    const RunOptions& options) {
+Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
+                                    const Registry& registry, const RunOptions& options) {
   auto scratch = Scratch::Create();
   if (!scratch) return tl::unexpected(scratch.error());
   WorkerKey key;
   key.backend = backend;
   key.knobs_asked = backend.knobs;
-  auto worker = Worker::Start({.argv = registry.Command(row),
-                               .environment = WorkerEnvironment(key.WireKnobs(), registry.places(), (*scratch)->tmp(),
-                                                                (*scratch)->token() + ".0"),
-                               .cwd = (*scratch)->tmp(),
-                               .token = (*scratch)->token() + ".0"});
+  auto worker =
+      Worker::Start({.argv = registry.Command(row),
+                     .environment = WorkerEnvironment(key.WireKnobs(), registry.places(), (*scratch)->tmp(),
+                                                      (*scratch)->token() + ".0"),
+                     .cwd = (*scratch)->tmp(),
+                     .token = (*scratch)->token() + ".0"});
   if (!worker) return tl::unexpected(worker.error());
-  const Answer answer = (*worker)->Exchange(HelloMessage(backend, key.WireKnobs()), {.seconds = options.startup_timeout_s});
+  const Answer answer =
+      (*worker)->Exchange(HelloMessage(backend, key.WireKnobs()), {.seconds = options.startup_timeout_s});
   const auto* line = std::get_if<std::string>(&answer);
   if (line == nullptr) {
     const auto* outcome = std::get_if<Outcome>(&answer);
-    return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" + CleanText((*worker)->Log(), kLogLimit));
+    return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" +
+                CleanText((*worker)->Log(), kLogLimit));
   }
   auto info = ParseHello(*line);
   (*worker)->Bye();
   return info;
 }
 
-Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry, const RunOptions& options) {
+Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry,
+                                    const RunOptions& options) {
   const RegistryRow* row = registry.Find(backend.name);
   if (row == nullptr) return Fail("unknown backend " + backend.name);
   const Availability availability = registry.Check(*row);
   if (!availability.installed) {
-    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason, .pos = SourcePos(), .found = {},
-                      .expected = {}, .hint = availability.install});
+    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
+                      .pos = SourcePos(),
+                      .found = {},
+                      .expected = {},
+                      .hint = availability.install});
   }
   return DescribeAdapter(backend, *row, registry, options);
 }

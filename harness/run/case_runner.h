@@ -1,8 +1,9 @@
 // CaseRunner: runs cases on one backend with one knob set, through one warm worker at a time.
 //
-// It turns everything that can happen into an Observation. A worker is thrown away after anything odd, so that the next case
-// never meets what this one left behind. A case that kills its worker is run once more alone, in a fresh one: that it then
-// completes is a finding (order dependence), not a rescue. An adapter that does not start is not tried again for every case.
+// It turns everything that can happen into an Observation. A worker is thrown away after anything odd, so
+// that the next case never meets what this one left behind. A case that kills its worker is run once more
+// alone, in a fresh one: that it then completes is a finding (order dependence), not a rescue. An adapter
+// that does not start is not tried again for every case.
 #pragma once
 
 #include <map>
@@ -23,17 +24,17 @@ using Knobs = std::map<std::string, std::string>;
 
 /// One (backend, device, knob set), shared by the threads that serve it.
 struct WorkerKey {
-  BackendSpec backend;   ///< as asked for
-  Knobs knobs_asked;     ///< of the case, the command line and the backend string
+  BackendSpec backend;  ///< as asked for
+  Knobs knobs_asked;    ///< of the case, the command line and the backend string
   RegistryRow row;
-  std::string refusal;   ///< not empty: nothing is started, every case is unsupported for this reason
+  std::string refusal;  ///< not empty: nothing is started, every case is unsupported for this reason
 
   /// Why its workers cannot be started, once that is known.
   std::optional<Outcome> start_failure;
   std::string start_log;
   int start_failures = 0;
   std::optional<BackendInfo> info;
-  std::mutex mutex;      ///< guards the four above
+  std::mutex mutex;  ///< guards the four above
 
   /// The knobs as they go over the wire: asked, and threads = 1 unless asked otherwise.
   Knobs WireKnobs() const;
@@ -41,7 +42,8 @@ struct WorkerKey {
 
 class CaseRunner {
  public:
-  CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& scratch, const RunOptions& options, int interrupt_fd);
+  CaseRunner(WorkerKey& key, const Registry& registry, const Scratch& scratch, const RunOptions& options,
+             int interrupt_fd);
   ~CaseRunner();
 
   /// Nothing when the run was interrupted meanwhile.
@@ -54,7 +56,8 @@ class CaseRunner {
   Attempt RunOnce(const Case& test_case, const std::string& inputs_file, bool trace);
   Attempt RunRepeated(const Case& test_case, const std::string& inputs_file);
   std::string ReadOutputs(const Case& test_case, const std::string& file, Observation& observation) const;
-  void RunAloneAfterCrash(const Case& test_case, const std::string& inputs_file, Observation& crashed, bool& interrupted);
+  void RunAloneAfterCrash(const Case& test_case, const std::string& inputs_file, Observation& crashed,
+                          bool& interrupted);
   WorkerLimits Limits(double seconds) const;
   void Discard();
 
@@ -69,12 +72,12 @@ class CaseRunner {
   int64_t next_id_ = 1;
 };
 
-/// Requirements of a case that the backend does not meet: "requires device cuda"; else empty. `info` may be null: then
-/// only what needs no worker is decided.
+/// Requirements of a case that the backend does not meet: "requires device cuda"; else empty. `info` may be
+/// null: then only what needs no worker is decided.
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info);
 
 /// Starts the adapter of `row`, says hello and bye.
-Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row, const Registry& registry,
-                                    const RunOptions& options);
+Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
+                                    const Registry& registry, const RunOptions& options);
 
 }  // namespace ulpscope

@@ -104,7 +104,8 @@ int64_t ResidentOf(pid_t pid) {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-/// State letter and process group from /proc/PID/stat. The name before them may hold anything, so read from its end.
+/// State letter and process group from /proc/PID/stat. The name before them may hold anything, so read from
+/// its end.
 bool ReadStat(pid_t pid, char& state, pid_t& group) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -147,7 +148,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Spawn(const SpawnRequest& re
   child->pid_ = pid;
   child->token_ = request.token;
   child->pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  for (int* end : {&fds.socket[1], &fds.out[1], &fds.err[1], &fds.status[1]}) ::close(std::exchange(*end, -1));
+  for (int* end : {&fds.socket[1], &fds.out[1], &fds.err[1], &fds.status[1]})
+    ::close(std::exchange(*end, -1));
   int error = 0;
   ssize_t got;
   do got = ::read(fds.status[0], &error, sizeof error);
@@ -189,8 +191,10 @@ Ending ChildProcess::Kill() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   reaped_ = true;
-  if (WIFSIGNALED(status)) ending_.signal = WTERMSIG(status);
-  else ending_.status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status))
+    ending_.signal = WTERMSIG(status);
+  else
+    ending_.status = WEXITSTATUS(status);
   if (!token_.empty()) {
     for (int round = 0; round < 50 && KillMarked(token_) > 0; ++round) ::usleep(2000);
   }

@@ -1,4 +1,5 @@
-// ChildProcess: one adapter process in a process group of its own, with a socket, two pipes and nothing else of ours.
+// ChildProcess: one adapter process in a process group of its own, with a socket, two pipes and nothing else
+// of ours.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +15,10 @@
 namespace ulpscope {
 
 struct SpawnRequest {
-  std::vector<std::string> argv;        ///< argv[0] is the path of the executable
-  std::vector<std::string> environment; ///< "NAME=value"; ULPSCOPE_FD is added
+  std::vector<std::string> argv;         ///< argv[0] is the path of the executable
+  std::vector<std::string> environment;  ///< "NAME=value"; ULPSCOPE_FD is added
   std::filesystem::path cwd;
-  std::string token;                    ///< marks the process and its descendants, see KillMarked
+  std::string token;  ///< marks the process and its descendants, see KillMarked
 };
 
 /// How a process ended: a signal, or an exit status.

@@ -43,7 +43,8 @@ std::string DescribeOne(const FpEnvironment& fp, const std::map<std::string, std
   if (may_flush) mxcsr &= ~kFlushBits;
   const bool has_register = fp.mxcsr != 0;
   if (has_register && mxcsr != kCleanMxcsr) return DescribeMxcsr(mxcsr);
-  if (!fp.subnormals_kept && !may_flush) return "subnormal numbers are flushed although MXCSR does not say so";
+  if (!fp.subnormals_kept && !may_flush)
+    return "subnormal numbers are flushed although MXCSR does not say so";
   const int64_t asked = AskedThreads(knobs);
   if (fp.threads > 0 && asked > 0 && fp.threads != asked) {
     return std::to_string(fp.threads) + " threads instead of " + std::to_string(asked);
@@ -69,7 +70,8 @@ bool HoldsPoison(const TensorData& tensor) {
   poison[width - 1] = std::byte{0xFF};
   poison[width - 2] = std::byte{0xFA};
   for (size_t at = 0; at + width <= tensor.bytes.size(); at += width) {
-    if (std::equal(poison.begin(), poison.end(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at))) return true;
+    if (std::equal(poison.begin(), poison.end(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at)))
+      return true;
   }
   return false;
 }
@@ -79,7 +81,8 @@ double LargestDifference(const TensorData& a, const TensorData& b) {
   double largest = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
     const auto at = static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * width);
-    if (std::equal(a.bytes.begin() + at, a.bytes.begin() + at + static_cast<std::ptrdiff_t>(width), b.bytes.begin() + at)) {
+    if (std::equal(a.bytes.begin() + at, a.bytes.begin() + at + static_cast<std::ptrdiff_t>(width),
+                   b.bytes.begin() + at)) {
       continue;
     }
     largest = std::max(largest, ElementDifference(a.At(i), b.At(i), a.dtype));
@@ -91,29 +94,34 @@ void CompareRuns(Observation& first, const Observation& again) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (first.outcome.kind != again.outcome.kind || first.outcome.error_class != again.outcome.error_class) {
     first.nondeterministic["outcome"] = kInfinity;
-    first.notes.push_back("run again, the outcome was '" + std::string(Name(again.outcome.kind)) + "': " + again.outcome.text);
+    first.notes.push_back("run again, the outcome was '" + std::string(Name(again.outcome.kind)) +
+                          "': " + again.outcome.text);
     return;
   }
   for (const auto& [name, value] : first.values) {
     const auto it = again.values.find(name);
     if (it != again.values.end() && it->second == value) continue;
-    const bool comparable = it != again.values.end() && it->second.dtype == value.dtype && it->second.shape == value.shape;
+    const bool comparable =
+        it != again.values.end() && it->second.dtype == value.dtype && it->second.shape == value.shape;
     double& largest = first.nondeterministic[name];
     largest = std::max(largest, comparable ? LargestDifference(value, it->second) : kInfinity);
   }
   for (const auto& [name, text] : first.observations) {
     const auto it = again.observations.find(name);
     // A peak of memory may differ from run to run; what a value is may not.
-    if (name != "peak_bytes" && (it == again.observations.end() || it->second != text)) first.nondeterministic[name] = kInfinity;
+    if (name != "peak_bytes" && (it == again.observations.end() || it->second != text))
+      first.nondeterministic[name] = kInfinity;
   }
 }
 
 std::string DescribeTaint(const Observation& observation, const std::map<std::string, std::string>& knobs) {
   if (observation.fp_before) {
-    if (auto text = DescribeOne(*observation.fp_before, knobs); !text.empty()) return "before the case: " + text;
+    if (auto text = DescribeOne(*observation.fp_before, knobs); !text.empty())
+      return "before the case: " + text;
   }
   if (observation.fp_after) {
-    if (auto text = DescribeOne(*observation.fp_after, knobs); !text.empty()) return "after the case: " + text;
+    if (auto text = DescribeOne(*observation.fp_after, knobs); !text.empty())
+      return "after the case: " + text;
   }
   return "";
 }

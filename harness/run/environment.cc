@@ -12,17 +12,29 @@ extern char** environ;
 namespace ulpscope {
 namespace {
 
-/// Passed through: none of these changes a number. Libraries and devices must be found as the user set them up.
-constexpr std::array<const char*, 12> kPassed{"PATH",          "HOME",         "USER",          "LOGNAME",
-                                              "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME",
-                                              "SSL_CERT_FILE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+/// Passed through: none of these changes a number. Libraries and devices must be found as the user set them
+/// up.
+constexpr std::array<const char*, 12> kPassed{"PATH",
+                                              "HOME",
+                                              "USER",
+                                              "LOGNAME",
+                                              "XDG_CACHE_HOME",
+                                              "LD_LIBRARY_PATH",
+                                              "CUDA_VISIBLE_DEVICES",
+                                              "CUDA_HOME",
+                                              "SSL_CERT_FILE",
+                                              "ASAN_OPTIONS",
+                                              "UBSAN_OPTIONS",
+                                              "TSAN_OPTIONS"};
 
 constexpr std::array<const char*, 12> kWatched{
-    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",  "MKL_NUM_THREADS", "MKL_CBWR",     "ONEDNN_MAX_CPU_ISA",
-    "ATEN_CPU_CAPABILITY", "XLA_FLAGS",          "XLA_USE_BF16",     "JAX_ENABLE_X64",  "NVIDIA_TF32_OVERRIDE", "GOTO_NUM_THREADS"};
+    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",      "MKL_NUM_THREADS",
+    "MKL_CBWR",          "ONEDNN_MAX_CPU_ISA",   "ATEN_CPU_CAPABILITY",  "XLA_FLAGS",
+    "XLA_USE_BF16",      "JAX_ENABLE_X64",       "NVIDIA_TF32_OVERRIDE", "GOTO_NUM_THREADS"};
 
-constexpr std::array<std::string_view, 14> kPrefixes{"OPENBLAS_", "OMP_",  "MKL_",   "KMP_",  "ONEDNN_", "DNNL_", "BLIS_",
-                                                     "ATEN_",     "XLA_",  "JAX_",   "TORCH", "CUBLAS_", "GOTO_", "NVIDIA_"};
+constexpr std::array<std::string_view, 14> kPrefixes{"OPENBLAS_", "OMP_",    "MKL_",  "KMP_",   "ONEDNN_",
+                                                     "DNNL_",     "BLIS_",   "ATEN_", "XLA_",   "JAX_",
+                                                     "TORCH",     "CUBLAS_", "GOTO_", "NVIDIA_"};
 
 std::string Get(const char* name) {
   const char* value = std::getenv(name);
@@ -44,15 +56,17 @@ void AddKnob(const std::map<std::string, std::string>& knobs, const char* knob, 
 
 }  // namespace
 
-std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs, const Places& places,
-                                           const std::filesystem::path& scratch, const std::string& token) {
+std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs,
+                                           const Places& places, const std::filesystem::path& scratch,
+                                           const std::string& token) {
   std::vector<std::string> entries;
   for (const char* name : kPassed) {
     if (const char* value = std::getenv(name)) entries.push_back(std::string(name) + "=" + value);
   }
   const auto threads = knobs.find("threads");
   const std::string count = threads == knobs.end() ? "1" : threads->second;
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
+  for (const char* name :
+       {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
     entries.push_back(std::string(name) + "=" + count);
   }
   AddKnob(knobs, "openblas_coretype", "detected", "OPENBLAS_CORETYPE", entries);
@@ -77,7 +91,8 @@ std::map<std::string, std::optional<std::string>> PresetEnvironment() {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
     for (const auto prefix : kPrefixes) {
-      if (name.starts_with(prefix) && name.size() < text.size()) preset[std::string(name)] = text.substr(name.size() + 1);
+      if (name.starts_with(prefix) && name.size() < text.size())
+        preset[std::string(name)] = text.substr(name.size() + 1);
     }
   }
   return preset;

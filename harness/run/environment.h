@@ -1,7 +1,7 @@
 // The environment of a worker: a whitelist, so that nothing the caller has set changes its numbers.
 //
-// A preset OPENBLAS_CORETYPE silently selects other kernels and other bits. What the numbers may depend on is set by
-// knobs and recorded; everything else is left out.
+// A preset OPENBLAS_CORETYPE silently selects other kernels and other bits. What the numbers may depend on is
+// set by knobs and recorded; everything else is left out.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,12 @@
 namespace ulpscope {
 
 /// "NAME=value" entries for a worker. `scratch` is its TMPDIR; `token` marks every process that it starts.
-std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs, const Places& places,
-                                           const std::filesystem::path& scratch, const std::string& token);
+std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs,
+                                           const Places& places, const std::filesystem::path& scratch,
+                                           const std::string& token);
 
-/// Variables that would change numerics, as the caller has set them: the well-known ones (absent = nullopt), and every
-/// other one with a prefix that matters. None of them reaches a worker.
+/// Variables that would change numerics, as the caller has set them: the well-known ones (absent = nullopt),
+/// and every other one with a prefix that matters. None of them reaches a worker.
 std::map<std::string, std::optional<std::string>> PresetEnvironment();
 
 /// The variable that marks a worker and whatever it starts.

@@ -62,7 +62,8 @@ Result<BackendInfo> ParseHello(std::string_view line) {
   fields.Require("backends");
   const int64_t protocol = fields.Integer("protocol");
   if (error.empty() && protocol != kProtocolVersion) {
-    return Fail("the adapter speaks protocol " + std::to_string(protocol) + ", not " + std::to_string(kProtocolVersion));
+    return Fail("the adapter speaks protocol " + std::to_string(protocol) + ", not " +
+                std::to_string(kProtocolVersion));
   }
   BackendInfo info{.adapter = fields.Text("name", 256),
                    .backends = fields.Texts("backends", 256),
@@ -99,11 +100,13 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   fields.Require("id");
   fields.Require("outcome");
   const int64_t id = fields.Integer("id");
-  if (error.empty() && id != request.id) return Fail("the answer is to another message than the one that was sent");
+  if (error.empty() && id != request.id)
+    return Fail("the answer is to another message than the one that was sent");
   Observation observation;
   observation.outcome = OutcomeFromJson(fields.Find("outcome"), error);
   const auto kind = observation.outcome.kind;
-  if (kind == OutcomeKind::kCrashed || kind == OutcomeKind::kTimedOut || kind == OutcomeKind::kProtocolBroken) {
+  if (kind == OutcomeKind::kCrashed || kind == OutcomeKind::kTimedOut ||
+      kind == OutcomeKind::kProtocolBroken) {
     return Fail("an adapter cannot answer '" + std::string(Name(kind)) + "'");
   }
   observation.observations = fields.TextMap("observations", 1024);
@@ -127,7 +130,8 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
 std::set<std::string> ExpectedTensors(const Case& test_case, const Observation& observation) {
   std::set<std::string> names;
   for (const auto& name : test_case.observe) {
-    if (!IsTextObservation(name) && name != "trace" && !observation.observations.contains(name)) names.insert(name);
+    if (!IsTextObservation(name) && name != "trace" && !observation.observations.contains(name))
+      names.insert(name);
   }
   return names;
 }

@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kKeys{"backend", "title", "adapter", "requires", "python_packages", "knobs",
-                                     "install", "absent", "default", "hidden"};
+const std::vector<std::string> kKeys{"backend", "title",   "adapter", "requires", "python_packages",
+                                     "knobs",   "install", "absent",  "default",  "hidden"};
 
 Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   std::string error;
@@ -35,7 +35,10 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   if (!error.empty()) return Fail(error);
   for (const auto& [key, value] : object.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-      return Fail(Error{.message = "unknown key '" + key + "'", .pos = SourcePos(), .found = {}, .expected = {},
+      return Fail(Error{.message = "unknown key '" + key + "'",
+                        .pos = SourcePos(),
+                        .found = {},
+                        .expected = {},
                         .hint = DidYouMean(key, kKeys)});
     }
   }
@@ -50,12 +53,14 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
                   .is_default = fields.Flag("default"),
                   .hidden = fields.Flag("hidden")};
   if (!error.empty()) return Fail(error);
-  if (row.adapter.empty() && row.absent.empty()) return Fail("backend " + row.backend + " has neither 'adapter' nor 'absent'");
+  if (row.adapter.empty() && row.absent.empty())
+    return Fail("backend " + row.backend + " has neither 'adapter' nor 'absent'");
   return row;
 }
 
 void Replace(std::string& text, std::string_view from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
 }
 
 }  // namespace
@@ -65,10 +70,13 @@ Places Places::Detect() {
   std::error_code error;
   places.bin = fs::read_symlink("/proc/self/exe", error).parent_path();
   const char* root = std::getenv("ULPSCOPE_ROOT");
-  places.root = fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(ULPSCOPE_SOURCE_DIR), error);
+  places.root =
+      fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(ULPSCOPE_SOURCE_DIR), error);
   const char* python = std::getenv("ULPSCOPE_PYTHON");
-  // Absolute, but not resolved: a virtual environment's interpreter is a link, and finds its packages by its own path.
-  places.python = fs::absolute(python != nullptr && *python != '\0' ? fs::path(python) : places.root / ".venv/bin/python", error);
+  // Absolute, but not resolved: a virtual environment's interpreter is a link, and finds its packages by its
+  // own path.
+  places.python = fs::absolute(
+      python != nullptr && *python != '\0' ? fs::path(python) : places.root / ".venv/bin/python", error);
   return places;
 }
 
@@ -90,7 +98,8 @@ Result<Registry> Registry::Load(const fs::path& file, Places places) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto object = sdk::ParseMessage(line);
     auto row = object ? RowFromJson(*object) : tl::unexpected(object.error());
-    if (row && registry.Find(row->backend) != nullptr) row = Fail("backend " + row->backend + " stands here twice");
+    if (row && registry.Find(row->backend) != nullptr)
+      row = Fail("backend " + row->backend + " stands here twice");
     if (!row) {
       Error error = row.error();
       error.pos = {.file = file.string(), .line = number, .column = 1};
@@ -109,7 +118,8 @@ Result<Registry> Registry::LoadDefault() {
 }
 
 const RegistryRow* Registry::Find(std::string_view backend) const {
-  const auto it = std::find_if(rows_.begin(), rows_.end(), [&](const RegistryRow& row) { return row.backend == backend; });
+  const auto it = std::find_if(rows_.begin(), rows_.end(),
+                               [&](const RegistryRow& row) { return row.backend == backend; });
   return it == rows_.end() ? nullptr : &*it;
 }
 
@@ -120,9 +130,12 @@ std::vector<std::string> Registry::Names() const {
 }
 
 void Registry::AddRow(RegistryRow row) {
-  const auto it = std::find_if(rows_.begin(), rows_.end(), [&](const RegistryRow& old) { return old.backend == row.backend; });
-  if (it == rows_.end()) rows_.push_back(std::move(row));
-  else *it = std::move(row);
+  const auto it = std::find_if(rows_.begin(), rows_.end(),
+                               [&](const RegistryRow& old) { return old.backend == row.backend; });
+  if (it == rows_.end())
+    rows_.push_back(std::move(row));
+  else
+    *it = std::move(row);
 }
 
 Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
@@ -131,16 +144,28 @@ Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
   if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path, error)) {
     return Fail(path.string() + " is no executable adapter");
   }
-  const RegistryRow probe{.backend = "", .title = "", .adapter = {path.string()}, .requires_file = "", .python_packages = {},
-                          .knobs = {}, .install = "", .absent = ""};
+  const RegistryRow probe{.backend = "",
+                          .title = "",
+                          .adapter = {path.string()},
+                          .requires_file = "",
+                          .python_packages = {},
+                          .knobs = {},
+                          .install = "",
+                          .absent = ""};
   const auto info = DescribeAdapter(BackendSpec{.name = "", .knobs = {}}, probe, *this, RunOptions{});
   if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
   if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
   for (const auto& name : info->backends) {
     std::vector<std::string> knobs;
     for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
-    AddRow({.backend = name, .title = "adapter " + path.filename().string(), .adapter = {path.string()},
-            .requires_file = path.string(), .python_packages = {}, .knobs = knobs, .install = "", .absent = "",
+    AddRow({.backend = name,
+            .title = "adapter " + path.filename().string(),
+            .adapter = {path.string()},
+            .requires_file = path.string(),
+            .python_packages = {},
+            .knobs = knobs,
+            .install = "",
+            .absent = "",
             .is_default = true});
   }
   return info->backends;
@@ -165,15 +190,18 @@ Availability Registry::Check(const RegistryRow& row) const {
       std::set<std::string> modules;
       for (const auto& each : rows_) modules.insert(each.python_packages.begin(), each.python_packages.end());
       auto found = FindPythonModules(places_.python, modules);
-      if (found) packages_ = std::move(*found);
-      else python_problem_ = found.error().message;
+      if (found)
+        packages_ = std::move(*found);
+      else
+        python_problem_ = found.error().message;
       packages_known_ = true;
     }
     for (const auto& package : row.python_packages) {
       const auto it = packages_.find(package);
       if (it == packages_.end()) {
-        availability.reason = !python_problem_.empty() ? python_problem_
-                                                       : "no Python package " + package + " for " + places_.python.string();
+        availability.reason = !python_problem_.empty()
+                                  ? python_problem_
+                                  : "no Python package " + package + " for " + places_.python.string();
         return availability;
       }
       availability.versions.insert(*it);

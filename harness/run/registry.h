@@ -1,8 +1,10 @@
-// The backends that are known: one line of backends/registry.jsonl each, and whether this machine can start them.
+// The backends that are known: one line of backends/registry.jsonl each, and whether this machine can start
+// them.
 //
-// A row says how an adapter is started and what must be there first. Nothing is started to read it. A backend whose
-// executable or Python package is absent stays in the list, as "not installed", with the line that installs it: nothing is
-// silently dropped. Adapters that live outside this tree are added with AddAdapter; their hello names what they serve.
+// A row says how an adapter is started and what must be there first. Nothing is started to read it. A backend
+// whose executable or Python package is absent stays in the list, as "not installed", with the line that
+// installs it: nothing is silently dropped. Adapters that live outside this tree are added with AddAdapter;
+// their hello names what they serve.
 #pragma once
 
 #include <filesystem>
@@ -60,8 +62,8 @@ class Registry {
   std::vector<std::string> Names() const;
   const Places& places() const { return places_; }
 
-  /// Starts the executable `adapter`, asks it which backends it serves and adds a row for each (`--adapter PATH`). A row of
-  /// the same name is replaced. Fails when it does not start or breaks the protocol.
+  /// Starts the executable `adapter`, asks it which backends it serves and adds a row for each (`--adapter
+  /// PATH`). A row of the same name is replaced. Fails when it does not start or breaks the protocol.
   Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter);
   void AddRow(RegistryRow row);
 

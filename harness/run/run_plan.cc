@@ -17,7 +17,8 @@ Knobs MergeKnobs(const Case& test_case, const BackendSpec& backend, const RunOpt
   return knobs;
 }
 
-std::string Refusal(const BackendSpec& backend, const Knobs& knobs, const RegistryRow* row, const Registry& registry) {
+std::string Refusal(const BackendSpec& backend, const Knobs& knobs, const RegistryRow* row,
+                    const Registry& registry) {
   if (row == nullptr) return "unknown backend " + backend.name;
   const Availability availability = registry.Check(*row);
   if (!availability.installed) {
@@ -82,8 +83,8 @@ class Planner {
 
 }  // namespace
 
-RunPlan MakePlan(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends, const Registry& registry,
-                 const RunOptions& options, const RecordedRun* recorded) {
+RunPlan MakePlan(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
+                 const Registry& registry, const RunOptions& options, const RecordedRun* recorded) {
   Planner planner(registry, options, recorded);
   for (const auto& test_case : cases) {
     const std::string digest = CaseDigest(test_case);

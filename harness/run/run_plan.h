@@ -29,12 +29,12 @@ struct TaskGroup {
 };
 
 struct RunPlan {
-  std::deque<Task> tasks;                         ///< every (case, backend), in report order
-  std::vector<std::unique_ptr<TaskGroup>> groups; ///< those that are still to run
+  std::deque<Task> tasks;                          ///< every (case, backend), in report order
+  std::vector<std::unique_ptr<TaskGroup>> groups;  ///< those that are still to run
 };
 
 /// `recorded` may be null. Results whose case has changed since (another digest) are run again.
-RunPlan MakePlan(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends, const Registry& registry,
-                 const RunOptions& options, const RecordedRun* recorded);
+RunPlan MakePlan(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
+                 const Registry& registry, const RunOptions& options, const RecordedRun* recorded);
 
 }  // namespace ulpscope

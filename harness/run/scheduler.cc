@@ -35,7 +35,8 @@ std::string UtcNow() {
 
 std::string NewId() {
   uint32_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) number = static_cast<uint32_t>(std::clock());
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    number = static_cast<uint32_t>(std::clock());
   char text[16];
   std::snprintf(text, sizeof text, "%08x", number);
   return text;
@@ -83,9 +84,14 @@ class EventQueue {
 /// What all threads of a run share.
 class Run {
  public:
-  Run(RunPlan& plan, JournalWriter& journal, const Registry& registry, const Scratch& scratch, const InputProvider& inputs,
-      const RunOptions& options, Interrupt& interrupt)
-      : plan_(plan), journal_(journal), registry_(registry), scratch_(scratch), inputs_(inputs), options_(options),
+  Run(RunPlan& plan, JournalWriter& journal, const Registry& registry, const Scratch& scratch,
+      const InputProvider& inputs, const RunOptions& options, Interrupt& interrupt)
+      : plan_(plan),
+        journal_(journal),
+        registry_(registry),
+        scratch_(scratch),
+        inputs_(inputs),
+        options_(options),
         interrupt_(interrupt) {}
 
   EventQueue& events() { return events_; }
@@ -125,7 +131,8 @@ class Run {
         chosen = group.get();
         break;
       }
-      const size_t most = chosen == nullptr ? kWorthASecond * static_cast<size_t>(group->served_by) : chosen->Left();
+      const size_t most =
+          chosen == nullptr ? kWorthASecond * static_cast<size_t>(group->served_by) : chosen->Left();
       if (group->Left() > most) chosen = group.get();
     }
     if (chosen != nullptr) ++chosen->served_by;
@@ -146,7 +153,8 @@ class Run {
     }
     if (!observation) return false;
     if (!NoteVersions(group, backend)) return false;
-    if (!Note(journal_.Store(task.test_case->id, CaseDigest(*task.test_case), backend, *observation))) return false;
+    if (!Note(journal_.Store(task.test_case->id, CaseDigest(*task.test_case), backend, *observation)))
+      return false;
     events_.Push({.task = &task, .observation = std::move(observation)});
     return true;
   }
@@ -179,7 +187,8 @@ class Run {
 };
 
 /// Gives the observer what the journal already holds, then what comes.
-void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObserver& observer, RunSummary& summary) {
+void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObserver& observer,
+             RunSummary& summary) {
   for (const auto& task : plan.tasks) {
     if (task.done == nullptr) continue;
     RecordedResult result = *task.done;
@@ -203,11 +212,19 @@ struct OpenedRun {
   std::optional<RecordedRun> recorded;
 };
 
-RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends, const RunOptions& options,
-                     const RunSummary& summary) {
-  RunHeader header{.id = summary.id, .started = summary.started, .version = ULPSCOPE_VERSION, .seed = options.seed,
-                   .repeat = options.repeat, .trace = options.trace, .backends = {}, .cases = {}, .digests = {},
-                   .knobs = options.knobs, .environment = summary.environment};
+RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
+                     const RunOptions& options, const RunSummary& summary) {
+  RunHeader header{.id = summary.id,
+                   .started = summary.started,
+                   .version = ULPSCOPE_VERSION,
+                   .seed = options.seed,
+                   .repeat = options.repeat,
+                   .trace = options.trace,
+                   .backends = {},
+                   .cases = {},
+                   .digests = {},
+                   .knobs = options.knobs,
+                   .environment = summary.environment};
   for (const auto& backend : backends) header.backends.push_back(backend.Text());
   for (const auto& test_case : cases) {
     header.cases.push_back(test_case.id);
@@ -219,18 +236,24 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
 /// What must be the same for recorded results to stand beside new ones.
 Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   const auto differs = [](std::string what, std::string then, std::string today) {
-    return Fail(Error{.message = "the run cannot be resumed with another " + what, .pos = SourcePos(), .found = std::move(today),
-                      .expected = std::move(then), .hint = "start a new run"});
+    return Fail(Error{.message = "the run cannot be resumed with another " + what,
+                      .pos = SourcePos(),
+                      .found = std::move(today),
+                      .expected = std::move(then),
+                      .hint = "start a new run"});
   };
   if (before.seed != now.seed) return differs("seed", std::to_string(before.seed), std::to_string(now.seed));
-  if (before.repeat != now.repeat) return differs("--repeat", std::to_string(before.repeat), std::to_string(now.repeat));
+  if (before.repeat != now.repeat)
+    return differs("--repeat", std::to_string(before.repeat), std::to_string(now.repeat));
   if (before.version != now.version) return differs("version of ulpscope", before.version, now.version);
-  if (before.trace != now.trace) return differs("choice of --no-trace", before.trace ? "on" : "off", now.trace ? "on" : "off");
+  if (before.trace != now.trace)
+    return differs("choice of --no-trace", before.trace ? "on" : "off", now.trace ? "on" : "off");
   if (before.knobs != now.knobs) return differs("set of knobs", "the knobs of the first run", "others");
   return {};
 }
 
-Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header, const std::filesystem::path& dir) {
+Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
+                          const std::filesystem::path& dir) {
   OpenedRun opened;
   if (!options.resume || !HoldsRun(dir)) {
     auto journal = JournalWriter::Create(dir, header);
@@ -262,7 +285,8 @@ void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer) {
-  RunSummary summary{.dir = {}, .id = NewId(), .started = UtcNow(), .versions = {}, .environment = PresetEnvironment()};
+  RunSummary summary{
+      .dir = {}, .id = NewId(), .started = UtcNow(), .versions = {}, .environment = PresetEnvironment()};
   summary.total = static_cast<int64_t>(cases.size() * backends.size());
   Interrupt interrupt;
   // The janitor is forked before any thread exists.
@@ -291,7 +315,8 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   using enum JournalWriter::Ending;
   const bool complete = !summary.interrupted && summary.ran + summary.resumed == summary.total;
   ULPSCOPE_CHECK(complete || summary.interrupted, "a task was neither run nor taken from the journal");
-  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted); !ended) return tl::unexpected(ended.error());
+  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted); !ended)
+    return tl::unexpected(ended.error());
   observer.OnEnd(summary);
   return summary;
 }

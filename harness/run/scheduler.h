@@ -1,9 +1,11 @@
-// RunCases: every case on every backend, each in a warm worker process of its own, journalled before anything else.
+// RunCases: every case on every backend, each in a warm worker process of its own, journalled before anything
+// else.
 //
-// Threads of this process drive the workers; one worker serves one (backend, device, knob set) and stays warm until
-// something odd happens (a crash, a timeout, a broken protocol, a changed FP environment): then it is thrown away. Facts
-// go to the journal first, then to the RunObserver, which the calling thread runs: progress and judging cost the workers
-// nothing. Whatever happens to the harness, no process and no file of a worker outlives it (see scratch.h).
+// Threads of this process drive the workers; one worker serves one (backend, device, knob set) and stays warm
+// until something odd happens (a crash, a timeout, a broken protocol, a changed FP environment): then it is
+// thrown away. Facts go to the journal first, then to the RunObserver, which the calling thread runs:
+// progress and judging cost the workers nothing. Whatever happens to the harness, no process and no file of a
+// worker outlives it (see scratch.h).
 #pragma once
 
 #include <cstdint>
@@ -24,28 +26,30 @@ namespace ulpscope {
 using InputProvider = std::function<Result<std::map<std::string, TensorData>>(const Case&)>;
 
 struct RunOptions {
-  int jobs = 1;                                      ///< workers at a time; results do not depend on it
-  int repeat = 2;                                    ///< runs of a completed case, compared byte for byte
-  double timeout_s = 120;                            ///< for one run of one case
-  double startup_timeout_s = 120;                    ///< for the hello of a worker
+  int jobs = 1;                    ///< workers at a time; results do not depend on it
+  int repeat = 2;                  ///< runs of a completed case, compared byte for byte
+  double timeout_s = 120;          ///< for one run of one case
+  double startup_timeout_s = 120;  ///< for the hello of a worker
   int64_t seed = 0;
-  bool trace = true;                                 ///< ask for casts
-  bool resume = false;                               ///< keep the completed results that `out` already holds
-  std::filesystem::path out;                         ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
-  int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and what it started
-  int recycle_after = 500;                           ///< cases until a worker is replaced
-  std::map<std::string, std::string> knobs;          ///< --knob: beats a case's knobs, is beaten by the backend's
+  bool trace = true;          ///< ask for casts
+  bool resume = false;        ///< keep the completed results that `out` already holds
+  std::filesystem::path out;  ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
+  int64_t memory_budget_bytes = int64_t{8} << 30;  ///< resident memory of a worker and what it started
+  int recycle_after = 500;                         ///< cases until a worker is replaced
+  std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's
 };
 
 struct RunSummary {
-  std::filesystem::path dir;                                           ///< the run folder
-  std::string id, started;                                             ///< volatile
+  std::filesystem::path dir;  ///< the run folder
+  std::string id, started;    ///< volatile
   bool interrupted = false;
-  int64_t total = 0;                                                   ///< cases times backends
+  int64_t total = 0;  ///< cases times backends
   int64_t ran = 0;
-  int64_t resumed = 0;                                                 ///< taken from the journal
-  std::map<std::string, std::map<std::string, std::string>> versions;  ///< backend string -> package -> version
-  std::map<std::string, std::optional<std::string>> environment;       ///< variables that change numerics, as preset
+  int64_t resumed = 0;  ///< taken from the journal
+  std::map<std::string, std::map<std::string, std::string>>
+      versions;  ///< backend string -> package -> version
+  std::map<std::string, std::optional<std::string>>
+      environment;  ///< variables that change numerics, as preset
 };
 
 /// What watches a run. Every call comes from the thread that called RunCases, one at a time.
@@ -55,27 +59,29 @@ class RunObserver {
   virtual void OnStart(int64_t /*total*/, const RunSummary& /*summary*/) {}
   virtual void OnBegin(const Case& /*test_case*/, const BackendSpec& /*backend*/) {}
   /// Also called for the results that a resumed run takes from its journal.
-  virtual void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) = 0;
+  virtual void OnResult(const Case& test_case, const BackendSpec& backend,
+                        const Observation& observation) = 0;
   virtual void OnEnd(const RunSummary& /*summary*/) {}
 };
 
-/// Runs everything. Fails only when nothing could be run at all (an unusable run folder, inputs that cannot be made):
-/// whatever a backend does is data in its Observation. SIGINT and SIGTERM end the run: nothing more is started, running
-/// workers are killed, the journal is complete up to there.
+/// Runs everything. Fails only when nothing could be run at all (an unusable run folder, inputs that cannot
+/// be made): whatever a backend does is data in its Observation. SIGINT and SIGTERM end the run: nothing more
+/// is started, running workers are killed, the journal is complete up to there.
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer);
 
 /// What an adapter says of itself.
 struct BackendInfo {
-  std::string adapter;                                   ///< its name
+  std::string adapter;  ///< its name
   std::vector<std::string> backends, devices, ops, dtypes, scopes, capabilities;
   std::map<std::string, std::string> versions;
   std::map<std::string, std::vector<std::string>> knobs;
-  std::string error;                                     ///< why it cannot serve the backend, device or knobs
+  std::string error;  ///< why it cannot serve the backend, device or knobs
 };
 
 /// Starts the backend's adapter, says hello and bye (`list`, `doctor`).
-Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry, const RunOptions& options);
+Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry,
+                                    const RunOptions& options);
 
 }  // namespace ulpscope

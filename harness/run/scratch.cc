@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "ulpscope-";
+constexpr const char* kHalfMade = ".ulpscope-making-";
 constexpr const char* kLock = ".lock";
 
 std::string RandomHex() {
@@ -47,26 +49,38 @@ fs::path TmpBase() {
 
 fs::path ShmBase() { return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : TmpBase(); }
 
+/// A folder that its maker was killed in the middle of making: it has stood for a minute under its first
+/// name.
+bool IsHalfMade(const fs::path& dir) {
+  std::error_code error;
+  const auto written = fs::last_write_time(dir, error);
+  return dir.filename().string().starts_with(kHalfMade) && !error &&
+         fs::file_time_type::clock::now() - written > std::chrono::minutes(1);
+}
+
 /// Removes folders that an earlier run left behind: nobody holds their lock.
 void SweepStale(const fs::path& base) {
   std::error_code error;
-  for (auto it = fs::directory_iterator(base, error); !error && it != fs::directory_iterator(); it.increment(error)) {
+  for (auto it = fs::directory_iterator(base, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
     const fs::path dir = it->path();
     struct stat status {};
-    if (!dir.filename().string().starts_with(kPrefix)) continue;
-    if (::lstat(dir.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) continue;
+    const bool half_made = IsHalfMade(dir);
+    if (!half_made && !dir.filename().string().starts_with(kPrefix)) continue;
+    if (::lstat(dir.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
+      continue;
     const int fd = ::open((dir / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
     std::error_code ignored;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(dir, ignored);
-    ::close(fd);
+    if (fd < 0 ? half_made : ::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(dir, ignored);
+    if (fd >= 0) ::close(fd);
   }
 }
 
 /// A folder whose name others may sweep only once its lock is held: it is made under another name first.
 Result<fs::path> MakeLocked(const fs::path& base, const std::string& token, int& lock_fd) {
-  const fs::path hidden = base / (".making-" + token), dir = base / (kPrefix + token);
-  if (::mkdir(hidden.c_str(), 0700) != 0) return Fail("cannot make a folder in " + base.string() + ": " + std::strerror(errno));
+  const fs::path hidden = base / (kHalfMade + token), dir = base / (kPrefix + token);
+  if (::mkdir(hidden.c_str(), 0700) != 0)
+    return Fail("cannot make a folder in " + base.string() + ": " + std::strerror(errno));
   lock_fd = ::open((hidden / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_fd < 0 || ::flock(lock_fd, LOCK_EX | LOCK_NB) != 0 || ::rename(hidden.c_str(), dir.c_str()) != 0) {
     const std::string why = std::strerror(errno);
@@ -84,7 +98,8 @@ int KillMarked(const std::string& token) {
   const bool prefix = token.ends_with('.');
   int killed = 0;
   std::error_code error;
-  for (auto it = fs::directory_iterator("/proc", error); !error && it != fs::directory_iterator(); it.increment(error)) {
+  for (auto it = fs::directory_iterator("/proc", error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
     const std::string name = it->path().filename().string();
     const long pid = std::strtol(name.c_str(), nullptr, 10);
     if (pid <= 1 || pid == ::getpid()) continue;

@@ -16,9 +16,9 @@ namespace {
 
 constexpr size_t kMaxMessage = size_t{16} << 20;
 constexpr size_t kLogPart = 4096;
-constexpr int kTickMs = 20;                 // how often a working adapter's memory is looked at
+constexpr int kTickMs = 20;  // how often a working adapter's memory is looked at
 constexpr auto kGroupCheck = std::chrono::milliseconds(500);
-constexpr int kLastWordsMs = 250;           // a socket closes a moment before its process ends
+constexpr int kLastWordsMs = 250;  // a socket closes a moment before its process ends
 constexpr int kByeMs = 2000;
 
 std::string Seconds(double seconds) {
@@ -75,10 +75,12 @@ Answer Worker::Exchange(std::string_view message, const WorkerLimits& limits) {
   return answer;
 }
 
-bool Worker::Step(std::string_view& unsent, const WorkerLimits& limits, Clock::time_point start, Answer& answer) {
+bool Worker::Step(std::string_view& unsent, const WorkerLimits& limits, Clock::time_point start,
+                  Answer& answer) {
   std::array<pollfd, 5> fds{{
       {.fd = socket_closed_ ? -1 : child_->socket(),
-       .events = static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0},
+       .events = static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT),
+       .revents = 0},
       {.fd = out_closed_ ? -1 : child_->out(), .events = POLLIN, .revents = 0},
       {.fd = err_closed_ ? -1 : child_->err(), .events = POLLIN, .revents = 0},
       {.fd = child_->pidfd(), .events = POLLIN, .revents = 0},
@@ -93,8 +95,10 @@ bool Worker::Step(std::string_view& unsent, const WorkerLimits& limits, Clock::t
   if (fds[1].revents != 0 || fds[2].revents != 0) DrainOutput();
   if (!unsent.empty() && (fds[0].revents & POLLOUT) != 0) {
     const ssize_t sent = ::send(child_->socket(), unsent.data(), unsent.size(), MSG_NOSIGNAL);
-    if (sent > 0) unsent.remove_prefix(static_cast<size_t>(sent));
-    else if (sent < 0 && errno == EPIPE) socket_closed_ = true;
+    if (sent > 0)
+      unsent.remove_prefix(static_cast<size_t>(sent));
+    else if (sent < 0 && errno == EPIPE)
+      socket_closed_ = true;
   }
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadSocket();
   if (TakeLine(answer)) return true;
@@ -152,14 +156,16 @@ bool Worker::CheckBudgets(const WorkerLimits& limits, Clock::time_point start, A
   }
   if (resident > limits.memory_bytes) {
     child_->Kill();
-    answer = Outcome{.kind = OutcomeKind::kOutOfMemory, .error_class = "",
+    answer = Outcome{.kind = OutcomeKind::kOutOfMemory,
+                     .error_class = "",
                      .text = "resident memory above the budget of " + Gibibytes(limits.memory_bytes)};
     return true;
   }
   if (std::chrono::duration<double>(now - start).count() < limits.seconds) return false;
   const bool stopped = child_->IsStopped();
   child_->Kill();
-  answer = Outcome{.kind = OutcomeKind::kTimedOut, .error_class = "",
+  answer = Outcome{.kind = OutcomeKind::kTimedOut,
+                   .error_class = "",
                    .text = "no answer within " + Seconds(limits.seconds) +
                            (stopped ? "; the adapter was stopped by a signal" : "") +
                            (received_.empty() ? "" : "; a part of one had come")};
@@ -172,9 +178,12 @@ void Worker::DrainOutput() {
     // Bounded per call: a worker that never stops printing must not keep us from its deadline.
     for (int i = 0; i < 16 && !closed; ++i) {
       const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-      if (got > 0) log.Append(std::string_view(buffer.data(), static_cast<size_t>(got)));
-      else if (got == 0) closed = true;
-      else if (errno != EINTR) return;
+      if (got > 0)
+        log.Append(std::string_view(buffer.data(), static_cast<size_t>(got)));
+      else if (got == 0)
+        closed = true;
+      else if (errno != EINTR)
+        return;
     }
   };
   drain(child_->out(), out_, out_closed_);
@@ -184,8 +193,10 @@ void Worker::DrainOutput() {
 Outcome Worker::Ended() {
   const Ending ending = child_->Kill();
   if (ending.signal == 0) {
-    return {.kind = OutcomeKind::kCrashed, .error_class = "exit " + std::to_string(ending.status),
-            .text = "the adapter exited with status " + std::to_string(ending.status) + " before it answered"};
+    return {
+        .kind = OutcomeKind::kCrashed,
+        .error_class = "exit " + std::to_string(ending.status),
+        .text = "the adapter exited with status " + std::to_string(ending.status) + " before it answered"};
   }
   std::string text = "the adapter was killed by " + SignalName(ending.signal);
   if (ending.signal == SIGKILL) text += ", not sent by ulpscope (the kernel, short of memory?)";

@@ -1,8 +1,9 @@
-// Worker: a running adapter, one message and one answer at a time, always with a deadline and a memory budget.
+// Worker: a running adapter, one message and one answer at a time, always with a deadline and a memory
+// budget.
 //
-// Nothing is believed. Output is captured to a bounded log (a worker may print a gigabyte), the answer must be one line of
-// bounded length, and whatever else happens while it is awaited (the end of the process, a closed socket, silence, too
-// much memory) comes back as an Outcome. After any Outcome the worker is dead.
+// Nothing is believed. Output is captured to a bounded log (a worker may print a gigabyte), the answer must
+// be one line of bounded length, and whatever else happens while it is awaited (the end of the process, a
+// closed socket, silence, too much memory) comes back as an Outcome. After any Outcome the worker is dead.
 #pragma once
 
 #include <chrono>
@@ -30,9 +31,9 @@ class BoundedLog {
 };
 
 struct WorkerLimits {
-  double seconds = 120;                    ///< until the answer must be complete
-  int64_t memory_bytes = int64_t{8} << 30; ///< resident, whole process group
-  int interrupt_fd = -1;                   ///< readable once the run is to end
+  double seconds = 120;                     ///< until the answer must be complete
+  int64_t memory_bytes = int64_t{8} << 30;  ///< resident, whole process group
+  int interrupt_fd = -1;                    ///< readable once the run is to end
 };
 
 /// The run was interrupted while the answer was awaited.

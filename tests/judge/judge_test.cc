@@ -206,6 +206,11 @@ TEST(Judge, TaintsAreControlBitsThreadsAndUnwrittenElements) {
   EXPECT_EQ(FindTaint(observation), "MXCSR changed from 0x1f80 to 0x9fc0 FTZ DAZ");
   observation.fp_after = FpEnvironment{.mxcsr = 0x1f80, .subnormals_kept = false, .threads = 2};
   EXPECT_EQ(FindTaint(observation), "subnormals are flushed now; the thread count changed from 1 to 2");
+  observation.knobs_asked["flush_denormal"] = "on";
+  EXPECT_EQ(FindTaint(observation), "") << "it was asked for, and the runner found nothing else";
+  observation.tainted = "before the case: 7 threads instead of 1";
+  EXPECT_EQ(FindTaint(observation), "before the case: 7 threads instead of 1");
+  observation.tainted.clear();
   observation.fp_after = observation.fp_before;
   observation.unwritten = {"product"};
   EXPECT_EQ(FindTaint(observation), "elements never written: product");

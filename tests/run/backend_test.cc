@@ -35,21 +35,25 @@ TEST(BackendTest, NameDeviceAndKnobs) {
 }
 
 TEST(BackendTest, TheValueOfModelRunsToTheEnd) {
-  const std::string model = "in=x:bfloat16_rne,y:bfloat16_rne;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne";
+  const std::string model =
+      "in=x:bfloat16_rne,y:bfloat16_rne;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne";
   EXPECT_EQ(Parsed("emulated:threads=1,model=" + model).knobs.at("model"), model);
   EXPECT_EQ(Parsed("emulated:model=" + model).Text(), "emulated:model=" + model);
 }
 
 TEST(BackendTest, TextReadsBack) {
-  for (const char* text : {"torch-eager", "torch-eager@cuda", "faulty:case=a,fault=hang", "openblas:openblas_coretype=Haswell,threads=2",
-                           "emulated:threads=2,model=in=x:a,y:b;prod=exact"}) {
+  for (const char* text :
+       {"torch-eager", "torch-eager@cuda", "faulty:case=a,fault=hang",
+        "openblas:openblas_coretype=Haswell,threads=2", "emulated:threads=2,model=in=x:a,y:b;prod=exact"}) {
     EXPECT_EQ(Parsed(text).Text(), text);
   }
 }
 
 TEST(BackendTest, RefusalsNameTheNearest) {
   EXPECT_NE(Refused("torch-eagr").find("did you mean 'torch-eager'?"), std::string::npos);
-  EXPECT_NE(Refused("torch-inductor:emulate_precision_cast=true").find("did you mean 'emulate_precision_casts'?"), std::string::npos);
+  EXPECT_NE(
+      Refused("torch-inductor:emulate_precision_cast=true").find("did you mean 'emulate_precision_casts'?"),
+      std::string::npos);
   EXPECT_NE(Refused("openblas:threads").find("expected knob=value"), std::string::npos);
   EXPECT_NE(Refused("openblas:threads=1,threads=2").find("set twice"), std::string::npos);
   Refused("");
@@ -69,8 +73,10 @@ TEST(BackendTest, ListsSplitAtBackendsNotAtKnobs) {
   };
   using Texts = std::vector<std::string>;
   EXPECT_EQ(texts("torch-eager,openblas"), (Texts{"torch-eager", "openblas"}));
-  EXPECT_EQ(texts("faulty:fault=hang,case=x,openblas:threads=2"), (Texts{"faulty:case=x,fault=hang", "openblas:threads=2"}));
-  EXPECT_EQ(texts("emulated:model=in=x:a,y:b;prod=exact,openblas"), (Texts{"emulated:model=in=x:a,y:b;prod=exact", "openblas"}));
+  EXPECT_EQ(texts("faulty:fault=hang,case=x,openblas:threads=2"),
+            (Texts{"faulty:case=x,fault=hang", "openblas:threads=2"}));
+  EXPECT_EQ(texts("emulated:model=in=x:a,y:b;prod=exact,openblas"),
+            (Texts{"emulated:model=in=x:a,y:b;prod=exact", "openblas"}));
   EXPECT_EQ(texts("openblas,openblas"), (Texts{"openblas"}));
   EXPECT_FALSE(ParseBackendList("openblas,nonsense", registry));
 }
@@ -78,8 +84,8 @@ TEST(BackendTest, ListsSplitAtBackendsNotAtKnobs) {
 TEST(RegistryTest, NamesEveryBackendAndWhatIsMissing) {
   const Registry registry = TestRegistry();
   const auto names = registry.Names();
-  for (const char* name : {"torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor", "jax", "jax-eager", "openblas",
-                           "emulated", "faulty", "torch-xla", "onednn"}) {
+  for (const char* name : {"torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor", "jax",
+                           "jax-eager", "openblas", "emulated", "faulty", "torch-xla", "onednn"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   }
   EXPECT_TRUE(registry.Check(*registry.Find("faulty")).installed);
@@ -87,7 +93,8 @@ TEST(RegistryTest, NamesEveryBackendAndWhatIsMissing) {
   EXPECT_FALSE(absent.installed);
   EXPECT_EQ(absent.reason, "not part of this version");
   for (const auto& spec : AllBackends(registry)) EXPECT_NE(spec.name, "faulty");
-  for (const auto& spec : DefaultBackends(registry)) EXPECT_TRUE(registry.Check(*registry.Find(spec.name)).installed);
+  for (const auto& spec : DefaultBackends(registry))
+    EXPECT_TRUE(registry.Check(*registry.Find(spec.name)).installed);
 }
 
 TEST(RegistryTest, AMissingInterpreterOrFileIsSaidWithTheLineThatInstalls) {
@@ -111,21 +118,37 @@ TEST(RegistryTest, WrongRowsHaveTheirLine) {
     EXPECT_FALSE(registry) << text;
     return registry ? "" : registry.error().Text();
   };
-  EXPECT_NE(error("{\"backend\":\"a\",\"absent\":\"x\"}\n\n{\"backend\":\"b\",\"adaptor\":[]}\n").find(":3:1: unknown key 'adaptor'"),
+  EXPECT_NE(error("{\"backend\":\"a\",\"absent\":\"x\"}\n\n{\"backend\":\"b\",\"adaptor\":[]}\n")
+                .find(":3:1: unknown key 'adaptor'"),
             std::string::npos);
-  EXPECT_NE(error("{\"backend\":\"a\",\"absent\":\"x\"}\n{\"backend\":\"a\",\"absent\":\"x\"}\n").find("twice"), std::string::npos);
+  EXPECT_NE(
+      error("{\"backend\":\"a\",\"absent\":\"x\"}\n{\"backend\":\"a\",\"absent\":\"x\"}\n").find("twice"),
+      std::string::npos);
   EXPECT_NE(error("{\"backend\":\"a\"}\n").find("neither"), std::string::npos);
   EXPECT_NE(error("").find("no backend"), std::string::npos);
   fs::remove(file);
 }
 
 TEST(EnvironmentTest, NothingThatChangesNumbersPasses) {
-  const std::vector<std::pair<const char*, const char*>> presets{
-      {"OPENBLAS_CORETYPE", "Haswell"}, {"OPENBLAS_L2_SIZE", "1"}, {"OMP_NUM_THREADS", "7"}, {"MKL_CBWR", "COMPATIBLE"},
-      {"KMP_AFFINITY", "none"}, {"ONEDNN_MAX_CPU_ISA", "AVX2"}, {"DNNL_VERBOSE", "1"}, {"BLIS_ARCH_TYPE", "3"},
-      {"ATEN_CPU_CAPABILITY", "default"}, {"XLA_USE_BF16", "1"}, {"XLA_FLAGS", "--x"}, {"JAX_ENABLE_X64", "1"},
-      {"TORCH_LOGS", "all"}, {"TORCHINDUCTOR_FREEZING", "1"}, {"CUBLAS_WORKSPACE_CONFIG", ":0:0"}, {"NVIDIA_TF32_OVERRIDE", "1"},
-      {"GOTO_NUM_THREADS", "7"}, {"PYTHONSTARTUP", "/x"}, {"LD_PRELOAD", ""}};
+  const std::vector<std::pair<const char*, const char*>> presets{{"OPENBLAS_CORETYPE", "Haswell"},
+                                                                 {"OPENBLAS_L2_SIZE", "1"},
+                                                                 {"OMP_NUM_THREADS", "7"},
+                                                                 {"MKL_CBWR", "COMPATIBLE"},
+                                                                 {"KMP_AFFINITY", "none"},
+                                                                 {"ONEDNN_MAX_CPU_ISA", "AVX2"},
+                                                                 {"DNNL_VERBOSE", "1"},
+                                                                 {"BLIS_ARCH_TYPE", "3"},
+                                                                 {"ATEN_CPU_CAPABILITY", "default"},
+                                                                 {"XLA_USE_BF16", "1"},
+                                                                 {"XLA_FLAGS", "--x"},
+                                                                 {"JAX_ENABLE_X64", "1"},
+                                                                 {"TORCH_LOGS", "all"},
+                                                                 {"TORCHINDUCTOR_FREEZING", "1"},
+                                                                 {"CUBLAS_WORKSPACE_CONFIG", ":0:0"},
+                                                                 {"NVIDIA_TF32_OVERRIDE", "1"},
+                                                                 {"GOTO_NUM_THREADS", "7"},
+                                                                 {"PYTHONSTARTUP", "/x"},
+                                                                 {"LD_PRELOAD", ""}};
   for (const auto& [name, value] : presets) ::setenv(name, value, 1);
   const auto entries = WorkerEnvironment({}, Places::Detect(), "/scratch", "token");
   const auto preset = PresetEnvironment();
@@ -139,8 +162,10 @@ TEST(EnvironmentTest, NothingThatChangesNumbersPasses) {
     ::unsetenv(name);
   }
   EXPECT_EQ(PresetEnvironment().at("OPENBLAS_CORETYPE"), std::nullopt);
-  const auto with = WorkerEnvironment({{"threads", "3"}, {"openblas_coretype", "SkylakeX"}}, Places::Detect(), "/s", "t");
-  for (const char* entry : {"OMP_NUM_THREADS=3", "OPENBLAS_NUM_THREADS=3", "MKL_NUM_THREADS=3", "OPENBLAS_CORETYPE=SkylakeX"}) {
+  const auto with =
+      WorkerEnvironment({{"threads", "3"}, {"openblas_coretype", "SkylakeX"}}, Places::Detect(), "/s", "t");
+  for (const char* entry :
+       {"OMP_NUM_THREADS=3", "OPENBLAS_NUM_THREADS=3", "MKL_NUM_THREADS=3", "OPENBLAS_CORETYPE=SkylakeX"}) {
     EXPECT_NE(std::find(with.begin(), with.end(), entry), with.end()) << entry;
   }
 }

@@ -72,7 +72,8 @@ TEST(CompareTest, PeakBytesMayVary) {
   EXPECT_TRUE(first.nondeterministic.contains("w.grad_metadata_dtype"));
 }
 
-std::string Taint(uint32_t mxcsr, bool kept, int64_t threads, const std::map<std::string, std::string>& knobs) {
+std::string Taint(uint32_t mxcsr, bool kept, int64_t threads,
+                  const std::map<std::string, std::string>& knobs) {
   Observation observation;
   observation.fp_before = FpEnvironment{.mxcsr = 0x1f80, .subnormals_kept = true, .threads = threads};
   observation.fp_after = FpEnvironment{.mxcsr = mxcsr, .subnormals_kept = kept, .threads = threads};

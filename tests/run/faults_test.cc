@@ -18,10 +18,16 @@ void PrintTo(const FaultRow& row, std::ostream* stream) { *stream << row.fault; 
 
 std::vector<FaultRow> Rows() {
   std::vector<FaultRow> rows;
-  const auto text = [](const YAML::Node& node, const char* key) { return node[key] ? node[key].as<std::string>() : ""; };
+  const auto text = [](const YAML::Node& node, const char* key) {
+    return node[key] ? node[key].as<std::string>() : "";
+  };
   for (const auto& node : YAML::LoadFile(std::string(ULPSCOPE_SOURCE_DIR) + "/tests/faults.yaml")) {
-    rows.push_back({.fault = text(node, "fault"), .outcome = text(node, "outcome"), .error_class = text(node, "class"),
-                    .status = text(node, "status"), .reason = text(node, "reason"), .scope = text(node, "scope")});
+    rows.push_back({.fault = text(node, "fault"),
+                    .outcome = text(node, "outcome"),
+                    .error_class = text(node, "class"),
+                    .status = text(node, "status"),
+                    .reason = text(node, "reason"),
+                    .scope = text(node, "scope")});
   }
   return rows;
 }
@@ -82,7 +88,8 @@ TEST_F(FaultListTest, EveryFaultOfTheAdapterIsListed) {
   const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, TestRegistry(), options_);
   ASSERT_TRUE(info) << info.error().Text();
   std::set<std::string> listed;
-  for (const auto& row : Rows()) EXPECT_TRUE(listed.insert(row.fault).second) << row.fault << " is listed twice";
+  for (const auto& row : Rows())
+    EXPECT_TRUE(listed.insert(row.fault).second) << row.fault << " is listed twice";
   const auto& offered = info->knobs.at("fault");
   EXPECT_EQ(listed, std::set<std::string>(offered.begin(), offered.end()));
   EXPECT_GE(listed.size(), 50u);

@@ -17,7 +17,8 @@ namespace {
 /// An observation with every field set, and with what JSON finds difficult.
 Observation Full() {
   Observation observation;
-  observation.outcome = {.kind = OutcomeKind::kRaised, .error_class = "RuntimeError", .text = "line 1\nline \"2\" \xc3\xa9"};
+  observation.outcome = {
+      .kind = OutcomeKind::kRaised, .error_class = "RuntimeError", .text = "line 1\nline \"2\" \xc3\xa9"};
   observation.values["w.grad"] = TensorData::Zeros(DType::kBfloat16, {2, 3});
   observation.values["w.grad"].Set(4, -1.5);
   observation.values["empty"] = TensorData::Zeros(DType::kFloat64, {0, 7});
@@ -26,8 +27,13 @@ Observation Full() {
   observation.parts["w.grad"] = "backward";
   observation.knobs_asked["threads"] = "1";
   observation.knobs_effective["threads"] = "2";
-  observation.casts.push_back({.from = "bfloat16", .to = "float32", .shape = {2, 3}, .bytes = 24, .under = "aten::copy_",
-                               .stage = "dispatch", .redundant = true});
+  observation.casts.push_back({.from = "bfloat16",
+                               .to = "float32",
+                               .shape = {2, 3},
+                               .bytes = 24,
+                               .under = "aten::copy_",
+                               .stage = "dispatch",
+                               .redundant = true});
   observation.notes = {"a note", ""};
   observation.fp_before = FpEnvironment{.mxcsr = 0x1f80, .subnormals_kept = true, .threads = 1};
   observation.fp_after = FpEnvironment{.mxcsr = 0xffffffff, .subnormals_kept = false, .threads = 2};
@@ -56,8 +62,16 @@ class JournalTest : public ::testing::Test {
     std::string pattern = (fs::temp_directory_path() / "ulpscope-journal-XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;
-    header_ = {.id = "id", .started = "2026-01-02T03:04:05Z", .version = "0", .seed = 7, .repeat = 2, .trace = true,
-               .backends = {"faulty"}, .cases = {"b", "a"}, .digests = {{"a", "1"}, {"b", "2"}}, .knobs = {{"threads", "1"}},
+    header_ = {.id = "id",
+               .started = "2026-01-02T03:04:05Z",
+               .version = "0",
+               .seed = 7,
+               .repeat = 2,
+               .trace = true,
+               .backends = {"faulty"},
+               .cases = {"b", "a"},
+               .digests = {{"a", "1"}, {"b", "2"}},
+               .knobs = {{"threads", "1"}},
                .environment = {{"OMP_NUM_THREADS", "3"}, {"MKL_CBWR", std::nullopt}}};
   }
   void TearDown() override { fs::remove_all(dir_); }
@@ -150,7 +164,10 @@ TEST_F(JournalTest, DamagedTensorsAreRefused) {
 
 TEST_F(JournalTest, NoFileOutsideTheRunIsRead) {
   WriteTwo();
-  nlohmann::json record{{"type", "result"}, {"case", "a"}, {"backend", "faulty"}, {"digest", "1"},
+  nlohmann::json record{{"type", "result"},
+                        {"case", "a"},
+                        {"backend", "faulty"},
+                        {"digest", "1"},
                         {"observation", ToJson(Observation{})},
                         {"tensors", {{"file", "../../../etc/passwd"}, {"crc", "00000000"}}}};
   Rewrite(Text() + JournalLine(record) + JournalLine({{"type", "end"}, {"complete", true}}));

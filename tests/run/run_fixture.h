@@ -1,4 +1,5 @@
-// What the runner's tests share: three small cases, their inputs, a recorder of results, folders and process scans.
+// What the runner's tests share: three small cases, their inputs, a recorder of results, folders and process
+// scans.
 #pragma once
 
 #include <fcntl.h>
@@ -62,14 +63,17 @@ inline Result<std::map<std::string, TensorData>> SmallInputs(const Case& test_ca
   int salt = static_cast<int>(test_case.id.size()) + test_case.id.back();
   for (const auto& spec : test_case.tensors) {
     TensorData data = TensorData::Zeros(spec.dtype, spec.shape);
-    for (int64_t i = 0; i < data.size(); ++i) data.Set(i, static_cast<double>((i * 37 + salt * 11) % 64 - 32) / 8);
+    for (int64_t i = 0; i < data.size(); ++i)
+      data.Set(i, static_cast<double>((i * 37 + salt * 11) % 64 - 32) / 8);
     inputs[spec.name] = data;
     ++salt;
   }
   return inputs;
 }
 
-inline std::vector<Case> ThreeCases() { return {SmallCase("t/alpha"), SmallCase("t/struck"), SmallCase("t/omega")}; }
+inline std::vector<Case> ThreeCases() {
+  return {SmallCase("t/alpha"), SmallCase("t/struck"), SmallCase("t/omega")};
+}
 
 /// Everything of an observation that a rerun must reproduce, as text.
 inline std::string Stable(const Observation& observation) {
@@ -129,7 +133,8 @@ class RunTest : public ::testing::Test {
     std::vector<std::string> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string pid = entry.path().filename().string();
-      if (pid.find_first_not_of("0123456789") != std::string::npos || pid == std::to_string(::getpid())) continue;
+      if (pid.find_first_not_of("0123456789") != std::string::npos || pid == std::to_string(::getpid()))
+        continue;
       std::ifstream file(entry.path() / "environ");
       const std::string environment((std::istreambuf_iterator<char>(file)), {});
       if (environment.find((root_ / "cache").string()) != std::string::npos) found.push_back(pid);
@@ -145,7 +150,8 @@ class RunTest : public ::testing::Test {
       if (!entry.path().filename().string().starts_with("ulpscope-")) continue;
       const int fd = ::open((entry.path() / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
       if (fd < 0) continue;
-      if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && fs::exists(entry.path())) found.push_back(entry.path().string());
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && fs::exists(entry.path()))
+        found.push_back(entry.path().string());
       ::close(fd);
     }
     return found;

@@ -42,6 +42,13 @@ TEST_F(SchedulerTest, JobsDoNotChangeResults) {
   EXPECT_EQ(summary_.versions.at("faulty").at("faulty"), ULPSCOPE_VERSION);
 }
 
+TEST_F(SchedulerTest, RecycledWorkersGiveTheSameResults) {
+  const auto warm = StableOf(Run(Many(12), {"faulty"}));
+  options_.out = root_ / "recycled";
+  options_.recycle_after = 1;
+  EXPECT_EQ(StableOf(Run(Many(12), {"faulty"})), warm);
+}
+
 TEST_F(SchedulerTest, TheJournalHoldsWhatTheObserverSaw) {
   const Recorder recorder = Run(ThreeCases(), {"faulty", "faulty:case=struck,fault=abort"});
   const auto run = ReadRun(options_.out);
@@ -57,7 +64,8 @@ TEST_F(SchedulerTest, TheJournalHoldsWhatTheObserverSaw) {
 TEST_F(SchedulerTest, ARunFolderIsNotOverwritten) {
   Run(ThreeCases(), {"faulty"});
   Recorder recorder;
-  const auto again = RunCases(ThreeCases(), {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs, options_, recorder);
+  const auto again = RunCases(ThreeCases(), {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs,
+                              options_, recorder);
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().Text().find("--resume"), std::string::npos);
 }
@@ -75,7 +83,8 @@ TEST_F(SchedulerTest, ResumeRunsOnlyWhatIsMissingOrChanged) {
   EXPECT_EQ(resumed.results.size(), 3u);
   options_.seed = 1;
   Recorder recorder;
-  const auto other = RunCases(cases, {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs, options_, recorder);
+  const auto other =
+      RunCases(cases, {{.name = "faulty", .knobs = {}}}, TestRegistry(), SmallInputs, options_, recorder);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().Text().find("another seed"), std::string::npos);
 }
@@ -115,20 +124,26 @@ TEST_F(SchedulerTest, KilledRunsResumeToTheSameResultsAndLeaveNothing) {
   const auto cases = Many(40);
   const std::vector<std::string> backends{"faulty", "faulty:fault=orphan,case=case_3"};
   const auto whole = StableOf(Run(cases, backends));
-  options_.out = root_ / "killed";
   options_.resume = true;
   options_.jobs = 2;
-  for (const int milliseconds : {5, 20, 40, 60, 80, 90, 100, 120}) {
-    RunAndKill([&] { Run(cases, backends); }, milliseconds);
+  int64_t kept = 0, made_up = 0;
+  for (int round = 0; round < 10; ++round) {
+    options_.out = root_ / ("killed" + std::to_string(round));
+    for (int kill = 0; kill < 3; ++kill)
+      RunAndKill([&] { Run(cases, backends); }, 5 + (round * 37 + kill * 61) % 90);
+    // The janitors need a moment.
+    for (int i = 0; i < 500 && !(MarkedProcesses().empty() && fs::is_empty(root_ / "tmp")); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(MarkedProcesses(), std::vector<std::string>{});
+    EXPECT_TRUE(fs::is_empty(root_ / "tmp"));
+    const Recorder resumed = Run(cases, backends);
+    EXPECT_EQ(StableOf(resumed), whole);
+    kept += summary_.resumed;
+    made_up += summary_.ran;
   }
-  // The janitors need a moment.
-  for (int i = 0; i < 200 && !(MarkedProcesses().empty() && fs::is_empty(root_ / "tmp")); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(MarkedProcesses(), std::vector<std::string>{});
-  const Recorder resumed = Run(cases, backends);
-  EXPECT_GT(summary_.resumed, 0) << "nothing was ever stored: the test kills too early";
-  EXPECT_EQ(StableOf(resumed), whole);
+  EXPECT_GT(kept, 0) << "nothing was ever stored: the test kills too early";
+  EXPECT_GT(made_up, 0) << "nothing was ever missing: the test kills too late";
 }
 
 TEST_F(SchedulerTest, WhatCannotRunIsUnsupportedWithTheReason) {
@@ -138,7 +153,9 @@ TEST_F(SchedulerTest, WhatCannotRunIsUnsupportedWithTheReason) {
   const Recorder recorder = Run(cases, {"faulty", "torch-xla"});
   const auto text = [&](const char* id, const char* backend) {
     const Observation& observation = recorder.results.at({id, backend});
-    EXPECT_EQ(observation.outcome.kind, id == std::string("t/alpha") && backend == std::string("faulty") ? OutcomeKind::kCompleted : OutcomeKind::kUnsupported);
+    EXPECT_EQ(observation.outcome.kind, id == std::string("t/alpha") && backend == std::string("faulty")
+                                            ? OutcomeKind::kCompleted
+                                            : OutcomeKind::kUnsupported);
     return observation.outcome.text;
   };
   EXPECT_EQ(text("t/alpha", "faulty"), "");
@@ -158,7 +175,8 @@ TEST_F(SchedulerTest, KnobsOfTheBackendBeatTheCommandLineBeatTheCase) {
   const auto results = Run(cases, {"faulty:fault=none"}).results;
   const Observation& observation = results.at({"t/alpha", "faulty:fault=none"});
   EXPECT_EQ(observation.outcome.kind, OutcomeKind::kCompleted);
-  EXPECT_EQ(observation.knobs_asked, (std::map<std::string, std::string>{{"fault", "none"}, {"case", "alpha"}}));
+  EXPECT_EQ(observation.knobs_asked,
+            (std::map<std::string, std::string>{{"fault", "none"}, {"case", "alpha"}}));
 }
 
 TEST_F(SchedulerTest, AnAdapterOutOfTheTreeServesWhatItsHelloNames) {
@@ -192,7 +210,8 @@ TEST_F(SchedulerTest, AWarmCaseCostsTheHarnessUnderAMillisecond) {
   double adapter = 0;
   for (const auto& [key, observation] : recorder.results) adapter += observation.durations_ms.at("run");
   RecordProperty("milliseconds_per_case", std::to_string((all.count() - adapter) / count));
-  std::printf("harness: %.3f ms per case, start and end of the worker included\n", (all.count() - adapter) / count);
+  std::printf("harness: %.3f ms per case, start and end of the worker included\n",
+              (all.count() - adapter) / count);
   EXPECT_EQ(recorder.results.size(), static_cast<size_t>(count));
 }
 
