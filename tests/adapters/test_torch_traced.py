@@ -73,6 +73,11 @@ class Traced(Common, Driven):
             reply = self.completed({"x": x, "y": y}, [step("add", "x", "y", name="s")], ["s"])
             self.assertEqual(reply.tensors["s"].values, [float32(a + b) for a, b in zip(x.values, y.values)])
 
+    def test_runs_that_differ_are_seen(self):
+        tensors = {"x": normal("float32", [64], 1)}
+        reply = self.completed(tensors, [step("aten::rand_like", "x", name="r")], ["r"])
+        self.assertTrue(any("'r' of run 3 differs" in note for note in reply.notes), reply.notes)
+
     def test_steps_that_cannot_be_cut_are_refused(self):
         tensors = {"x": normal("bfloat16", [4, 8], 1), "w": normal("float32", [5, 8], 2)}
         reply = self.adapter.run(
