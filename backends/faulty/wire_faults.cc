@@ -127,6 +127,17 @@ void LinkedOutputs(int fd, std::string answer, const std::string& outputs) {
   [[maybe_unused]] const int ignored = ::symlink("/etc/passwd", outputs.c_str());
   Send(fd, answer);
 }
+/// Answers, and is gone before the next message.
+void DieAfter(int fd, std::string answer, const std::string&) {
+  Send(fd, answer);
+  ::_exit(0);
+}
+/// Answers, and once more when nobody asks.
+void LateLine(int fd, std::string answer, const std::string&) {
+  Send(fd, answer);
+  ::usleep(20000);
+  Send(fd, answer);
+}
 /// Another folder full of files beside the outputs.
 void ShmLitter(int fd, std::string answer, const std::string& outputs) {
   const std::string dir = outputs + ".litter";
@@ -146,7 +157,8 @@ constexpr std::array kWireFaults{
     WireFault{"wrong_dtype", WrongDType},   WireFault{"missing_tensor", MissingTensor},
     WireFault{"extra_tensor", ExtraTensor}, WireFault{"no_outputs", NoOutputs},
     WireFault{"fifo_outputs", FifoOutputs}, WireFault{"linked_outputs", LinkedOutputs},
-    WireFault{"shm_litter", ShmLitter},
+    WireFault{"shm_litter", ShmLitter},     WireFault{"die_after", DieAfter},
+    WireFault{"late_line", LateLine},
 };
 
 void StartCrash(int) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <functional>
 #include <set>
 
 #include "harness/judge/judge.h"
@@ -116,6 +117,48 @@ TEST_F(FaultListTest, FaultsLeaveTheirTraces) {
   ASSERT_TRUE(ftz.fp_after);
   EXPECT_EQ(ftz.fp_after->mxcsr & 0x8040, 0x8040u);
   EXPECT_FALSE(ftz.fp_after->subnormals_kept);
+}
+
+/// Looks at the moment a result arrives, long before the run ends.
+class ScanningRecorder : public Recorder {
+ public:
+  explicit ScanningRecorder(std::function<std::vector<std::string>()> scan) : scan_(std::move(scan)) {}
+  void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
+    Recorder::OnResult(test_case, backend, observation);
+    left = scan_();
+  }
+  std::vector<std::string> left{"never looked"};
+
+ private:
+  std::function<std::vector<std::string>()> scan_;
+};
+
+TEST_F(FaultListTest, WhatADeadWorkerStartedDiesWithItAndNotWithTheRun) {
+  ScanningRecorder recorder([this] { return MarkedProcesses(); });
+  const BackendSpec backend{.name = "faulty", .device = "cpu", .knobs = {{"fault", "orphan_segv"}}};
+  ASSERT_TRUE(RunCases({SmallCase("t/struck")}, {backend}, TestRegistry(), SmallInputs, options_, recorder));
+  EXPECT_EQ(recorder.left, std::vector<std::string>{});
+}
+
+TEST_F(FaultListTest, WhatComesAfterAnAnswerIsNotTheNextCasesFault) {
+  options_.repeat = 1;
+  int runs = 0;
+  for (const std::string fault : {"die_after", "late_line"}) {
+    options_.out = root_ / fault;
+    const std::string backend = "faulty:case=struck,fault=" + fault;
+    // A pause between the cases, in which the worker does what it does.
+    inputs_ = [](const Case& test_case) {
+      ::usleep(60000);
+      return SmallInputs(test_case);
+    };
+    const auto results = Run(ThreeCases(), {backend, "faulty"}).results;
+    for (const auto& test_case : ThreeCases()) {
+      EXPECT_EQ(Stable(results.at({test_case.id, backend})), Stable(results.at({test_case.id, "faulty"})))
+          << fault;
+      ++runs;
+    }
+  }
+  EXPECT_EQ(runs, 6);
 }
 
 TEST_F(FaultListTest, FlushingThatWasAskedForIsNoTaint) {

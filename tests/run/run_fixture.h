@@ -166,7 +166,7 @@ class RunTest : public ::testing::Test {
       EXPECT_TRUE(spec) << spec.error().Text();
       specs.push_back(*spec);
     }
-    auto summary = RunCases(cases, specs, registry, SmallInputs, options_, recorder);
+    auto summary = RunCases(cases, specs, registry, inputs_, options_, recorder);
     EXPECT_TRUE(summary) << summary.error().Text();
     if (summary) summary_ = *summary;
     return recorder;
@@ -174,6 +174,7 @@ class RunTest : public ::testing::Test {
 
   fs::path root_;
   RunOptions options_;
+  InputProvider inputs_ = SmallInputs;
   RunSummary summary_;
 };
 
