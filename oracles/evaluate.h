@@ -50,10 +50,10 @@ class Evaluator {
       case NodeKind::kView: return At(node.args[0], Source(node, 0, index));
       default: break;
     }
-    auto& memo = memo_[static_cast<size_t>(id)];
-    if (const auto known = memo.find(index); known != memo.end()) return known->second;
+    Memo& memo = memo_[static_cast<size_t>(id)];
+    if (const Value* known = memo.Find(index)) return *known;
     Value value = Compute(node, id, index);
-    memo.emplace(index, value);
+    memo.Keep(index, value, plan_.size(id));
     return value;
   }
 
@@ -116,6 +116,34 @@ class Evaluator {
     Operands(id, index, a, b);
   }
 
+  /// Values of one node: by position while the node is small, by hash where only a sample of a large one is evaluated.
+  class Memo {
+   public:
+    const Value* Find(int64_t index) const {
+      if (!known_.empty()) return known_[static_cast<size_t>(index)] != 0 ? &dense_[static_cast<size_t>(index)] : nullptr;
+      const auto entry = sparse_.find(index);
+      return entry == sparse_.end() ? nullptr : &entry->second;
+    }
+    void Keep(int64_t index, const Value& value, int64_t size) {
+      constexpr int64_t kMostDense = 8192;
+      if (size > kMostDense) {
+        sparse_.emplace(index, value);
+        return;
+      }
+      if (known_.empty()) {
+        known_.resize(static_cast<size_t>(size));
+        dense_.resize(static_cast<size_t>(size));
+      }
+      known_[static_cast<size_t>(index)] = 1;
+      dense_[static_cast<size_t>(index)] = value;
+    }
+
+   private:
+    std::vector<char> known_;
+    std::vector<Value> dense_;
+    std::unordered_map<int64_t, Value> sparse_;
+  };
+
   static bool IsSummed(const PlanNode& node, size_t axis) {
     for (const int64_t summed : node.axes) {
       if (static_cast<size_t>(summed) == axis) return true;
@@ -168,7 +196,7 @@ class Evaluator {
 
   const Plan& plan_;
   Arithmetic arithmetic_;
-  std::vector<std::unordered_map<int64_t, Value>> memo_;
+  std::vector<Memo> memo_;
   std::vector<const TensorData*> tensors_;
 };
 

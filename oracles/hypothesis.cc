@@ -42,15 +42,6 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   return ParseAcc(choice.acc)->format;
 }
 
-/// The dtype whose format holds an operand: that of the tensor that it is a widening copy of, else its own.
-DType HeldIn(const Plan& plan, int id) {
-  const PlanNode& node = At(plan, id);
-  if (!KeepsFormat(node.kind)) return node.dtype;
-  const DType before = HeldIn(plan, node.args.front());
-  const FloatFormat *narrow = FormatOf(before), *wide = FormatOf(node.dtype);
-  return narrow != nullptr && wide != nullptr && Holds(*wide, *narrow) ? before : node.dtype;
-}
-
 bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
   if (!node.inner) return true;
@@ -68,22 +59,47 @@ void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::
   if (std::find(options->begin(), options->end(), option) == options->end()) options->push_back(std::move(option));
 }
 
-/// What a backend may do with an intermediate.
-std::vector<std::vector<std::string>> CutOptions(const PlanNode& node) {
-  std::vector<std::vector<std::string>> options{{}};
+/// The format that holds every value of `id` exactly, whatever the model: widening a narrow value keeps it narrow.
+const FloatFormat* HeldIn(const Plan& plan, int id) {
+  const PlanNode& node = At(plan, plan.Root(id));
+  const FloatFormat* own = FormatOf(node.dtype);
+  if (node.kind != NodeKind::kCast && node.kind != NodeKind::kStore) return own;
+  const FloatFormat* from = HeldIn(plan, node.args[0]);
+  return own != nullptr && from != nullptr && Holds(*own, *from) ? from : own;
+}
+
+std::string Own(const PlanNode& node) {
   const FloatFormat* declared = FormatOf(node.dtype);
-  if (declared == nullptr) return options;
-  const std::string own(declared->name);
-  AddUnique(&options, {own});
-  if (node.kind == NodeKind::kCast || node.kind == NodeKind::kStore) return options;
+  return declared == nullptr ? "" : std::string(declared->name);
+}
+
+/// A rounding through `word` before the declared store.
+std::vector<std::string> Through(const std::string& word, const std::string& own) {
+  return Holds(*Format(own), *Format(word)) ? std::vector<std::string>{word} : std::vector<std::string>{word, own};
+}
+
+/// The 16-bit format of a composite op's steps: the result's own where it is narrow, else bfloat16.
+std::string NarrowOf(const Plan& plan, const ValuePath& path) {
+  const FloatFormat* own = FormatOf(At(plan, path.root).dtype);
+  return own != nullptr && own->precision <= 11 ? std::string(own->name) : "bfloat16";
+}
+
+/// What a backend may do with one intermediate. A lone cut point is tried at every format, several at the likely ones.
+std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePath& path, int id) {
+  const PlanNode& node = At(plan, id);
+  std::vector<std::vector<std::string>> options{{}};
+  const std::string own = Own(node);
+  if (own.empty()) return options;
   if (node.inner) {
-    AddUnique(&options, {"bfloat16"});
-    AddUnique(&options, {"float16"});
+    AddUnique(&options, {NarrowOf(plan, path)});
     return options;
   }
-  for (const char* word : {"float32", "bfloat16", "float16", "tf32"}) {
-    if (Holds(*declared, *Format(word))) AddUnique(&options, {word});
-    else AddUnique(&options, {word, own});
+  AddUnique(&options, {own});
+  if (node.kind == NodeKind::kCast || node.kind == NodeKind::kStore) return options;
+  const bool alone = path.cut_points.size() == 1;
+  for (const char* word : {"bfloat16", "float32", "float16", "tf32"}) {
+    const bool likely = std::string_view(word) == "bfloat16" && Holds(*Format(own), *Format(word));
+    if (alone || likely) AddUnique(&options, Through(word, own));
   }
   return options;
 }
@@ -91,20 +107,34 @@ std::vector<std::vector<std::string>> CutOptions(const PlanNode& node) {
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
 std::string GroupKey(const PlanNode& node) {
   if (node.inner) return node.name;
-  std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
+  const std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
   return kind + ":" + std::string(Name(node.dtype));
 }
 
 using CutChoice = std::map<int, std::vector<std::string>>;
+
+/// Everything stored as declared, sums rounded through `word` first: what a uniform backend does.
+CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string& word) {
+  CutChoice choice;
+  for (const int cut : path.cut_points) {
+    const PlanNode& node = At(plan, cut);
+    const std::string own = Own(node);
+    if (node.inner || own.empty()) continue;
+    choice[cut] = IsReduction(node.kind) && word != "none" ? Through(word, own) : std::vector<std::string>{own};
+  }
+  return choice;
+}
 
 std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
   std::map<std::string, std::vector<int>> groups;
   const bool few = path.cut_points.size() <= 3;
   for (const int cut : path.cut_points) groups[few ? std::to_string(cut) : GroupKey(At(plan, cut))].push_back(cut);
   std::vector<CutChoice> all{{}};
-  constexpr size_t kMost = 150;
+  constexpr size_t kMost = 100;
   for (const auto& [key, members] : groups) {
-    const auto options = CutOptions(At(plan, members.front()));
+    auto options = CutOptions(plan, path, members.front());
+    // Past the limit a group keeps two answers: unrounded, or as declared.
+    if (all.size() * options.size() > kMost && options.size() > 2) options.resize(2);
     std::vector<CutChoice> next;
     for (const auto& option : options) {
       for (const CutChoice& before : all) {
@@ -113,27 +143,27 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
         next.push_back(std::move(choice));
       }
     }
-    // Past the limit a group keeps two answers: unrounded, or as declared.
-    if (next.size() > kMost) {
-      next.clear();
-      for (const auto& option : {options.front(), options.size() > 1 ? options[1] : options.front()}) {
-        for (const CutChoice& before : all) {
-          CutChoice choice = before;
-          for (const int cut : members) choice[cut] = option;
-          next.push_back(std::move(choice));
-        }
-      }
-    }
     all = std::move(next);
   }
+  for (const auto& word : MidWords()) all.push_back(UniformCuts(plan, path, word));
   return all;
+}
+
+/// Input roundings are looked for on operands of more than 16 bits; a narrow operand is taken as it is.
+bool IsWide(DType dtype) {
+  const FloatFormat* format = FormatOf(dtype);
+  return format != nullptr && format->precision > 11;
+}
+
+bool IsWideOperand(const Plan& plan, int id) {
+  const FloatFormat* held = HeldIn(plan, id);
+  return held != nullptr && held->precision > 11;
 }
 
 std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
   std::vector<std::string> wide;
   for (const auto& [operand, dtype] : path.operands) {
-    const FloatFormat* format = FormatOf(dtype);
-    if (format != nullptr && format->precision > 11) wide.push_back(operand);
+    if (IsWide(dtype)) wide.push_back(operand);
   }
   std::vector<std::map<std::string, std::string>> all{{}};
   if (wide.empty()) return all;
@@ -199,7 +229,8 @@ ValuePath PathOf(const Plan& plan, int node) {
       path.has_products = true;
       for (size_t i = 0; i < 2; ++i) {
         const PlanNode& operand = At(plan, plan.Root(current.args[i]));
-        if (operand.kind != NodeKind::kConstant) path.operands[NameOf(plan, current.args[i])] = HeldIn(plan, current.args[i]);
+        const FloatFormat* held = HeldIn(plan, current.args[i]);
+        if (operand.kind != NodeKind::kConstant && held != nullptr) path.operands[NameOf(plan, current.args[i])] = *ParseDType(held->name);
       }
     }
     if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
@@ -337,7 +368,7 @@ Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const Preci
   const auto every = model.in.find("*");
   for (const auto& [operand, dtype] : path.operands) {
     if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
-    else if (every != model.in.end()) choice.in[operand] = every->second;
+    else if (every != model.in.end() && IsWide(dtype)) choice.in[operand] = every->second;
   }
   const auto rounded_after = [&](const PlanNode& node) { return IsReduction(node.kind) && !node.inner; };
   const PlanNode& root = At(plan, path.root);
@@ -376,7 +407,7 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
       for (size_t i = 0; i < 2; ++i) {
         const auto own = model.in.find(NameOf(plan, node.args[i]));
         if (own != model.in.end()) binding.in[id][i] = *ParseIn(own->second);
-        else if (every != model.in.end()) binding.in[id][i] = *ParseIn(every->second);
+        else if (every != model.in.end() && IsWideOperand(plan, node.args[i])) binding.in[id][i] = *ParseIn(every->second);
       }
     }
     const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos && inside.contains(static_cast<int>(id)));

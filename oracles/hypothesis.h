@@ -20,7 +20,8 @@ struct ValuePath {
   int root = 0;                            ///< the node that computes the value
   std::vector<int> nodes;                  ///< every node the root depends on, the root included, in plan order
   std::vector<int> reductions;
-  std::map<std::string, DType> operands;   ///< operands of contractions, by tensor or intermediate name
+  /// Operands of contractions, by tensor or intermediate name, with the dtype that holds their values exactly.
+  std::map<std::string, DType> operands;
   std::vector<int> cut_points;             ///< without the root
   bool has_inner = false;                  ///< a composite op's elementary steps are on the path
   bool has_products = false;

@@ -129,6 +129,37 @@ const std::vector<std::string>& MidWords() {
   return words;
 }
 
+const std::vector<PrecisionModel>& ModelBank() {
+  static const std::vector<PrecisionModel> bank = [] {
+    std::vector<PrecisionModel> rows;
+    const auto add = [&](const std::string& in, const std::string& prod, const std::string& acc, const std::string& mid, const std::string& out) {
+      PrecisionModel model;
+      if (in != "as_is") model.in["*"] = in;
+      model.prod = prod;
+      model.acc = acc;
+      model.mid = mid;
+      model.out = out;
+      rows.push_back(std::move(model));
+    };
+    for (const auto& acc : AccWords()) add("as_is", "exact", acc, "none", "float32_rne");
+    for (const auto& in : InWords()) {
+      if (in != "as_is") add(in, "exact", "float32", "none", "float32_rne");
+    }
+    for (const auto& prod : ProdWords()) {
+      if (prod != "exact") add("as_is", prod, "float32", "none", "float32_rne");
+    }
+    for (const auto& mid : MidWords()) {
+      if (mid != "none") add("as_is", "exact", mid == "float32" ? "float64" : "float32", mid, "float32_rne");
+    }
+    add("as_is", "bfloat16", "bfloat16", "none", "float32_rne");
+    add("bfloat16_rne", "exact", "float32", "bfloat16", "float32_rne");
+    add("as_is", "exact", "float64", "bfloat16", "float32_rne");
+    add("as_is", "exact", "float32", "none", "float32_rz");
+    return rows;
+  }();
+  return bank;
+}
+
 Result<PrecisionModel> ParsePrecisionModel(std::string_view name) {
   PrecisionModel model;
   const auto bad = [&](std::string_view what, std::string_view word, std::string_view expected) {

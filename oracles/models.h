@@ -62,7 +62,12 @@ const std::vector<std::string>& ProdWords();
 const std::vector<std::string>& AccWords();
 const std::vector<std::string>& MidWords();
 
-/// Reads PrecisionModel::Name() back; `in=WORD` without an operand applies to every operand ("*").
+/// The rows that the emulated backend is tested at, case by case: each word of each facet at least once. Their stores follow
+/// the dtype that a program declares; only the mode of `out` counts.
+const std::vector<PrecisionModel>& ModelBank();
+
+/// Reads PrecisionModel::Name() back; `in=WORD` without an operand applies to every
+/// operand of more than 16 bits ("*").
 Result<PrecisionModel> ParsePrecisionModel(std::string_view name);
 
 }  // namespace ulpscope

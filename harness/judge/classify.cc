@@ -17,23 +17,31 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr size_t kMostExclusions = 64;
 
-/// A fixed sample: an integer hash spreads it over the tensor, the same for every backend and run.
-std::vector<int64_t> ElementsToCheck(int64_t count, int64_t most) {
+/// A fixed sample, the same for every backend and run: runs of neighbours along the last axis, spread by an integer hash. Runs,
+/// because neighbours share a row's sums, and a row of a normalisation is evaluated whole.
+std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
+  const int64_t count = ElementCount(shape);
   std::vector<int64_t> elements;
   if (count <= most) {
     for (int64_t i = 0; i < count; ++i) elements.push_back(i);
     return elements;
   }
+  constexpr int64_t kRun = 256;
+  const int64_t length = std::min<int64_t>(shape.back(), kRun), runs = count / shape.back() * (shape.back() / length);
   std::set<int64_t> chosen;
   uint64_t state = 0x9E3779B97F4A7C15u;
-  while (static_cast<int64_t>(chosen.size()) < most) {
+  while (static_cast<int64_t>(chosen.size()) < std::min(runs, most / length)) {
     state += 0x9E3779B97F4A7C15u;
     uint64_t z = state;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    chosen.insert(static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(count)));
+    chosen.insert(static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(runs)));
   }
-  elements.assign(chosen.begin(), chosen.end());
+  for (const int64_t run : chosen) {
+    const int64_t per_row = shape.back() / length;
+    const int64_t first = run / per_row * shape.back() + run % per_row * length;
+    for (int64_t i = 0; i < length; ++i) elements.push_back(first + i);
+  }
   return elements;
 }
 
@@ -42,6 +50,8 @@ struct Trial {
   bool survived = true;
   size_t passed = 0;       ///< elements checked before it fell
   Exclusion exclusion;
+  LikelihoodResult match;
+  double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
   double fit = 0;
 };
@@ -85,7 +95,7 @@ class Classifier {
 
   /// Errors against the exact values; elements without a finite reference leave the evidence.
   void MeasureErrors() {
-    const auto all = ElementsToCheck(observed_.size(), options_.most_elements);
+    const auto all = ElementsToCheck(observed_.shape, options_.most_elements);
     const auto references = oracle_.References(value_, all);
     const FloatFormat& format = *FormatOf(observed_.dtype);
     int64_t special = 0, undecided = 0;
@@ -181,14 +191,7 @@ class Classifier {
       elements.push_back(elements_[pick]);
       stored.push_back(stored_[pick]);
     }
-    double best = -kInf;
-    for (Trial& trial : trials_) {
-      if (!trial.survived) continue;
-      const LikelihoodResult likelihood = Likelihood(*trial.hypothesis, elements, stored);
-      trial.log_likelihood = likelihood.log_likelihood;
-      trial.fit = likelihood.fit;
-      best = std::max(best, trial.log_likelihood);
-    }
+    const double best = Weigh(elements, stored);
     std::set<PrecisionModel> likely;
     for (const Trial& trial : trials_) {
       const bool kept = trial.survived && std::isfinite(trial.log_likelihood) &&
@@ -198,6 +201,32 @@ class Classifier {
     if (!likely.empty()) return likely;
     result_.notes.push_back("no accumulation order of the known family explains these bits; the proved set stands");
     return proved;
+  }
+
+  /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches first: they are
+  /// cheap, and where there is one, a rival has to come near it. The others are weighed from the most promising down.
+  double Weigh(std::span<const int64_t> elements, std::span<const double> stored) {
+    double best = -kInf;
+    std::vector<Trial*> rivals;
+    for (Trial& trial : trials_) {
+      if (!trial.survived) continue;
+      trial.match = ExactMatch(*trial.hypothesis, elements, stored);
+      trial.log_likelihood = trial.match.log_likelihood;
+      best = std::max(best, trial.log_likelihood);
+      if (trial.match.matches == 0 && !trial.hypothesis->order_free()) rivals.push_back(&trial);
+    }
+    const FitCheck fit = best > -kInf ? FitCheck::kSkip : FitCheck::kMeasure;
+    for (Trial* trial : rivals) trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
+    std::stable_sort(rivals.begin(), rivals.end(), [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
+    const double keep = std::log(options_.keep_factor);
+    for (Trial* trial : rivals) {
+      if (trial->probe < best - keep - 4) continue;
+      const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);
+      trial->log_likelihood = likelihood.log_likelihood;
+      trial->fit = likelihood.fit;
+      best = std::max(best, trial->log_likelihood);
+    }
+    return best;
   }
 
   static int Differences(const PrecisionModel& a, const PrecisionModel& b) {

@@ -15,7 +15,7 @@ namespace ulpscope {
 
 struct ClassifyOptions {
   int64_t most_elements = 4096;       ///< larger results are judged on a fixed sample of this size
-  int64_t likelihood_elements = 256;  ///< at most this many elements enter the likelihood
+  int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
   double keep_factor = 1e6;           ///< models this much less likely than the best one are set aside
   double worst_fit = -6;              ///< z-score below which a model does not explain the bits
 };

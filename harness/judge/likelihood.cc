@@ -18,16 +18,14 @@ constexpr size_t kFitElements = 64;
 Interval CellOf(const Hypothesis& hypothesis, double stored) {
   if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
   const auto edge = [&](double direction) {
-    // Grow a bracket until it leaves the cell, then halve it.
-    double step = std::max(std::fabs(stored) * 0x1p-30, 0x1p-160);
+    // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its edge.
     double inside = stored, outside = stored;
-    for (int i = 0; i < 400; ++i) {
-      outside = stored + direction * step;
+    for (const double relative : {0x1p-54, 0x1p-40, 0x1p-25, 0x1p-18, 0x1p-12, 0x1p-9, 0x1p-6, 0x1p-2, 4.0, 0x1p40, 0x1p300}) {
+      outside = stored + direction * std::max(std::fabs(stored) * relative, 0x1p-1000 * relative);
       if (hypothesis.Store(outside) != stored) break;
       inside = outside;
-      step *= 2;
     }
-    for (int i = 0; i < 26; ++i) {
+    for (int i = 0; i < 16; ++i) {
       const double middle = inside + (outside - inside) / 2;
       (hypothesis.Store(middle) == stored ? inside : outside) = middle;
     }
@@ -191,37 +189,66 @@ double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<con
   return (LogLaw(hypothesis, law, observed, count) - mean) / (std::sqrt(variance) + 0.5 + 0.02 * std::fabs(mean));
 }
 
+struct Learnt {
+  std::vector<std::vector<double>> runs;
+  Law law;
+};
+
+Learnt Learn(const Hypothesis& hypothesis, std::span<const int64_t> elements) {
+  Learnt learnt;
+  const auto orders = static_cast<int>(hypothesis.orders().size());
+  for (int order = 0; order < orders; ++order) learnt.runs.push_back(hypothesis.Simulate(order, elements));
+  learnt.law = LearnLaw(hypothesis, elements, hypothesis.Simulate(-1, elements), learnt.runs);
+  return learnt;
+}
+
+size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, 24); }
+
+double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / static_cast<double>(elements)); }
+
 }  // namespace
 
-LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
+LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
   LikelihoodResult result;
-  const std::vector<double> centre = hypothesis.Simulate(-1, elements);
-  const auto matches = [&](const std::vector<double>& run) {
+  const auto matches = [&](int order, size_t count) {
+    const auto run = hypothesis.Simulate(order, elements.first(count));
     for (size_t i = 0; i < run.size(); ++i) {
       if (hypothesis.Store(run[i]) != observed[i]) return false;
     }
     return true;
   };
+  const size_t probe = ProbeCount(elements.size());
   if (hypothesis.order_free()) {
-    result.exact_match = matches(centre);
-    result.log_likelihood = result.exact_match ? 0 : -kInf;
+    result.matches = matches(-1, probe) && matches(-1, elements.size()) ? 1 : 0;
+    result.log_likelihood = result.matches > 0 ? 0 : -kInf;
     return result;
   }
-  std::vector<std::vector<double>> runs;
-  int matching = 0;
-  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()); ++order) {
-    runs.push_back(hypothesis.Simulate(order, elements));
-    if (!matches(runs.back())) continue;
-    ++matching;
+  const auto orders = static_cast<int>(hypothesis.orders().size());
+  for (int order = 0; order < orders; ++order) {
+    // Most orders are refuted by the first few elements.
+    if (!matches(order, probe) || !matches(order, elements.size())) continue;
+    ++result.matches;
     if (result.matching_order < 0) result.matching_order = order;
   }
-  result.exact_match = matching > 0;
-  const double exact = static_cast<double>(matching) / static_cast<double>(runs.size());
-  const Law law = LearnLaw(hypothesis, elements, centre, runs);
-  const double beta = std::min(1.0, kTemperedOutputs / static_cast<double>(elements.size()));
-  const double composite = std::exp(beta * LogLaw(hypothesis, law, observed, elements.size()));
+  result.log_likelihood = result.matches > 0 ? std::log(0.5 * result.matches / orders) : -kInf;
+  return result;
+}
+
+double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
+  if (hypothesis.order_free()) return -kInf;
+  const size_t probe = ProbeCount(elements.size());
+  const Learnt learnt = Learn(hypothesis, elements.first(probe));
+  return Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, probe);
+}
+
+LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed, const LikelihoodResult& match, FitCheck fit_check) {
+  LikelihoodResult result = match;
+  if (hypothesis.order_free()) return result;
+  const Learnt learnt = Learn(hypothesis, elements);
+  const double composite = std::exp(Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size()));
+  const double exact = static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size());
   result.log_likelihood = std::log(0.5 * exact + 0.5 * composite);
-  if (!result.exact_match && result.log_likelihood > -kInf) result.fit = GoodnessOfFit(hypothesis, law, observed, runs);
+  if (match.matches == 0 && fit_check == FitCheck::kMeasure && result.log_likelihood > -kInf) result.fit = GoodnessOfFit(hypothesis, learnt.law, observed, learnt.runs);
   return result;
 }
 

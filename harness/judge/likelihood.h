@@ -16,12 +16,22 @@ namespace ulpscope {
 
 struct LikelihoodResult {
   double log_likelihood = 0;   ///< -infinity: these bits cannot come from the simulated family
-  bool exact_match = false;    ///< some simulated order gives every bit
-  int matching_order = -1;
+  int matches = 0;             ///< simulated orders that give every bit
+  int matching_order = -1;     ///< the first of them
   double fit = 0;              ///< z-score of the goodness of fit against the model's own simulated outputs
 };
 
-/// `observed[i]` is the stored value of `elements[i]`.
-LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed);
+/// The first half alone: which simulated orders give every bit. `observed[i]` is the stored value of `elements[i]`.
+LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed);
+
+/// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since each further
+/// element can only lower it. -infinity for models without an accumulation order.
+double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed);
+
+/// The goodness of fit matters only where no model matches exactly.
+enum class FitCheck { kSkip, kMeasure };
+
+/// The whole likelihood, given ExactMatch's answer.
+LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed, const LikelihoodResult& match, FitCheck fit_check);
 
 }  // namespace ulpscope
