@@ -171,12 +171,16 @@ std::string ClassText(const Classification& classification) {
     all.insert(all.end(), chain.begin(), chain.end());
     outs.insert(chain.back().text);
   }
-  std::string worst = Narrowest(all).text;
-  worst.erase(
-      std::remove_if(worst.begin(), worst.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
-      worst.end());
+  const Segment worst = Narrowest(all);
   const std::string out = outs.size() == 1 ? *outs.begin() : "";
-  return out.empty() || out == worst ? worst + "?" : worst + "?>" + out;
+  // float32 or wider all the way into float32: float32, as for an accumulator alone.
+  const int out_bits = Spell(classification.models.front().out).bits;
+  if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
+  std::string text = worst.text;
+  text.erase(
+      std::remove_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
+      text.end());
+  return out.empty() || out == text ? text + "?" : text + "?>" + out;
 }
 
 }  // namespace

@@ -290,8 +290,9 @@ std::string FindTaint(const Observation& observation) {
 }
 
 std::string ReproLine(const std::string& id, const std::string& backend, const JudgeContext& context) {
-  std::string line = "ulpscope run " + ShellQuote(id) + " -b " + ShellQuote(backend) +
-                     fmt::format(" --seed {}", context.seed);
+  const std::string selector = context.selector.empty() ? ShellQuote(id) : context.selector;
+  std::string line =
+      fmt::format("ulpscope run {} -b {} --seed {}", selector, ShellQuote(backend), context.seed);
   if (!context.extra_flags.empty()) line += " " + context.extra_flags;
   return line;
 }

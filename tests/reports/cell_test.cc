@@ -44,6 +44,10 @@ TEST(Cell, OperandsProductsAndCuts) {
 TEST(Cell, WhatCannotBeToldApart) {
   EXPECT_EQ(Cell({Model("float32", "none"), Model("float64", "none")}), "f32")
       << "float32 or wider into a float32 store";
+  PrecisionModel cut = Model("exact", "none");
+  cut.cuts = {{"hidden", "float32"}};
+  EXPECT_EQ(Cell({Model("float32", "none"), cut, Model("float64", "none")}), "f32")
+      << "nothing narrower than the store";
   EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("exact", "none", "bfloat16_rne"),
                   Model("blockfma(8,24,rz)", "none", "bfloat16_rne")}),
             "f32+>bf16");

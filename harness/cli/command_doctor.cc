@@ -1,0 +1,237 @@
+// ulpscope doctor: is this machine fit to measure on, which backends can run, and what installs the others.
+#include <fmt/format.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <cfenv>
+#include <filesystem>
+#include <memory>
+
+#include "harness/base/text.h"
+#include "harness/casefile/load.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/run_judge.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/scheduler.h"
+#include "oracles/models.h"
+#include "reports/console.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DoctorArguments {
+  std::vector<std::string> adapters;
+};
+
+/// One line of the diagnosis.
+struct Finding {
+  enum class Mark { kGood, kAbsent, kBad } mark = Mark::kGood;
+  std::string subject, text;
+};
+
+constexpr const char* kSelfCheckCase = R"(
+about: the doctor's own
+cases:
+  - name: product
+    tensors:
+      x: {dtype: bfloat16, shape: [16, 8], fill: normal}
+      y: {dtype: bfloat16, shape: [8, 16], fill: normal}
+    program:
+      - {op: empty, shape: [16, 16], dtype: float32, as: buffer}
+      - {op: matmul, of: [x, y], out: buffer, as: product}
+    observe: [product]
+)";
+
+constexpr const char* kSelfCheckModels[] = {"in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne",
+                                            "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne",
+                                            "in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne"};
+
+Finding Good(std::string subject, std::string text) {
+  return {.mark = Finding::Mark::kGood, .subject = std::move(subject), .text = std::move(text)};
+}
+Finding Bad(std::string subject, std::string text) {
+  return {.mark = Finding::Mark::kBad, .subject = std::move(subject), .text = std::move(text)};
+}
+
+/// The floating-point environment of this process, which the oracle depends on.
+std::vector<Finding> CheckEnvironment() {
+  std::vector<Finding> findings;
+#if defined(__x86_64__)
+  const unsigned mxcsr = _mm_getcsr();
+  constexpr unsigned kFlushBits = 0x8040;
+  findings.push_back((mxcsr & kFlushBits) == 0
+                         ? Good("MXCSR", fmt::format("{:#06x}, subnormals kept", mxcsr))
+                         : Bad("MXCSR", fmt::format("{:#06x}: flush-to-zero is on in this process", mxcsr)));
+#endif
+  findings.push_back(std::fegetround() == FE_TONEAREST ? Good("rounding", "to nearest")
+                                                       : Bad("rounding", "not to nearest"));
+  volatile double tiny = 0x1p-1022;
+  const double half = tiny * 0.5;
+  findings.push_back(half == 0x1p-1023 ? Good("subnormals", "0x1p-1022 * 0.5 = 0x1p-1023")
+                                       : Bad("subnormals", "0x1p-1022 * 0.5 is flushed to zero"));
+  std::error_code code;
+  const auto space = fs::space("/dev/shm", code);
+  constexpr uint64_t kEnough = uint64_t{64} << 20;
+  findings.push_back(
+      !code && space.available >= kEnough
+          ? Good("tmpfs", fmt::format("/dev/shm has {} MiB", space.available >> 20))
+          : Bad("tmpfs", code ? "/dev/shm: " + code.message() : "/dev/shm has less than 64 MiB left"));
+  return findings;
+}
+
+std::vector<Finding> CheckBackends(const Registry& registry) {
+  std::vector<Finding> findings;
+  for (const auto& row : registry.rows()) {
+    const Availability availability = registry.Check(row);
+    if (!availability.installed) {
+      std::string text = availability.reason;
+      if (!availability.install.empty()) text += "; install it: " + availability.install;
+      findings.push_back({.mark = Finding::Mark::kAbsent, .subject = row.backend, .text = std::move(text)});
+      continue;
+    }
+    BackendSpec spec;
+    spec.name = row.backend;
+    const auto info = DescribeBackend(spec, registry, RunOptions());
+    if (!info || !info->error.empty()) {
+      findings.push_back(Bad(row.backend, info ? info->error : info.error().Text()));
+      continue;
+    }
+    std::vector<std::string> versions;
+    for (const auto& [package, version] : info->versions) versions.push_back(package + " " + version);
+    findings.push_back(Good(row.backend, versions.empty() ? "answers" : Join(versions, ", ")));
+  }
+  return findings;
+}
+
+class Collector : public RunObserver {
+ public:
+  void OnResult(const Case&, const BackendSpec& backend, const Observation& observation) override {
+    observations[backend.Text()] = observation;
+  }
+  std::map<std::string, Observation> observations;
+};
+
+Result<std::map<std::string, Observation>> RunSelfCheck(const Case& test_case,
+                                                        const std::vector<std::string>& backends,
+                                                        const Registry& registry) {
+  std::vector<BackendSpec> specs;
+  for (const auto& backend : backends) {
+    auto spec = ParseBackend(backend, registry);
+    if (!spec) return Fail(spec.error());
+    specs.push_back(std::move(*spec));
+  }
+  std::string name = (fs::temp_directory_path() / "ulpscope-doctor-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return Fail("cannot make a temporary folder");
+  RunOptions options;
+  options.out = fs::path(name) / "run";
+  Collector collector;
+  const auto ran = RunCases(
+      {test_case}, specs, registry, [](const Case& c) { return MakeInputs(c, 0); }, options, collector);
+  std::error_code code;
+  fs::remove_all(name, code);
+  if (!ran) return Fail(ran.error());
+  return std::move(collector.observations);
+}
+
+/// The classifier's known answers: what is emulated at a model must be classified as a set that holds it.
+std::vector<Finding> CheckClassifier(const Case& test_case, const Registry& registry) {
+  std::vector<Finding> findings;
+  std::vector<std::string> backends;
+  for (const char* model : kSelfCheckModels) backends.push_back(std::string("emulated:model=") + model);
+  const auto observed = RunSelfCheck(test_case, backends, registry);
+  if (!observed) return {Bad("classifier", observed.error().Text())};
+  CaseClassifier classifier(test_case, 0);
+  for (const char* model : kSelfCheckModels) {
+    const auto truth = ParsePrecisionModel(model);
+    const auto spec = ParseBackend(std::string("emulated:model=") + model, registry);
+    const auto entry = truth && spec ? observed->find(spec->Text()) : observed->end();
+    if (entry == observed->end()) {
+      findings.push_back(Bad("classifier", std::string("nothing came back for ") + model));
+      continue;
+    }
+    const Classified classified = classifier.Classify(entry->second);
+    const auto value = classified.values.find("product");
+    if (value == classified.values.end()) {
+      const std::string why = classified.fault.empty() ? entry->second.outcome.text : classified.fault;
+      findings.push_back(Bad("classifier", fmt::format("{}: {}", model, why)));
+      continue;
+    }
+    const auto& proved = value->second.models_proved;
+    const bool found = std::find(proved.begin(), proved.end(), *truth) != proved.end();
+    const std::string text =
+        fmt::format("{}: {} of {} models survive", model, proved.size(), value->second.models_tried);
+    findings.push_back(found ? Good("classifier", text)
+                             : Bad("classifier", text + ", the true one does not"));
+  }
+  return findings;
+}
+
+/// An output that is never written must be found.
+Finding CheckPoison(const Case& test_case, const Registry& registry) {
+  const auto observed = RunSelfCheck(test_case, {"faulty:fault=unwritten"}, registry);
+  if (!observed) return Bad("poison", observed.error().Text());
+  for (const auto& [backend, observation] : *observed) {
+    if (!observation.unwritten.empty()) return Good("poison", "an output that is never written is found");
+  }
+  return Bad("poison", "an output that was never written was not found");
+}
+
+std::vector<Finding> CheckSelf(const Registry& registry) {
+  const auto loaded = LoadCaseText(kSelfCheckCase, "doctor", "doctor", {});
+  if (loaded.cases.empty())
+    return {Bad("self check", loaded.errors.empty() ? "no case" : loaded.errors.front().Text())};
+  const Case& test_case = loaded.cases.front();
+  std::vector<Finding> findings;
+  const auto installed = [&](std::string_view backend) {
+    const RegistryRow* row = registry.Find(backend);
+    return row != nullptr && registry.Check(*row).installed;
+  };
+  if (installed("emulated")) findings = CheckClassifier(test_case, registry);
+  if (installed("faulty")) findings.push_back(CheckPoison(test_case, registry));
+  if (findings.empty()) findings.push_back(Bad("self check", "neither emulated nor faulty is built"));
+  return findings;
+}
+
+int RunDoctor(const DoctorArguments& arguments) {
+  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!workspace) {
+    PrintError(workspace.error());
+    return kExitUsage;
+  }
+  std::vector<Finding> findings = CheckEnvironment();
+  const auto append = [&](std::vector<Finding> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+  };
+  append(CheckSelf(workspace->registry));
+  append(CheckBackends(workspace->registry));
+  const ConsoleOptions options = DetectConsole();
+  std::string text;
+  size_t bad = 0;
+  for (const Finding& finding : findings) {
+    const char* mark = finding.mark == Finding::Mark::kGood     ? "ok     "
+                       : finding.mark == Finding::Mark::kAbsent ? "absent "
+                                                                : "BAD    ";
+    bad += finding.mark == Finding::Mark::kBad;
+    text += Wrap(fmt::format("{}{:<18} ", mark, finding.subject), finding.text, options.columns);
+  }
+  text += fmt::format("{} checks, {} bad\n", findings.size(), bad);
+  Print(text);
+  return bad == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<DoctorArguments>();
+  CLI::App* command = app.add_subcommand("doctor", "check this machine and every backend");
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+      ->allow_extra_args(false);
+  command->callback([arguments, &exit_code] { exit_code = RunDoctor(*arguments); });
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,89 @@
+// ulpscope judge and ulpscope report: a recorded run, judged again, rendered again. Neither starts a backend.
+#include <memory>
+
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/run_judge.h"
+#include "harness/cli/run_report_files.h"
+#include "harness/cli/terminal.h"
+
+namespace ulpscope {
+namespace {
+
+struct JudgeArguments {
+  std::string run;
+  std::vector<std::string> cases;
+  ReportOutputs outputs;
+  std::string html, markdown, csv;
+};
+
+int Usage(const Error& error) {
+  PrintError(error);
+  return kExitUsage;
+}
+
+/// Reads and judges the run in `arguments.run`.
+Result<RunReport> Judge(const JudgeArguments& arguments) {
+  const auto run = ReadRun(arguments.run, TensorLoading::kLater);
+  if (!run) return Fail(run.error());
+  auto workspace = OpenWorkspace({});
+  if (!workspace) return Fail(workspace.error());
+  if (const auto errors = LoadInto(&*workspace, arguments.cases); !errors.empty())
+    return Fail(errors.front());
+  return JudgeRun(*run, *workspace, {}, [](const std::string&) {});
+}
+
+int RunJudgeCommand(const JudgeArguments& arguments) {
+  const auto report = Judge(arguments);
+  if (!report) return Usage(report.error());
+  if (auto written = WriteReportFiles(*report, arguments.run, arguments.outputs); !written)
+    return Usage(written.error());
+  if (!arguments.outputs.TakesStdout()) Print(WriteConsole(*report, DetectConsole()));
+  return ExitCode(*report, Interruption::kNone);
+}
+
+int RunReportCommand(const JudgeArguments& arguments) {
+  for (const auto& [flag, file] :
+       {std::pair{"--html", &arguments.html}, {"--md", &arguments.markdown}, {"--csv", &arguments.csv}}) {
+    if (!file->empty())
+      return Usage(
+          Problem(std::string(flag) + " is not part of this version", {}, {}, "--json and --junit are"));
+  }
+  const auto report = Judge(arguments);
+  if (!report) return Usage(report.error());
+  if (auto written = WriteReportFiles(*report, {}, arguments.outputs); !written)
+    return Usage(written.error());
+  if (arguments.outputs.json.empty() && arguments.outputs.junit.empty())
+    Print(WriteConsole(*report, DetectConsole()));
+  return 0;
+}
+
+CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& about,
+                     JudgeArguments& arguments) {
+  CLI::App* command = app.add_subcommand(name, about);
+  command->add_option("run", arguments.run, "a run folder")->required();
+  command->add_option("cases", arguments.cases, "where its cases are (default: the suite)");
+  command->add_option("--json", arguments.outputs.json, "write the JSON report here; - is stdout");
+  command->add_option("--junit", arguments.outputs.junit, "write the JUnit report here; - is stdout");
+  return command;
+}
+
+}  // namespace
+
+void AddJudgeCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<JudgeArguments>();
+  CLI::App* command =
+      AddCommand(app, "judge", "judge a recorded run again, without its backends", *arguments);
+  command->callback([arguments, &exit_code] { exit_code = RunJudgeCommand(*arguments); });
+}
+
+void AddReportCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<JudgeArguments>();
+  CLI::App* command = AddCommand(app, "report", "render a recorded run", *arguments);
+  command->add_option("--html", arguments->html, "not part of this version");
+  command->add_option("--md", arguments->markdown, "not part of this version");
+  command->add_option("--csv", arguments->csv, "not part of this version");
+  command->callback([arguments, &exit_code] { exit_code = RunReportCommand(*arguments); });
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,168 @@
+// ulpscope list cases|backends|ops|models|knobs: what there is, as lines or as JSON.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/base/text.h"
+#include "harness/casefile/ops.h"
+#include "harness/casefile/words.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
+#include "oracles/models.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ListArguments {
+  std::vector<std::string> cases;
+  bool json = false;
+};
+
+/// What is listed, once: rows of columns for people, the same as objects for programs.
+struct Listing {
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> rows;
+};
+
+void PrintListing(const Listing& listing, const ListArguments& arguments) {
+  if (arguments.json) {
+    Json list = Json::array();
+    for (const auto& row : listing.rows) {
+      Json object = Json::object();
+      for (size_t i = 0; i < listing.keys.size(); ++i) object[listing.keys[i]] = Utf8Safe(row[i]);
+      list.push_back(std::move(object));
+    }
+    return Print(list.dump(2) + "\n");
+  }
+  std::vector<size_t> widths(listing.keys.size());
+  for (const auto& row : listing.rows) {
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], DisplayWidth(TerminalSafe(row[i])));
+  }
+  std::string text;
+  for (const auto& row : listing.rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string cell = TerminalSafe(row[i]);
+      line += cell + std::string(widths[i] - DisplayWidth(cell) + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  Print(text);
+}
+
+int Usage(const Error& error) {
+  PrintError(error);
+  return kExitUsage;
+}
+
+int ListCases(const ListArguments& arguments) {
+  auto workspace = OpenWorkspace({});
+  if (!workspace) return Usage(workspace.error());
+  const auto errors = LoadInto(&*workspace, arguments.cases);
+  for (const Error& error : errors) PrintError(error);
+  Listing listing{.keys = {"id", "tags", "about"}, .rows = {}};
+  for (const Case& test_case : workspace->cases)
+    listing.rows.push_back({test_case.id, Join(test_case.tags, ","), test_case.about});
+  PrintListing(listing, arguments);
+  if (!errors.empty()) return kExitUsage;
+  return listing.rows.empty() ? kExitNothing : 0;
+}
+
+int ListBackends(const ListArguments& arguments) {
+  auto workspace = OpenWorkspace({});
+  if (!workspace) return Usage(workspace.error());
+  Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}, .rows = {}};
+  for (const auto& row : workspace->registry.rows()) {
+    const Availability availability = workspace->registry.Check(row);
+    const std::string state = !availability.installed ? (row.absent.empty() ? "not installed" : "absent")
+                              : row.is_default        ? "installed"
+                                                      : "installed, by name only";
+    listing.rows.push_back({row.backend, state, row.title, Join(row.knobs, ","),
+                            availability.installed         ? ""
+                            : availability.install.empty() ? availability.reason
+                                                           : availability.install});
+  }
+  PrintListing(listing, arguments);
+  return 0;
+}
+
+int ListOps(const ListArguments& arguments) {
+  Listing listing{.keys = {"op", "operands", "attributes"}, .rows = {}};
+  for (const OpRow& op : Ops()) {
+    std::vector<std::string> attributes;
+    for (const auto& attribute : op.attributes) attributes.emplace_back(attribute.key);
+    const std::string operands = op.min_operands == op.max_operands
+                                     ? std::to_string(op.min_operands)
+                                     : fmt::format("{} to {}", op.min_operands, op.max_operands);
+    listing.rows.push_back({std::string(op.name), op.result == OpRow::Result::kScope ? "scope" : operands,
+                            Join(attributes, ",")});
+  }
+  listing.rows.push_back({"aten::NAME", "as its schema", "as its schema"});
+  PrintListing(listing, arguments);
+  return 0;
+}
+
+int ListModels(const ListArguments& arguments) {
+  Listing listing{.keys = {"facet", "word"}, .rows = {}};
+  const std::pair<const char*, const std::vector<std::string>*> kFacets[] = {
+      {"in", &InWords()}, {"prod", &ProdWords()}, {"acc", &AccWords()}, {"mid", &MidWords()}};
+  for (const auto& [facet, words] : kFacets) {
+    for (const auto& word : *words) listing.rows.push_back({facet, word});
+  }
+  PrintListing(listing, arguments);
+  return 0;
+}
+
+int ListKnobs(const ListArguments& arguments) {
+  auto workspace = OpenWorkspace({});
+  if (!workspace) return Usage(workspace.error());
+  Listing listing{.keys = {"knob", "values", "backends", "about"}, .rows = {}};
+  for (const KnobRow& knob : Knobs()) {
+    std::vector<std::string> backends;
+    for (const auto& row : workspace->registry.rows()) {
+      if (std::find(row.knobs.begin(), row.knobs.end(), knob.name) != row.knobs.end())
+        backends.push_back(row.backend);
+    }
+    listing.rows.push_back({std::string(knob.name), knob.values.empty() ? "any" : Join(knob.values, ","),
+                            Join(backends, ","), std::string(knob.about)});
+  }
+  PrintListing(listing, arguments);
+  return 0;
+}
+
+}  // namespace
+
+void AddListCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("list", "list cases, backends, ops, models or knobs");
+  command->require_subcommand(1);
+  struct Row {
+    const char* name;
+    const char* about;
+    int (*list)(const ListArguments&);
+  };
+  static constexpr Row kRows[] = {
+      {"cases", "ids, tags, what they are about", ListCases},
+      {"backends", "backends, whether they are installed, how to install them", ListBackends},
+      {"ops", "the vocabulary of steps", ListOps},
+      {"models", "the words that precision models are made of", ListModels},
+      {"knobs", "knobs and the backends that take them", ListKnobs}};
+  for (const Row& row : kRows) {
+    auto arguments = std::make_shared<ListArguments>();
+    CLI::App* kind = command->add_subcommand(row.name, row.about);
+    if (row.list == ListCases)
+      kind->add_option("cases", arguments->cases,
+                       "ids, id prefixes, files or folders (default: the whole suite)");
+    kind->add_flag("--json", arguments->json, "as JSON");
+    kind->callback([arguments, list = row.list, &exit_code] { exit_code = list(*arguments); });
+  }
+}
+
+}  // namespace ulpscope

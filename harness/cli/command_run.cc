@@ -1,0 +1,294 @@
+// ulpscope run: cases on backends, the journal, the report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/progress.h"
+#include "harness/cli/run_judge.h"
+#include "harness/cli/run_report_files.h"
+#include "harness/cli/select.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
+#include "harness/run/scheduler.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunArguments {
+  std::vector<std::string> cases;
+  std::string backends, expression, tags, out, shard, oracle = "fast";
+  std::vector<std::string> knobs, adapters;
+  int jobs = 1, repeat = 2;
+  int64_t seed = 0;
+  double timeout = 120;
+  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false;
+  ReportOutputs outputs;
+};
+
+/// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
+constexpr int64_t kMostKeptElements = 1 << 18;
+
+/// What a run needs, found and checked before anything is started.
+struct Prepared {
+  Workspace workspace;
+  std::vector<BackendSpec> backends;
+  std::map<std::string, std::string> not_installed;
+};
+
+int Usage(const Error& error) {
+  PrintError(error);
+  return kExitUsage;
+}
+
+/// Ids of the results in `file` (a report.json) that failed.
+Result<std::set<std::string>> FailedIds(const fs::path& file) {
+  std::ifstream stream(file);
+  if (!stream) return Fail("--lf: no earlier run here (" + file.string() + " cannot be read)");
+  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  if (!json.is_object() || !json.contains("results") || !json["results"].is_array())
+    return Fail("--lf: " + file.string() + " is no report");
+  static const std::set<std::string> kGood{"PASS", "SKIP", "XFAIL"};
+  std::set<std::string> failed;
+  for (const auto& result : json["results"]) {
+    if (!result.is_object()) continue;
+    if (!kGood.contains(result.value("status", "PASS"))) failed.insert(result.value("id", ""));
+  }
+  return failed;
+}
+
+Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments) {
+  const auto keep = [&](auto wanted) { std::erase_if(cases, [&](const Case& c) { return !wanted(c); }); };
+  if (!arguments.expression.empty()) {
+    const auto expression = IdExpression::Parse(arguments.expression);
+    if (!expression) return Fail(expression.error());
+    keep([&](const Case& c) { return expression->Matches(c.id); });
+  }
+  if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
+  if (arguments.last_failed) {
+    const auto failed = FailedIds("runs/latest/report.json");
+    if (!failed) return Fail(failed.error());
+    keep([&](const Case& c) { return failed->contains(c.id); });
+  }
+  if (!arguments.shard.empty()) {
+    const auto shard = ParseShard(arguments.shard);
+    if (!shard) return Fail(shard.error());
+    return TakeShard(std::move(cases), *shard);
+  }
+  return cases;
+}
+
+bool TakesKnob(const RegistryRow& row, const std::string& knob) {
+  return row.knobs.empty() || std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end();
+}
+
+/// --knob K=V becomes part of each backend's name that takes K and does not set it: what differs stands in
+/// the column head, in the repro line and in the key that expectations are looked up by.
+Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& registry,
+                       std::vector<BackendSpec>* backends) {
+  for (const auto& text : knobs) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return Fail(Problem("--knob cannot be read", "'" + text + "'", "K=V"));
+    }
+    const std::string knob = text.substr(0, equals);
+    bool taken = false;
+    std::vector<std::string> known;
+    for (BackendSpec& backend : *backends) {
+      const RegistryRow* row = registry.Find(backend.name);
+      if (row == nullptr) continue;
+      known.insert(known.end(), row->knobs.begin(), row->knobs.end());
+      if (!TakesKnob(*row, knob)) continue;
+      taken = true;
+      backend.knobs.try_emplace(knob, text.substr(equals + 1));
+    }
+    if (!taken)
+      return Fail(
+          Problem("no backend of this run has a knob '" + knob + "'", {}, {}, DidYouMean(knob, known)));
+  }
+  return {};
+}
+
+Result<void> CheckInstalled(const Registry& registry, const std::vector<BackendSpec>& backends) {
+  for (const auto& backend : backends) {
+    const RegistryRow* row = registry.Find(backend.name);
+    if (row == nullptr) continue;
+    const Availability availability = registry.Check(*row);
+    if (availability.installed) continue;
+    return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
+                        availability.install.empty() ? "" : "install it: " + availability.install));
+  }
+  return {};
+}
+
+Result<void> ChooseBackends(const RunArguments& arguments, Prepared* prepared) {
+  const Registry& registry = prepared->workspace.registry;
+  if (arguments.backends.empty()) {
+    prepared->backends = DefaultBackends(registry);
+    for (const auto& row : registry.rows()) {
+      if (row.hidden || (!row.is_default && row.absent.empty())) continue;
+      const Availability availability = registry.Check(row);
+      if (availability.installed) continue;
+      prepared->not_installed[row.backend] =
+          availability.install.empty() ? availability.reason
+                                       : availability.reason + "; install it: " + availability.install;
+    }
+  } else if (arguments.backends == "all") {
+    prepared->backends = AllBackends(registry);
+  } else {
+    auto named = ParseBackendList(arguments.backends, registry);
+    if (!named) return Fail(named.error());
+    prepared->backends = std::move(*named);
+    if (auto installed = CheckInstalled(registry, prepared->backends); !installed) return installed;
+  }
+  return FoldKnobs(arguments.knobs, registry, &prepared->backends);
+}
+
+/// Progress, and classification while the workers go on.
+class Watcher : public RunObserver {
+ public:
+  Watcher(int64_t seed, size_t backends, Progress::Style style)
+      : seed_(seed), backends_(backends), progress_("running", style) {}
+
+  void OnStart(int64_t total, const RunSummary&) override { progress_.Start(total); }
+  void OnBegin(const Case& test_case, const BackendSpec& backend) override {
+    progress_.Now(backend.Text() + "  " + test_case.id);
+  }
+  void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
+    auto& classifier = classifiers_[test_case.id];
+    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_);
+    classified_[{test_case.id, backend.Text()}] = classifier->Classify(observation);
+    if (++seen_[test_case.id] == backends_ || InputElements(test_case) > kMostKeptElements)
+      classifiers_.erase(test_case.id);
+    progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
+  }
+  void OnEnd(const RunSummary&) override { progress_.End(); }
+
+  ClassifiedRun TakeClassified() { return std::move(classified_); }
+
+ private:
+  static int64_t InputElements(const Case& test_case) {
+    int64_t elements = 0;
+    for (const auto& tensor : test_case.tensors) elements += ElementCount(tensor.shape);
+    return elements;
+  }
+
+  int64_t seed_;
+  size_t backends_;
+  Progress progress_;
+  std::map<std::string, std::unique_ptr<CaseClassifier>> classifiers_;  ///< until every backend has answered
+  std::map<std::string, size_t> seen_;
+  ClassifiedRun classified_;
+};
+
+Progress::Style StyleFor(const RunArguments& arguments) {
+  if (arguments.quiet) return Progress::Style::kSilent;
+  return IsTerminal(STDERR_FILENO) ? Progress::Style::kBar : Progress::Style::kLines;
+}
+
+RunOptions OptionsFor(const RunArguments& arguments) {
+  RunOptions options;
+  options.jobs = arguments.jobs;
+  options.repeat = arguments.repeat;
+  options.timeout_s = arguments.timeout;
+  options.seed = arguments.seed;
+  options.trace = !arguments.no_trace;
+  options.resume = arguments.resume;
+  options.out = arguments.out;
+  return options;
+}
+
+int Execute(const Prepared& prepared, const RunArguments& arguments) {
+  Watcher watcher(arguments.seed, prepared.backends.size(), StyleFor(arguments));
+  const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
+  const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
+                                inputs, OptionsFor(arguments), watcher);
+  if (!summary) return Usage(summary.error());
+  const auto run = ReadRun(summary->dir, TensorLoading::kLater);
+  if (!run) return Usage(run.error());
+  auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {});
+  if (!report) return Usage(report.error());
+  report->not_installed = prepared.not_installed;
+  if (auto written = WriteReportFiles(*report, summary->dir, arguments.outputs); !written)
+    return Usage(written.error());
+  if (!arguments.outputs.TakesStdout()) {
+    ConsoleOptions options = DetectConsole();
+    options.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
+                        : arguments.verbose ? ConsoleOptions::Verbosity::kVerbose
+                                            : ConsoleOptions::Verbosity::kNormal;
+    Print(WriteConsole(*report, options));
+  }
+  if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
+  return ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
+}
+
+int Run(const RunArguments& arguments) {
+  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!workspace) return Usage(workspace.error());
+  Prepared prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}};
+  if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
+    for (const Error& error : errors) PrintError(error);
+    PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
+                           errors.size() == 1 ? "" : "s"));
+    return kExitUsage;
+  }
+  if (auto chosen = ChooseBackends(arguments, &prepared); !chosen) return Usage(chosen.error());
+  auto selected = Select(std::move(prepared.workspace.cases), arguments);
+  if (!selected) return Usage(selected.error());
+  prepared.workspace.cases = std::move(*selected);
+  if (prepared.workspace.cases.empty() || prepared.backends.empty()) {
+    PrintError(prepared.backends.empty()
+                   ? "ulpscope: no backend is installed; ulpscope doctor says what is missing"
+                   : "ulpscope: no case is selected");
+    return kExitNothing;
+  }
+  return Execute(prepared, arguments);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "run cases on backends and print the matrix");
+  command->add_option("cases", arguments->cases,
+                      "ids, id prefixes, files or folders (default: the whole suite)");
+  command->add_option("-b,--backends", arguments->backends,
+                      "NAME[@DEVICE][:knob=value,...], joined by commas; `all` for every known one (default: "
+                      "every installed one)");
+  command->add_option("-k", arguments->expression, "only ids that match: substrings with and, or, not, ( )");
+  command->add_option("-m", arguments->tags,
+                      "only cases with one of these tags; tiers nest: smoke < ci < nightly");
+  command->add_option("-j,--jobs", arguments->jobs, "workers at a time; results do not depend on it")
+      ->check(CLI::Range(1, 64));
+  command->add_option("--seed", arguments->seed, "seed of the inputs");
+  command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
+      ->allow_extra_args(false);
+  command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
+  command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
+  command->add_flag("--lf", arguments->last_failed, "only cases that failed in runs/latest");
+  command->add_option("--timeout", arguments->timeout, "seconds for one case")->check(CLI::PositiveNumber);
+  command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--oracle", arguments->oracle, "fast or boost")
+      ->check(CLI::IsMember({"fast", "boost"}));
+  command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+      ->allow_extra_args(false);
+  command->add_option("--shard", arguments->shard, "i/n");
+  command->add_option("--json", arguments->outputs.json, "also write the JSON report here; - is stdout");
+  command->add_option("--junit", arguments->outputs.junit, "also write the JUnit report here; - is stdout");
+  command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
+  command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");
+  command->callback([arguments, &exit_code] { exit_code = Run(*arguments); });
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,15 @@
+// Every command of the command line. Each adds itself to the application and leaves its exit code behind.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace ulpscope {
+
+void AddRunCommand(CLI::App& app, int& exit_code);
+void AddListCommand(CLI::App& app, int& exit_code);
+void AddExplainCommand(CLI::App& app, int& exit_code);
+void AddJudgeCommand(CLI::App& app, int& exit_code);
+void AddReportCommand(CLI::App& app, int& exit_code);
+void AddDoctorCommand(CLI::App& app, int& exit_code);
+
+}  // namespace ulpscope

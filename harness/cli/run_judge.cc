@@ -1,0 +1,222 @@
+// Judging recorded runs.
+#include "harness/cli/run_judge.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <thread>
+
+#include "harness/casefile/generate.h"
+#include "harness/judge/classify.h"
+#include "harness/record/observation_json.h"
+#include "oracles/oracle.h"
+
+namespace ulpscope {
+namespace {
+
+/// What judging one case yields; workers fill one slot each, so that the order of the report is no matter of
+/// timing.
+struct JudgedCase {
+  std::vector<CaseResult> results;
+  std::vector<Divergence> divergences;
+  std::optional<Error> error;
+};
+
+class RunJudge {
+ public:
+  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known)
+      : run_(run), workspace_(workspace), known_(std::move(known)) {}
+
+  Result<RunReport> Judge(const std::function<void(const std::string&)>& on_case) {
+    std::vector<const Case*> cases;
+    for (const auto& id : run_.header.cases) {
+      const auto test_case = FindCase(id);
+      if (!test_case) return Fail(test_case.error());
+      cases.push_back(*test_case);
+    }
+    std::vector<JudgedCase> judged(cases.size());
+    ForEachInParallel(cases.size(), [&](size_t i) {
+      judged[i] = JudgeOne(*cases[i]);
+      const std::lock_guard lock(mutex_);
+      on_case(cases[i]->id);
+    });
+    std::vector<CaseResult> results;
+    std::vector<Divergence> divergences;
+    for (auto& one : judged) {
+      if (one.error) return Fail(*one.error);
+      std::move(one.results.begin(), one.results.end(), std::back_inserter(results));
+      std::move(one.divergences.begin(), one.divergences.end(), std::back_inserter(divergences));
+    }
+    return BuildReport(Facts(), std::move(results), std::move(divergences));
+  }
+
+ private:
+  Result<const Case*> FindCase(const std::string& id) const {
+    const Case* test_case = workspace_.Find(id);
+    if (test_case == nullptr) {
+      return Fail(Problem("the run holds a case that is not in the suite", id, {},
+                          "name its file on the command line"));
+    }
+    const auto digest = run_.header.digests.find(id);
+    if (digest != run_.header.digests.end() && digest->second != CaseDigest(*test_case)) {
+      return Fail(Error{
+          .message = "case " + id + " has changed since the run: its record says nothing about it any more",
+          .pos = test_case->pos,
+          .found = {},
+          .expected = {},
+          .hint = "run it again"});
+    }
+    return test_case;
+  }
+
+  static void ForEachInParallel(size_t count, const std::function<void(size_t)>& work) {
+    std::atomic<size_t> next{0};
+    std::vector<std::thread> threads;
+    const size_t workers = std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
+    for (size_t i = 0; i < workers; ++i) {
+      threads.emplace_back([&] {
+        for (size_t index = next++; index < count; index = next++) work(index);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+
+  JudgeContext ContextFor(const Case& test_case, const std::string& backend) const {
+    JudgeContext context;
+    context.seed = run_.header.seed;
+    if (const auto versions = run_.versions.find(backend); versions != run_.versions.end())
+      context.versions = versions->second;
+    context.date = run_.header.started.substr(0, 10);
+    context.deviations = workspace_.deviations;
+    if (const auto selector = workspace_.selectors.find(test_case.id); selector != workspace_.selectors.end())
+      context.selector = selector->second;
+    context.extra_flags = workspace_.ExtraFlags();
+    return context;
+  }
+
+  JudgedCase JudgeOne(const Case& test_case) {
+    JudgedCase judged;
+    CaseClassifier classifier(test_case, run_.header.seed);
+    std::vector<RecordedResult> records;
+    records.reserve(run_.header.backends.size());  // participants point into it
+    std::vector<size_t> record_of;
+    for (const auto& backend : run_.header.backends) {
+      const JudgeContext context = ContextFor(test_case, backend);
+      const RecordedResult* found = run_.Find(test_case.id, backend);
+      if (found == nullptr) {
+        judged.results.push_back(
+            NotReachedResult(test_case, backend, WhyNotReached(test_case.id, backend), context));
+        continue;
+      }
+      records.push_back(*found);
+      if (auto loaded = LoadTensors(run_, records.back()); !loaded) {
+        judged.error = loaded.error();
+        return judged;
+      }
+      const Observation& observation = records.back().observation;
+      const Classified classified = Take(test_case.id, backend, classifier, observation);
+      judged.results.push_back(
+          classified.fault.empty()
+              ? JudgeCase(test_case, backend, observation, classified.values, context)
+              : HarnessFaultResult(test_case, backend, observation, classified.fault, context));
+      record_of.push_back(judged.results.size() - 1);
+    }
+    std::vector<Participant> participants;
+    for (size_t i = 0; i < records.size(); ++i)
+      participants.push_back(
+          {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
+    judged.divergences = FindDivergences(test_case, participants);
+    return judged;
+  }
+
+  Classified Take(const std::string& id, const std::string& backend, CaseClassifier& classifier,
+                  const Observation& observation) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = known_.find({id, backend}); known != known_.end())
+        return std::move(known->second);
+    }
+    return classifier.Classify(observation);
+  }
+
+  std::string WhyNotReached(const std::string& id, const std::string& backend) const {
+    for (const auto& [unfinished_id, unfinished_backend] : run_.unfinished) {
+      if (unfinished_id == id && unfinished_backend == backend) return "the run ended while it was running";
+    }
+    return "the run ended before it was reached";
+  }
+
+  RunFacts Facts() const {
+    RunFacts facts;
+    facts.seed = run_.header.seed;
+    facts.complete = run_.complete;
+    facts.backends = run_.header.backends;
+    facts.versions = run_.versions;
+    facts.environment = run_.header.environment;
+    facts.id = run_.header.id;
+    facts.started = run_.header.started;
+    return facts;
+  }
+
+  const RecordedRun& run_;
+  const Workspace& workspace_;
+  ClassifiedRun known_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed) {
+  std::map<std::string, TensorData> inputs;
+  for (const auto& spec : test_case.tensors) {
+    auto tensor = GenerateTensor(spec, seed);
+    if (!tensor) {
+      Error error = tensor.error();
+      if (error.pos.file.empty()) error.pos = spec.pos;
+      return Fail(error);
+    }
+    inputs.emplace(spec.name, std::move(*tensor));
+  }
+  return inputs;
+}
+
+Classified CaseClassifier::Classify(const Observation& observation) {
+  Classified classified;
+  if (observation.values.empty()) return classified;
+  try {
+    if (!opened_) {
+      opened_ = true;
+      auto inputs = MakeInputs(case_, seed_);
+      if (!inputs) return {.values = {}, .fault = "the inputs cannot be made: " + inputs.error().Text()};
+      auto oracle = OpenCaseOracle(case_, std::move(*inputs));
+      if (oracle) {
+        oracle_ = std::move(*oracle);
+      } else {
+        no_oracle_ = oracle.error().Text();
+      }
+    }
+    if (oracle_ != nullptr) {
+      classified.values = ClassifyValues(*oracle_, observation.values);
+      return classified;
+    }
+    for (const auto& [name, tensor] : observation.values) {
+      Classification& unknown = classified.values[name];
+      unknown.elements = tensor.size();
+      unknown.notes = {"no reference: " + no_oracle_};
+      if (!IsFloating(tensor.dtype)) unknown.kind = ClassificationKind::kNotFloating;
+    }
+  } catch (const std::exception& broken) {
+    classified.values.clear();
+    classified.fault = fmt::format("the oracle or the classifier broke: {}", broken.what());
+  }
+  return classified;
+}
+
+Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
+                           const std::function<void(const std::string&)>& on_case) {
+  return RunJudge(run, workspace, std::move(known)).Judge(on_case);
+}
+
+}  // namespace ulpscope

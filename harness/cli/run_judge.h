@@ -1,0 +1,51 @@
+// From a recorded run to its report. One way for all: `run` judges what it has just journalled, `judge`,
+// `report` and `explain` judge what lies in a run folder, so that a record gives the same verdicts wherever
+// and whenever it is read.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "harness/cli/workspace.h"
+#include "harness/judge/judge.h"
+#include "harness/model/oracle.h"
+#include "harness/record/journal.h"
+
+namespace ulpscope {
+
+/// What the exact oracle and the classifier say about one observation, or what of ours broke on the way.
+struct Classified {
+  std::map<std::string, Classification> values;
+  std::string fault;
+};
+
+/// Classifies observations of one case; its oracle is opened once. Not for several threads at a time.
+class CaseClassifier {
+ public:
+  CaseClassifier(const Case& test_case, int64_t seed) : case_(test_case), seed_(seed) {}
+  Classified Classify(const Observation& observation);
+
+ private:
+  const Case& case_;
+  int64_t seed_;
+  std::unique_ptr<CaseOracle> oracle_;
+  std::string no_oracle_;  ///< why there is none
+  bool opened_ = false;
+};
+
+/// The bits of every tensor of `test_case`.
+Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed);
+
+/// Classifications made while a run went on, by (case, backend).
+using ClassifiedRun = std::map<std::pair<std::string, std::string>, Classified>;
+
+/// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
+/// digest) is an error. `known` saves work; what it lacks is classified here, on all cores. `on_case` is told
+/// of each case as it is done.
+Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
+                           const std::function<void(const std::string&)>& on_case);
+
+}  // namespace ulpscope

@@ -1,0 +1,47 @@
+// Which cases of those that were loaded a run takes: -k EXPR, -m TAGS, --shard i/n.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/model/case.h"
+
+namespace ulpscope {
+
+/// An expression over ids: words are substrings, joined by `and`, `or`, `not` and parentheses ("matmul and
+/// not cuda"). A word with spaces or parentheses stands in double quotes.
+class IdExpression {
+ public:
+  static Result<IdExpression> Parse(std::string_view text);
+  bool Matches(std::string_view id) const;
+
+ private:
+  struct Node {
+    enum class Kind { kWord, kNot, kAnd, kOr } kind = Kind::kWord;
+    std::string word;
+    std::vector<Node> children;
+  };
+  class Parser;
+  static bool Evaluate(const Node& node, std::string_view id);
+  Node root_;
+};
+
+/// True if one of the comma-separated `tags` selects the case. The tiers nest, smoke < ci < nightly:
+/// `nightly` takes all of them, `ci` takes ci and smoke; a case without a tier counts as ci. Any other word
+/// is a tag that the case must carry.
+bool HasTag(const Case& test_case, std::string_view tags);
+
+/// One of `count` shards, `index` from 1.
+struct Shard {
+  size_t index = 1;
+  size_t count = 1;
+};
+/// "2/3".
+Result<Shard> ParseShard(std::string_view text);
+/// Every count-th case, by id: which shard a case falls into does not depend on the order of the files.
+std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard);
+
+}  // namespace ulpscope

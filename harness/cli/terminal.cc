@@ -1,0 +1,46 @@
+// Terminal facts.
+#include "harness/cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+
+bool IsTerminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
+
+ConsoleOptions DetectConsole() {
+  ConsoleOptions options;
+  if (!IsTerminal(STDOUT_FILENO)) return options;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) options.columns = size.ws_col;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool plain =
+      (no_color != nullptr && *no_color != '\0') || term == nullptr || std::string_view(term) == "dumb";
+  if (!plain) options.color = ConsoleOptions::Color::kAlways;
+  return options;
+}
+
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void PrintError(const std::string& line) {
+  const std::string safe = TerminalSafe(line) + "\n";
+  std::fwrite(safe.data(), 1, safe.size(), stderr);
+}
+
+void PrintError(const Error& error) {
+  // Errors of case files begin with their place, which editors and CI logs understand only at the start of a
+  // line.
+  PrintError(error.pos.file.empty() ? "ulpscope: " + error.Text() : error.Text());
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,24 @@
+// The terminal: how wide it is, whether it takes colours, and safe ways to write to it.
+#pragma once
+
+#include <string>
+
+#include "harness/base/result.h"
+#include "reports/console.h"
+
+namespace ulpscope {
+
+/// Width of stdout and colours, where it is a terminal and NO_COLOR and TERM allow them; else 120 columns
+/// without.
+ConsoleOptions DetectConsole();
+
+bool IsTerminal(int file_descriptor);
+
+/// Text of our own to stdout (the thing asked for) and stderr (everything else). A closed pipe is not an
+/// error.
+void Print(const std::string& text);
+void PrintError(const std::string& line);
+/// "ulpscope: TEXT" to stderr, made safe: errors quote what files hold.
+void PrintError(const Error& error);
+
+}  // namespace ulpscope

@@ -1,0 +1,74 @@
+// Opening the workspace.
+#include "harness/cli/workspace.h"
+
+#include <algorithm>
+
+#include "harness/base/text.h"
+#include "harness/casefile/load.h"
+#include "harness/judge/judge.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool LiesIn(const fs::path& path, const fs::path& folder) {
+  std::error_code code;
+  const fs::path relative =
+      fs::weakly_canonical(path, code).lexically_relative(fs::weakly_canonical(folder, code));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+/// The argument that a case outside the suite came from.
+std::string ArgumentOf(const Case& test_case, const std::vector<std::string>& arguments) {
+  for (const auto& argument : arguments) {
+    if (LiesIn(test_case.pos.file, argument)) return argument;
+  }
+  return test_case.pos.file;
+}
+
+}  // namespace
+
+const Case* Workspace::Find(std::string_view id) const {
+  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.id == id; });
+  return found == cases.end() ? nullptr : &*found;
+}
+
+std::string Workspace::ExtraFlags() const {
+  std::vector<std::string> flags;
+  for (const auto& adapter : adapters) flags.push_back("--adapter " + ShellQuote(adapter));
+  return Join(flags, " ");
+}
+
+Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {
+  auto registry = Registry::LoadDefault();
+  if (!registry) return Fail(registry.error());
+  Workspace workspace{.registry = std::move(*registry),
+                      .root = {},
+                      .adapters = adapters,
+                      .cases = {},
+                      .selectors = {},
+                      .deviations = {}};
+  workspace.root = workspace.registry.places().root / "cases";
+  for (const auto& adapter : adapters) {
+    if (auto added = workspace.registry.AddAdapter(adapter); !added) return Fail(added.error());
+  }
+  return workspace;
+}
+
+std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>& arguments) {
+  const Vocabulary vocabulary{.backends = workspace->registry.Names()};
+  LoadResult loaded = LoadCases(arguments, workspace->root, vocabulary);
+  workspace->cases = std::move(loaded.cases);
+  for (const Case& test_case : workspace->cases) {
+    std::string selector = ShellQuote(test_case.id);
+    if (!LiesIn(test_case.pos.file, workspace->root)) {
+      selector =
+          ShellQuote(ArgumentOf(test_case, arguments)) + " -k " + ShellQuote("\"" + test_case.id + "\"");
+    }
+    workspace->selectors.emplace(test_case.id, std::move(selector));
+  }
+  return std::move(loaded.errors);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,198 @@
+// Text of a derivation.
+#include "reports/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/base/text.h"
+#include "reports/cell.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr size_t kShownExclusions = 12;
+constexpr size_t kShownCasts = 40;
+
+std::string Element(const std::vector<int64_t>& coordinates) {
+  std::vector<std::string> parts;
+  for (const int64_t coordinate : coordinates) parts.push_back(std::to_string(coordinate));
+  return "[" + Join(parts, ",") + "]";
+}
+
+std::string Exact(const Reference& reference) {
+  switch (reference.kind) {
+    case ReferenceKind::kUndecided:
+      return "undecided";
+    case ReferenceKind::kDomain:
+      return FormatNumber(reference.hi) + " by the rules of IEEE 754";
+    default:
+      break;
+  }
+  std::string text = FormatNumber(reference.hi);
+  if (reference.lo != 0)
+    text += fmt::format(" {} {}", reference.lo < 0 ? "-" : "+", FormatNumber(std::abs(reference.lo)));
+  if (reference.kind != ReferenceKind::kExact)
+    text += fmt::format(", to within {}", FormatNumber(reference.err));
+  return text;
+}
+
+class Writer {
+ public:
+  Writer(const RunReport& report, const CaseResult& result, const Explanation& explanation,
+         const ConsoleOptions& options)
+      : report_(report), result_(result), explanation_(explanation), options_(options) {}
+
+  std::string Write() {
+    text_ += TerminalSafe(fmt::format("{}  on  {}", result_.id, result_.backend)) + "\n";
+    if (!explanation_.about.empty()) Say("about", explanation_.about);
+    if (!explanation_.source.empty()) Say("source", explanation_.source);
+    Say("status", result_.reason.empty() ? std::string(Name(result_.status))
+                                         : fmt::format("{}: {}", Name(result_.status), result_.reason));
+    Outcome();
+    Versions();
+    for (const auto& name : result_.value_order) {
+      if (const auto value = result_.values.find(name); value != result_.values.end())
+        Value(name, value->second);
+    }
+    for (const auto& [name, text] : result_.observations) Say("observed", fmt::format("{} = {}", name, text));
+    Casts();
+    Knobs();
+    for (const auto& note : result_.notes) Say("note", note);
+    Divergences();
+    text_ += fmt::format("  {:<11}{}\n", "repeat", TerminalSafe(result_.repro));
+    return std::move(text_);
+  }
+
+ private:
+  void Say(std::string_view head, std::string_view what) {
+    text_ += Wrap(fmt::format("  {:<11}", head), TerminalSafe(what), options_.columns);
+  }
+  void SayInner(std::string_view head, std::string_view what) {
+    text_ += Wrap(fmt::format("    {:<11}", head), TerminalSafe(what), options_.columns);
+  }
+
+  void Outcome() {
+    std::string text(Name(result_.outcome.kind));
+    if (!result_.outcome.error_class.empty()) text += " " + result_.outcome.error_class;
+    if (!result_.outcome.text.empty()) text += ": " + result_.outcome.text;
+    Say("outcome", text);
+  }
+
+  void Versions() {
+    const auto versions = report_.versions.find(result_.backend);
+    if (versions == report_.versions.end()) return;
+    std::vector<std::string> parts;
+    for (const auto& [package, version] : versions->second) parts.push_back(package + " " + version);
+    Say("versions", Join(parts, ", "));
+  }
+
+  void Value(const std::string& name, const ValueResult& value) {
+    const Classification& classification = value.classification;
+    text_ +=
+        TerminalSafe(fmt::format("  {}  {}  {}", name, Describe(value.dtype, value.shape), CellText(value)));
+    text_ += value.part.empty() ? "\n" : TerminalSafe(fmt::format("  ({})", value.part)) + "\n";
+    if (!classification.label.empty()) SayInner("class", classification.label);
+    SayInner("checked",
+             fmt::format("{} of {} elements against the exact value, {} models tried", classification.checked,
+                         classification.elements, classification.models_tried));
+    if (classification.kind != ClassificationKind::kNoReference &&
+        classification.kind != ClassificationKind::kNotFloating) {
+      SayInner("error", fmt::format("at most {} ulp of {}", ShortestDecimal(classification.max_ulp),
+                                    Name(value.dtype)));
+    }
+    References(name);
+    for (const auto& model : classification.models_proved) {
+      const auto& likely = classification.models;
+      const bool kept = std::find(likely.begin(), likely.end(), model) != likely.end();
+      SayInner("survives", model.Name() + (kept ? "" : "   (set aside: far less likely than the others)"));
+    }
+    Exclusions(classification);
+    for (const auto& [cut, words] : classification.cuts)
+      SayInner("between", fmt::format("{}: {}", cut, Join(words, " or ")));
+    for (const auto& note : classification.notes) SayInner("note", note);
+    SayInner("contract", Name(value.contract));
+  }
+
+  void References(const std::string& name) {
+    const auto samples = explanation_.references.find(name);
+    if (samples == explanation_.references.end()) return;
+    for (const auto& sample : samples->second) {
+      SayInner("reference", fmt::format("{} exact {}; observed {}", Element(sample.element),
+                                        Exact(sample.reference), FormatNumber(sample.observed)));
+    }
+  }
+
+  void Exclusions(const Classification& classification) {
+    const bool all = options_.verbosity == ConsoleOptions::Verbosity::kVerbose;
+    const size_t shown =
+        all ? classification.excluded.size() : std::min(classification.excluded.size(), kShownExclusions);
+    for (size_t i = 0; i < shown; ++i) {
+      const Exclusion& exclusion = classification.excluded[i];
+      SayInner("excluded", exclusion.model.Name());
+      text_ +=
+          Wrap(std::string(17, ' '),
+               TerminalSafe(fmt::format("{} observed {}; it gives {} to {}. {}", Element(exclusion.element),
+                                        FormatNumber(exclusion.observed), FormatNumber(exclusion.low),
+                                        FormatNumber(exclusion.high), exclusion.why)),
+               options_.columns);
+    }
+    if (shown < classification.excluded.size())
+      SayInner("", fmt::format("and {} more (-v shows them)", classification.excluded.size() - shown));
+  }
+
+  void Casts() {
+    text_ += "\n";
+    const size_t shown = std::min(result_.casts.size(), kShownCasts);
+    for (size_t i = 0; i < shown; ++i) {
+      const Cast& cast = result_.casts[i];
+      Say("cast", fmt::format("{}: {} to {} of {}, {} bytes, under {}{}", cast.stage, cast.from, cast.to,
+                              Element(cast.shape), cast.bytes, cast.under,
+                              cast.redundant ? " (changes no value)" : ""));
+    }
+    if (shown < result_.casts.size())
+      Say("", fmt::format("and {} more (the JSON report has them)", result_.casts.size() - shown));
+  }
+
+  void Knobs() {
+    for (const auto& [knob, asked] : result_.knobs_asked) {
+      const auto effective = result_.knobs_effective.find(knob);
+      Say("knob",
+          fmt::format("{}: asked {}, effective {}", knob, asked,
+                      effective == result_.knobs_effective.end() ? "not read back" : effective->second));
+    }
+    for (const auto& [knob, effective] : result_.knobs_effective) {
+      if (!result_.knobs_asked.contains(knob)) Say("knob", fmt::format("{}: effective {}", knob, effective));
+    }
+  }
+
+  void Divergences() {
+    for (const auto& divergence : report_.divergences) {
+      if (divergence.case_id != result_.id) continue;
+      const bool member =
+          std::any_of(divergence.backends.begin(), divergence.backends.end(), [&](const auto& group) {
+            return std::find(group.begin(), group.end(), result_.backend) != group.end();
+          });
+      if (member)
+        Say("diverges",
+            fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis, divergence.sentence));
+    }
+  }
+
+  const RunReport& report_;
+  const CaseResult& result_;
+  const Explanation& explanation_;
+  const ConsoleOptions& options_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string WriteExplanation(const RunReport& report, const CaseResult& result,
+                             const Explanation& explanation, const ConsoleOptions& options) {
+  return Writer(report, result, explanation, options).Write();
+}
+
+}  // namespace ulpscope
