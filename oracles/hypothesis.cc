@@ -224,6 +224,7 @@ ValuePath PathOf(const Plan& plan, int node) {
     if (IsReduction(current.kind)) {
       path.reductions.push_back(id);
       path.reduction_length = std::max(path.reduction_length, current.k);
+      path.terms += current.k;
     }
     if (current.kind == NodeKind::kContract) {
       path.has_products = true;

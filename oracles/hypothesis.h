@@ -26,6 +26,7 @@ struct ValuePath {
   bool has_inner = false;                  ///< a composite op's elementary steps are on the path
   bool has_products = false;
   int64_t reduction_length = 0;
+  int64_t terms = 0;                       ///< of all reductions together
 };
 
 ValuePath PathOf(const Plan& plan, int node);

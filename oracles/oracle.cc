@@ -110,7 +110,7 @@ class ConcreteOracle : public CaseOracle {
     if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
     const ValuePath path = PathOf(shared_->plan, node->second);
     const PlanNode& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
-    ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .operands = {}, .cut_points = {}, .has_products = path.has_products};
+    ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .terms = path.terms, .operands = {}, .cut_points = {}, .has_products = path.has_products};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
     return shape;

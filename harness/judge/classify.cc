@@ -182,7 +182,7 @@ class Classifier {
 
   std::set<PrecisionModel> Likely(const std::set<PrecisionModel>& proved) {
     if (proved.size() < 2) return proved;
-    const int64_t budget = std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.reduction_length), 32, options_.likelihood_elements);
+    const int64_t budget = std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
     std::vector<int64_t> elements;
     std::vector<double> stored;
     const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));

@@ -46,6 +46,7 @@ struct ValueShape {
   Shape shape;
   DType declared = DType::kFloat32;         ///< by PyTorch's type rules
   int64_t reduction_length = 0;             ///< longest sum on the path; 0 without any
+  int64_t terms = 0;                        ///< terms of all sums on the path: what one simulated element costs
   std::vector<std::string> operands;        ///< operands whose input rounding is a facet
   std::vector<std::string> cut_points;      ///< named intermediates
   bool has_products = false;
