@@ -144,9 +144,9 @@ int64_t CheckValues(const Node& list, const TensorSpec& spec, size_t axis, Error
 
 void CheckFillNode(const Node& fill, const TensorSpec& spec, ErrorSink& errors) {
   if (const Node* values = fill.Find("values")) {
-    const size_t before = errors.size();
+    const size_t before = errors.reported();
     const int64_t count = CheckValues(*values, spec, 0, errors);
-    if (errors.size() == before && count != CappedElementCount(spec.shape)) {
+    if (errors.reported() == before && count != CappedElementCount(spec.shape)) {
       errors.Add(values->mark, "wrong number of values", std::to_string(count),
                  std::to_string(CappedElementCount(spec.shape)) + " for " + Describe(spec.dtype, spec.shape));
     }

@@ -42,7 +42,7 @@ DeviationsResult LoadDeviationsText(std::string_view text, const std::string& sh
   CheckStructure(*root, DeviationsType(), "the deviations file", errors);
   std::set<std::vector<std::string>> seen;
   int line = 0;
-  for (const Node& entry : errors.size() == 0 ? root->children : std::vector<Node>{}) {
+  for (const Node& entry : errors.reported() == 0 ? root->children : std::vector<Node>{}) {
     Deviation deviation{.case_id = TextAt(entry, "case"),
                         .backend = TextAt(entry, "backend"),
                         .value = TextAt(entry, "value"),

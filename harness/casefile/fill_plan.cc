@@ -109,89 +109,114 @@ Result<void> CheckRange(const FillPlan& plan, DType dtype, Int128 first, Int128 
   return {};
 }
 
+/// The smallest and the largest n, for the check that all elements fit.
+struct Bounds {
+  Int128 first = 0;
+  Int128 last = 0;
+};
+
+Result<Bounds> PlanNormal(FillPlan& plan, const Parameters& parameters) {
+  auto mean = parameters.Fraction("mean", "0");
+  auto scale = parameters.Fraction("scale", "1");
+  if (!mean) return Fail(mean.error());
+  if (!scale) return Fail(scale.error());
+  if (auto set = SetAffine(plan, *mean, *scale); !set) return Fail(set.error());
+  plan.source = FillPlan::Source::kNormal;
+  plan.shift = kNormalBits;
+  const Int128 last = static_cast<Int128>(13) << (kNormalBits - 1);  // 6.5: the table ends at 6.24
+  return Bounds{.first = -last, .last = last};
+}
+
+Result<Bounds> PlanUniform(FillPlan& plan, const Parameters& parameters) {
+  auto low = parameters.Fraction("low", "-1");
+  auto high = parameters.Fraction("high", "1");
+  if (!low) return Fail(low.error());
+  if (!high) return Fail(high.error());
+  if (auto set = SetAffine(plan, *low, *high); !set) return Fail(set.error());
+  if (plan.step <= plan.base) return Fail("uniform needs low < high");
+  if (static_cast<Int128>(plan.step) - plan.base >= kParameterLimit)
+    return Fail("uniform: high - low is too large");
+  plan.step -= plan.base;
+  plan.source = FillPlan::Source::kUniform;
+  plan.shift = kUniformBits;
+  return Bounds{.first = 0, .last = Int128{1} << kUniformBits};
+}
+
+Result<Bounds> PlanPositive(FillPlan& plan, const Parameters& parameters) {
+  auto scale = parameters.Fraction("scale", "1");
+  if (!scale) return Fail(scale.error());
+  if (scale->numerator <= 0) return Fail("positive needs a scale above 0");
+  if (auto set = SetAffine(plan, SmallFraction{}, *scale); !set) return Fail(set.error());
+  plan.source = FillPlan::Source::kPositive;
+  plan.shift = kUniformBits;
+  return Bounds{.first = 1, .last = Int128{1} << kUniformBits};
+}
+
+Result<Bounds> PlanArange(FillPlan& plan, const Parameters& parameters, const Shape& shape) {
+  auto start = parameters.Fraction("start", "0");
+  auto step = parameters.Fraction("step", "1");
+  if (!start) return Fail(start.error());
+  if (!step) return Fail(step.error());
+  if (auto set = SetAffine(plan, *start, *step); !set) return Fail(set.error());
+  return Bounds{.first = 0, .last = ElementCount(shape) - 1};
+}
+
+Result<Bounds> PlanIntegers(FillPlan& plan, const Parameters& parameters) {
+  auto low = parameters.Integer("low");
+  auto high = parameters.Integer("high");
+  if (!low) return Fail(low.error());
+  if (!high) return Fail(high.error());
+  if (*low > *high) return Fail("integers needs low <= high");
+  if (auto set = SetAffine(plan, SmallFraction{}, SmallFraction{.numerator = 1}); !set)
+    return Fail(set.error());
+  plan.source = FillPlan::Source::kRange;
+  plan.low = *low;
+  plan.high = *high;
+  return Bounds{.first = *low, .last = *high};
+}
+
+Result<Bounds> PlanLattice(FillPlan& plan, const Parameters& parameters) {
+  std::array<int64_t, 5> read{};
+  constexpr std::array<std::pair<const char*, const char*>, 5> kNames{
+      {{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    auto value = parameters.Integer(kNames[i].first, kNames[i].second);
+    if (!value) return Fail(value.error());
+    read[i] = *value;
+  }
+  const auto [mul, add, mod, sub, div] = read;
+  if (mod < 1) return Fail("lattice needs mod >= 1");
+  if (div < 1) return Fail("lattice needs div >= 1");
+  const int zeros = std::countr_zero(static_cast<uint64_t>(div));
+  const SmallFraction unit{.numerator = 1, .denominator = div >> zeros, .exponent = -zeros};
+  if (auto set = SetAffine(plan, SmallFraction{}, unit); !set) return Fail(set.error());
+  plan.source = FillPlan::Source::kLattice;
+  plan.base = -sub;
+  plan.mul = mul;
+  plan.add = add;
+  plan.mod = mod;
+  return Bounds{.first = 0, .last = mod - 1};
+}
+
+Result<Bounds> PlanSource(const std::string& name, FillPlan& plan, const Parameters& parameters,
+                          const TensorSpec& spec) {
+  if (name == "normal") return PlanNormal(plan, parameters);
+  if (name == "uniform") return PlanUniform(plan, parameters);
+  if (name == "positive") return PlanPositive(plan, parameters);
+  if (name == "arange") return PlanArange(plan, parameters, spec.shape);
+  if (name == "integers") return PlanIntegers(plan, parameters);
+  if (name == "lattice") return PlanLattice(plan, parameters);
+  return Fail("no such fill: " + name);
+}
+
 Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameters, const TensorSpec& spec) {
   FillPlan plan;
-  const SmallFraction zero{}, one{.numerator = 1};
-  Result<void> set;
-  Int128 first = 0, last = 0;
-  if (name == "normal") {
-    auto mean = parameters.Fraction("mean", "0");
-    auto scale = parameters.Fraction("scale", "1");
-    if (!mean) return Fail(mean.error());
-    if (!scale) return Fail(scale.error());
-    set = SetAffine(plan, *mean, *scale);
-    plan.source = FillPlan::Source::kNormal;
-    plan.shift = kNormalBits;
-    last = static_cast<Int128>(13) << (kNormalBits - 1);  // 6.5: the table ends at 6.24
-    first = -last;
-  } else if (name == "uniform") {
-    auto low = parameters.Fraction("low", "-1");
-    auto high = parameters.Fraction("high", "1");
-    if (!low) return Fail(low.error());
-    if (!high) return Fail(high.error());
-    set = SetAffine(plan, *low, *high);
-    if (set && plan.step <= plan.base) return Fail("uniform needs low < high");
-    if (set && plan.step - plan.base >= kParameterLimit) return Fail("uniform: high - low is too large");
-    plan.step -= plan.base;
-    plan.source = FillPlan::Source::kUniform;
-    plan.shift = kUniformBits;
-    last = Int128{1} << kUniformBits;
-  } else if (name == "positive") {
-    auto scale = parameters.Fraction("scale", "1");
-    if (!scale) return Fail(scale.error());
-    if (scale->numerator <= 0) return Fail("positive needs a scale above 0");
-    set = SetAffine(plan, zero, *scale);
-    plan.source = FillPlan::Source::kPositive;
-    plan.shift = kUniformBits;
-    first = 1;
-    last = Int128{1} << kUniformBits;
-  } else if (name == "arange") {
-    auto start = parameters.Fraction("start", "0");
-    auto step = parameters.Fraction("step", "1");
-    if (!start) return Fail(start.error());
-    if (!step) return Fail(step.error());
-    set = SetAffine(plan, *start, *step);
-    last = ElementCount(spec.shape) - 1;
-  } else if (name == "integers") {
-    auto low = parameters.Integer("low");
-    auto high = parameters.Integer("high");
-    if (!low) return Fail(low.error());
-    if (!high) return Fail(high.error());
-    if (*low > *high) return Fail("integers needs low <= high");
-    set = SetAffine(plan, zero, one);
-    plan.source = FillPlan::Source::kRange;
-    first = plan.low = *low;
-    last = plan.high = *high;
-  } else {  // lattice
-    std::array<int64_t, 5> read{};
-    const std::array<std::pair<const char*, const char*>, 5> names{
-        {{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
-    for (size_t i = 0; i < names.size(); ++i) {
-      auto value = parameters.Integer(names[i].first, names[i].second);
-      if (!value) return Fail(value.error());
-      read[i] = *value;
-    }
-    const auto [mul, add, mod, sub, div] = read;
-    if (mod < 1) return Fail("lattice needs mod >= 1");
-    if (div < 1) return Fail("lattice needs div >= 1");
-    const int zeros = std::countr_zero(static_cast<uint64_t>(div));
-    const SmallFraction unit{.numerator = 1, .denominator = div >> zeros, .exponent = -zeros};
-    set = SetAffine(plan, zero, unit);
-    plan.base = -sub;
-    plan.source = FillPlan::Source::kLattice;
-    plan.mul = mul;
-    plan.add = add;
-    plan.mod = mod;
-    last = mod - 1;
-    if (!IsFloating(spec.dtype) && div != 1)
-      return Fail("lattice needs div 1 for " + std::string(Name(spec.dtype)));
-  }
-  if (!set) return Fail(set.error());
+  const auto bounds = PlanSource(name, plan, parameters, spec);
+  if (!bounds) return Fail(bounds.error());
   if (!IsFloating(spec.dtype) && (plan.shift != 0 || plan.divisor != 1 || plan.exponent < 0)) {
     return Fail("fill '" + name + "' gives fractions, which " + std::string(Name(spec.dtype)) + " has not");
   }
-  auto fits = CheckRange(plan, spec.dtype, first, last);
-  if (!fits) return Fail(fits.error());
+  if (auto fits = CheckRange(plan, spec.dtype, bounds->first, bounds->last); !fits) return Fail(fits.error());
   return plan;
 }
 
@@ -367,10 +392,7 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   }
   if (name == "subnormals" || name == "wide_exponent" || name == "ties")
     return PlanFloating(name, parameters, spec);
-  for (const char* affine : {"normal", "uniform", "positive", "arange", "integers", "lattice"}) {
-    if (name == affine) return PlanAffine(name, parameters, spec);
-  }
-  return Fail("no such fill: " + name);
+  return PlanAffine(name, parameters, spec);
 }
 
 }  // namespace ulpscope

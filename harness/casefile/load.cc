@@ -36,14 +36,14 @@ size_t CountDefaults(const Node& root) {
 void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& vocabulary, ErrorSink& errors,
               std::vector<Case>& cases) {
   CheckStructure(root, FileHeadType(), "the case file", errors);
-  if (errors.size() > 0) {
+  if (errors.reported() > 0) {
     // The cases are looked at all the same: one run of the loader should tell all that is wrong with their
     // shape.
     const Node* list = root.Find("cases");
     if (list == nullptr || list->kind != Node::Kind::kList) return;
   }
   const size_t defaults = CountDefaults(root);
-  const bool sound_defaults = errors.size() == 0;
+  const bool sound_defaults = errors.reported() == 0;
   size_t work = 0;
   std::set<std::string, std::less<>> names;
   for (const Node& case_node : root.Find("cases")->children) {
@@ -62,9 +62,9 @@ void LoadRoot(const Node& root, const std::string& id_prefix, const Vocabulary& 
                    "more than a million entries", "fewer combinations or smaller defaults");
         return;
       }
-      const size_t before = errors.size();
+      const size_t before = errors.reported();
       CheckStructure(expanded, CaseType(), "a case", errors);
-      if (errors.size() != before || !sound_defaults) return;
+      if (errors.reported() != before || !sound_defaults) return;
       cases.push_back(DecodeCase(expanded, root, id_prefix + "/" + expanded.Find("name")->text + suffix,
                                  vocabulary, errors));
     });

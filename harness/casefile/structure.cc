@@ -230,6 +230,7 @@ void ErrorSink::Add(const Mark& mark, std::string message, std::string found, st
 }
 
 void ErrorSink::Add(const Mark& mark, Error error, std::string_view context) {
+  ++reported_;
   if (full()) return;
   error.pos = At(mark);
   if (!context.empty()) error.message += " for " + std::string(context);

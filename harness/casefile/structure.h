@@ -23,7 +23,9 @@ class ErrorSink {
 
   /// True when further errors would be dropped: a reason not to work on their hints.
   bool full() const { return errors_.size() >= kMaxErrors; }
-  size_t size() const { return errors_.size(); }
+  /// How often Add was called: also for errors told already (by another combination of a sweep) or past the limit.
+  /// Whether a part of a file is sound is asked of this, never of the list.
+  size_t reported() const { return reported_; }
   const std::string& file() const { return file_; }
   SourcePos At(const Mark& mark) const { return {.file = file_, .line = mark.line, .column = mark.column}; }
   std::vector<Error> Take() { return std::move(errors_); }
@@ -32,6 +34,7 @@ class ErrorSink {
   static constexpr size_t kMaxErrors = 50;
   std::string file_;
   std::vector<Error> errors_;
+  size_t reported_ = 0;
 };
 
 /// "did you mean 'x'?" or "", also for words so long that the search would take its time.

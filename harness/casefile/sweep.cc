@@ -111,15 +111,15 @@ void CheckReferences(const Node& case_node, const Node* sweep, const std::vector
 
 void ForEachCombination(const Node& case_node, ErrorSink& errors,
                         const std::function<void(const Node&, const std::string&)>& use) {
-  const size_t errors_before = errors.size();
+  const size_t errors_before = errors.reported();
   const Node* sweep = case_node.Find("sweep");
   std::vector<Axis> axes;
   if (sweep != nullptr) {
     CheckStructure(*sweep, SweepType(), "'sweep'", errors);
-    if (errors.size() == errors_before) axes = ReadAxes(*sweep, errors);
+    if (errors.reported() == errors_before) axes = ReadAxes(*sweep, errors);
   }
   CheckReferences(case_node, sweep, axes, errors);
-  if (errors.size() != errors_before) return;
+  if (errors.reported() != errors_before) return;
   if (axes.empty()) {
     use(case_node, "");
     return;

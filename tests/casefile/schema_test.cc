@@ -171,7 +171,7 @@ class Corpus : public ::testing::Test {
   static bool LoaderAccepts(const Node& root) {
     ErrorSink errors("f");
     CheckStructure(root, FileType(), "the case file", errors);
-    return errors.size() == 0;
+    return errors.reported() == 0;
   }
 
   Result<Node> schema_ = ParseYaml(JsonSchema(), "schema");
