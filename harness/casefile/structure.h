@@ -23,7 +23,8 @@ class ErrorSink {
 
   /// True when further errors would be dropped: a reason not to work on their hints.
   bool full() const { return errors_.size() >= kMaxErrors; }
-  /// How often Add was called: also for errors told already (by another combination of a sweep) or past the limit.
+  /// How often Add was called: also for errors told already (by another combination of a sweep) or past the
+  /// limit.
   /// Whether a part of a file is sound is asked of this, never of the list.
   size_t reported() const { return reported_; }
   const std::string& file() const { return file_; }

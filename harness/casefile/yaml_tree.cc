@@ -5,6 +5,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -89,15 +90,43 @@ std::optional<Error> CheckBytes(std::string_view text, const std::string& file) 
   return std::nullopt;
 }
 
+/// Leading spaces of a line; 0 for lines past the end.
+size_t Indentation(std::string_view text, int line) {
+  for (; line > 1; --line) {
+    const size_t end = text.find('\n');
+    if (end == text.npos) return 0;
+    text.remove_prefix(end + 1);
+  }
+  const size_t spaces = text.find_first_not_of(' ');
+  return spaces == text.npos ? 0 : spaces;
+}
+
+/// The place of the last quote that begins a scalar: the one that runs to the end of the file. `otherwise`
+/// without one.
+SourcePos LastQuote(std::string_view text, SourcePos otherwise) {
+  for (size_t i = text.size(); i-- > 0;) {
+    if (text[i] != '"' && text[i] != '\'') continue;
+    if (i > 0 && std::string_view(" \n[{,").find(text[i - 1]) == std::string_view::npos) continue;
+    const std::string_view before = text.substr(0, i);
+    otherwise.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    const size_t line_start = before.rfind('\n');
+    otherwise.column = static_cast<int>(line_start == before.npos ? i : i - line_start - 1) + 1;
+    return otherwise;
+  }
+  return otherwise;
+}
+
 /// Builds the tree; throws Refused at the first event that is not allowed.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(const std::string& file) : file_(file) {}
+  TreeBuilder(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   bool empty() const { return root_.kind == Node::Kind::kNull; }
   Node Take() { return std::move(root_); }
-  /// Where the innermost list or map that is still open begins; null when none is.
-  const Mark* open() const { return open_.empty() ? nullptr : &open_.back().mark; }
+  /// Where the innermost list or map that is still open begins, if it is one in brackets; else null.
+  const Mark* open_bracket() const {
+    return open_.empty() || !in_brackets_.back() ? nullptr : &open_.back().mark;
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0)
@@ -118,6 +147,9 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
     CheckTag(mark, tag);
+    if (tag == "!" && !IsClosed(static_cast<size_t>(mark.pos))) {
+      Refuse(mark, "quote is never closed", "the end of the file", "a closing quote", "");
+    }
     Add(Node{.kind = Node::Kind::kScalar,
              .quoted = tag == "!",
              .mark = Convert(mark),
@@ -125,13 +157,13 @@ class TreeBuilder : public YAML::EventHandler {
              .children = {}});
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
-    Open(mark, tag, Node::Kind::kList);
+                       YAML::EmitterStyle::value style) override {
+    Open(mark, tag, Node::Kind::kList, style);
   }
   void OnSequenceEnd() override { Close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {
-    Open(mark, tag, Node::Kind::kMap);
+                  YAML::EmitterStyle::value style) override {
+    Open(mark, tag, Node::Kind::kMap, style);
   }
   void OnMapEnd() override {
     CheckKeys(open_.back());
@@ -154,21 +186,40 @@ class TreeBuilder : public YAML::EventHandler {
     Refuse(Convert(mark), std::move(message), std::move(found), std::move(expected), std::move(hint));
   }
 
+  /// False for a quoted scalar that runs into the end of the file: yaml-cpp takes the rest of the file for
+  /// its text.
+  bool IsClosed(size_t at) const {
+    const char quote = at < text_.size() ? text_[at] : '\0';
+    if (quote != '"' && quote != '\'') return true;  // a block of text
+    for (++at; at < text_.size(); ++at) {
+      if (quote == '"' && text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == quote) {
+        if (quote == '"' || at + 1 == text_.size() || text_[at + 1] != quote) return true;
+        ++at;
+      }
+    }
+    return false;
+  }
+
   void CheckTag(const YAML::Mark& mark, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!")
       Refuse(mark, "tag", "'" + tag + "'", "a value without a tag", "");
   }
 
-  void Open(const YAML::Mark& mark, const std::string& tag, Node::Kind kind) {
+  void Open(const YAML::Mark& mark, const std::string& tag, Node::Kind kind,
+            YAML::EmitterStyle::value style) {
     CheckTag(mark, tag);
     if (open_.size() >= kMaxDepth)
       Refuse(mark, "nested too deeply", "more than 32 levels", "at most 32 levels", "");
     open_.push_back(Node{.kind = kind, .mark = Convert(mark), .text = {}, .children = {}});
+    in_brackets_.push_back(style == YAML::EmitterStyle::Flow);
   }
 
   void Close() {
     Node done = std::move(open_.back());
     open_.pop_back();
+    in_brackets_.pop_back();
     Add(std::move(done));
   }
 
@@ -201,10 +252,12 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  std::string_view text_;
   const std::string& file_;
   int documents_ = 0;
   size_t nodes_ = 0;
   std::vector<Node> open_;
+  std::vector<bool> in_brackets_;  ///< of each node in open_
   Node root_;
 };
 
@@ -240,7 +293,7 @@ std::string Node::Describe() const {
 Result<Node> ParseYaml(std::string_view text, const std::string& file) {
   if (auto error = CheckBytes(text, file)) return Fail(std::move(*error));
   std::istringstream stream{std::string(text)};
-  TreeBuilder builder(file);
+  TreeBuilder builder(text, file);
   try {
     YAML::Parser parser(stream);
     // Never loop here: for some inputs (a file that holds one comma) the parser reports empty documents
@@ -251,12 +304,19 @@ Result<Node> ParseYaml(std::string_view text, const std::string& file) {
     return Fail(refused.error);
   } catch (const YAML::Exception& exception) {
     SourcePos pos{.file = file, .line = exception.mark.line + 1, .column = exception.mark.column + 1};
-    // A bracket that is never closed is found at the end of the file; it is wrong where it stands.
-    if (exception.msg.starts_with("end of") && builder.open() != nullptr) {
-      pos.line = builder.open()->line;
-      pos.column = builder.open()->column;
+    const Mark* bracket = builder.open_bracket();
+    std::string hint;
+    if (exception.msg == "illegal EOF in scalar") {
+      pos = LastQuote(text, std::move(pos));
+      hint = "is this quote closed?";
+    } else if (bracket != nullptr && bracket->line < pos.line &&
+               Indentation(text, pos.line) <= Indentation(text, bracket->line)) {
+      // A bracket that is never closed is noticed lines below; it is wrong where it stands.
+      pos.line = bracket->line;
+      pos.column = bracket->column;
+      hint = "is this bracket closed?";
     }
-    Error error = Problem("not valid YAML: " + exception.msg, "", "");
+    Error error = Problem("not valid YAML: " + exception.msg, "", "", std::move(hint));
     error.pos = std::move(pos);
     return Fail(std::move(error));
   }
