@@ -141,12 +141,16 @@ void Registry::AddRow(RegistryRow row) {
 Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
   std::error_code error;
   const fs::path path = fs::absolute(adapter, error);
-  if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path, error)) {
-    return Fail(path.string() + " is no executable adapter");
+  // A Python file without the executable bit runs on the interpreter that the Python backends have.
+  const bool executable = ::access(path.c_str(), X_OK) == 0;
+  const bool script = !executable && path.extension() == ".py" && ::access(path.c_str(), R_OK) == 0;
+  if ((!executable && !script) || fs::is_directory(path, error)) {
+    return Fail(path.string() + " is neither an executable nor a Python file");
   }
+  const auto command = script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
   const RegistryRow probe{.backend = "",
                           .title = "",
-                          .adapter = {path.string()},
+                          .adapter = command,
                           .requires_file = "",
                           .python_packages = {},
                           .knobs = {},
@@ -160,7 +164,7 @@ Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
     for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
     AddRow({.backend = name,
             .title = "adapter " + path.filename().string(),
-            .adapter = {path.string()},
+            .adapter = command,
             .requires_file = path.string(),
             .python_packages = {},
             .knobs = knobs,

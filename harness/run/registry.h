@@ -62,7 +62,7 @@ class Registry {
   std::vector<std::string> Names() const;
   const Places& places() const { return places_; }
 
-  /// Starts the executable `adapter`, asks it which backends it serves and adds a row for each (`--adapter
+  /// Starts the executable (or Python file) `adapter`, asks it which backends it serves and adds a row for each (`--adapter
   /// PATH`). A row of the same name is replaced. Fails when it does not start or breaks the protocol.
   Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter);
   void AddRow(RegistryRow row);
