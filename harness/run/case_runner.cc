@@ -254,6 +254,8 @@ void CaseRunner::RunAloneAfterCrash(const Case& test_case, const std::string& in
   if (EnsureWorker(interrupted) || interrupted) return;
   const Attempt alone = RunOnce(test_case, inputs_file, options_.trace);
   interrupted = alone.interrupted;
+  // Whatever it may still be about to do, it does not do to the next case.
+  Discard();
   const Outcome& outcome = alone.observation.outcome;
   if (interrupted) return;
   if (outcome.kind == OutcomeKind::kCrashed && outcome.error_class == crashed.outcome.error_class) return;

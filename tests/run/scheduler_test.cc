@@ -107,15 +107,24 @@ TEST_F(SchedulerTest, ASignalEndsTheRunAndTheJournalIsWhole) {
   EXPECT_EQ(run->unfinished.size(), 2u);
 }
 
-/// Ends as a harness that is killed does, wherever it is. Returns once nothing of it is left.
-void RunAndKill(const std::function<void()>& run, int milliseconds) {
+uintmax_t SizeOf(const fs::path& file) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(file, error);
+  return error ? 0 : size;
+}
+
+/// Runs in a process of its own that is killed once the journal has grown by `bytes` (or when it is done).
+void RunAndKill(const std::function<void()>& run, const fs::path& journal, uintmax_t bytes) {
+  const uintmax_t enough = SizeOf(journal) + bytes;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     run();
     ::_exit(0);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  pid_t ended = 0;
+  while (SizeOf(journal) < enough && (ended = ::waitpid(child, nullptr, WNOHANG)) == 0) ::usleep(200);
+  if (ended != 0) return;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
@@ -129,10 +138,12 @@ TEST_F(SchedulerTest, KilledRunsResumeToTheSameResultsAndLeaveNothing) {
   int64_t kept = 0, made_up = 0;
   for (int round = 0; round < 10; ++round) {
     options_.out = root_ / ("killed" + std::to_string(round));
-    for (int kill = 0; kill < 3; ++kill)
-      RunAndKill([&] { Run(cases, backends); }, 5 + (round * 37 + kill * 61) % 90);
+    for (int kill = 0; kill < 3; ++kill) {
+      const auto bytes = static_cast<uintmax_t>((round * 3701 + kill * 6101) % 20000);
+      RunAndKill([&] { Run(cases, backends); }, options_.out / "journal.jsonl", bytes);
+    }
     // The janitors need a moment.
-    for (int i = 0; i < 500 && !(MarkedProcesses().empty() && fs::is_empty(root_ / "tmp")); ++i) {
+    for (int i = 0; i < 2000 && !(MarkedProcesses().empty() && fs::is_empty(root_ / "tmp")); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(MarkedProcesses(), std::vector<std::string>{});
