@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -119,29 +120,56 @@ std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& word
   return rounded;
 }
 
-/// The chain of one model; `wide_acc` stands for any accumulator of float32's class or wider.
-Chain MakeChain(const PrecisionModel& model, const Classification& classification, const Segment* wide_acc) {
-  Chain chain;
-  if (const auto in = SpellRounded(model.in, "as_is"); !in.empty()) {
-    const Segment narrowest = Narrowest(in);
-    chain.push_back({.text = "(" + narrowest.text + ")", .bits = narrowest.bits});
+/// How much of a model is told: `wide` takes every accumulator of float32's class or wider for one, `no_cuts`
+/// leaves out intermediates that were rounded before the sums.
+struct Reading {
+  enum class Accumulator { kNamed, kWide } accumulator = Accumulator::kNamed;
+  enum class Cuts { kTold, kLeftOut } cuts = Cuts::kTold;
+};
+
+/// What was rounded before the sums: operands, and intermediates that feed them.
+void AppendInputs(const PrecisionModel& model, const Classification& classification, const Reading& reading,
+                  Chain* chain) {
+  std::vector<Segment> before = SpellRounded(model.in, "as_is");
+  // Where there are no sums, a cut is a rounding on the way; after the sums it is `mid`.
+  if (Applies(classification, "acc") && model.mid == "none" && reading.cuts == Reading::Cuts::kTold) {
+    const auto cuts = SpellRounded(model.cuts, "none");
+    before.insert(before.end(), cuts.begin(), cuts.end());
+  }
+  if (!before.empty()) {
+    const Segment narrowest = Narrowest(before);
+    chain->push_back({.text = "(" + narrowest.text + ")", .bits = narrowest.bits});
   }
   if (Applies(classification, "prod") && model.prod != "exact") {
     const Segment prod = Spell(model.prod);
     // Elementary steps in the format of the sums are one thing to the reader.
-    if (prod.text != Spell(model.acc).text) chain.push_back({.text = "*" + prod.text, .bits = prod.bits});
+    if (prod.text != Spell(model.acc).text) chain->push_back({.text = "*" + prod.text, .bits = prod.bits});
   }
-  const Segment out = Spell(model.out);
+}
+
+/// The rounding between the sums and the store, if there is one.
+std::optional<Segment> Between(const PrecisionModel& model, const Classification& classification) {
+  if (model.mid != "none") return Spell(model.mid);
+  if (Applies(classification, "acc")) return std::nullopt;
   const auto cuts = SpellRounded(model.cuts, "none");
-  const bool rounds_between = model.mid != "none" || !cuts.empty();
+  return cuts.empty() ? std::nullopt : std::optional(Narrowest(cuts));
+}
+
+/// The chain of one model.
+Chain MakeChain(const PrecisionModel& model, const Classification& classification, const Reading& reading) {
+  Chain chain;
+  AppendInputs(model, classification, reading, &chain);
+  const Segment out = Spell(model.out);
+  std::optional<Segment> between = Between(model, classification);
   if (Applies(classification, "acc")) {
     const Segment acc = Spell(model.acc);
-    const bool wide = wide_acc != nullptr && acc.bits >= kFloat32Bits;
+    const bool wide = reading.accumulator == Reading::Accumulator::kWide && acc.bits >= kFloat32Bits;
+    if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
     const bool hidden =
-        wide && !rounds_between && out.bits >= kFloat32Bits;  // float32 or wider into float32: float32
-    if (!hidden) Append(&chain, wide ? *wide_acc : acc);
+        wide && !between && out.bits >= kFloat32Bits;  // float32 or wider into float32: float32
+    if (!hidden) Append(&chain, wide ? Segment{.text = "f32", .bits = kFloat32Bits} : acc);
   }
-  if (rounds_between) Append(&chain, model.mid != "none" ? Spell(model.mid) : Narrowest(cuts));
+  if (between) Append(&chain, *between);
   Append(&chain, out);
   return chain;
 }
@@ -153,21 +181,24 @@ std::string Text(const Chain& chain) {
 }
 
 /// The one chain that all models share, or "" when they differ.
-std::string Shared(const Classification& classification, const Segment* wide_acc) {
+std::string Shared(const Classification& classification, const Reading& reading) {
   std::set<std::string> texts;
   for (const auto& model : classification.models)
-    texts.insert(Text(MakeChain(model, classification, wide_acc)));
+    texts.insert(Text(MakeChain(model, classification, reading)));
   return texts.size() == 1 ? *texts.begin() : "";
 }
 
 std::string ClassText(const Classification& classification) {
-  if (std::string same = Shared(classification, nullptr); !same.empty()) return same;
-  const Segment wide{.text = "f32+", .bits = kFloat32Bits};
-  if (std::string same = Shared(classification, &wide); !same.empty()) return same;
+  using enum Reading::Accumulator;
+  using enum Reading::Cuts;
+  for (const Reading& reading :
+       {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
+    if (std::string same = Shared(classification, reading); !same.empty()) return same;
+  }
   std::vector<Segment> all;
   std::set<std::string> outs;
   for (const auto& model : classification.models) {
-    const Chain chain = MakeChain(model, classification, nullptr);
+    const Chain chain = MakeChain(model, classification, {kNamed, kLeftOut});
     all.insert(all.end(), chain.begin(), chain.end());
     outs.insert(chain.back().text);
   }
@@ -214,7 +245,7 @@ const std::vector<std::string>& CellLegend() {
   static const std::vector<std::string> kLegend{"a>b rounded to a, then to b (the last is the store)",
                                                 "(a) operands rounded to a",
                                                 "*a each product rounded to a",
-                                                "f32+ float32 or wider",
+                                                "f32 float32, or wider where a narrower store hides it",
                                                 "a? cannot be told apart, at worst a",
                                                 "~ likely, not proved",
                                                 "=a any precision gives these bits",

@@ -97,7 +97,7 @@ class Layout {
           versions.push_back(std::move(text));
       }
     }
-    std::string line = fmt::format("{} x {}", Plural(matrix_.cases.size(), "case"),
+    std::string line = fmt::format("{} x {}", Plural(matrix_.cases.size() + matrix_.skipped_cases, "case"),
                                    Plural(matrix_.backends.size() + matrix_.skipped.size(), "backend"));
     if (!versions.empty()) line += "  " + Join(versions, ", ");
     line += fmt::format("  seed {}", report_.seed);
@@ -162,7 +162,12 @@ class Layout {
       head += Pad(Bold(heads.shown[column], options_), DisplayWidth(heads.shown[column]), widths[column]);
     }
     Line(head);
+    size_t left_out = 0;
     for (const auto& c : matrix_.cases) {
+      if (IsEmpty(c, first, last)) {
+        ++left_out;
+        continue;
+      }
       Line(Bold(TerminalSafe(c.id), options_));
       for (const auto& row : c.rows) {
         const std::string label = "  " + TerminalSafe(row.label);
@@ -174,7 +179,18 @@ class Layout {
         Line(line);
       }
     }
+    if (left_out > 0) Line(fmt::format("({} more that these backends skip)", left_out));
     Line("");
+  }
+
+  /// True if columns first to last show nothing of the case but that it was skipped.
+  static bool IsEmpty(const MatrixCase& c, size_t first, size_t last) {
+    return std::all_of(c.rows.begin(), c.rows.end(), [&](const MatrixRow& row) {
+      return std::all_of(row.cells.begin() + static_cast<std::ptrdiff_t>(first),
+                         row.cells.begin() + static_cast<std::ptrdiff_t>(last), [](const MatrixCell& cell) {
+                           return cell.text.empty() || cell.tone == Tone::kFaint;
+                         });
+    });
   }
 
   bool IsShown(const Divergence& divergence) const {
@@ -229,7 +245,10 @@ class Layout {
         skip.backends.push_back(backend);
     }
     if (order.empty()) return;
-    Line(Bold("skipped", options_));
+    Line(Bold(matrix_.skipped_cases == 0
+                  ? "skipped"
+                  : fmt::format("skipped ({} by every backend)", Plural(matrix_.skipped_cases, "case")),
+              options_));
     for (const auto& reason : order) {
       const Skip& skip = skips[reason];
       text_ += Wrap(fmt::format("  {:>3}  ", skip.count),
@@ -241,9 +260,11 @@ class Layout {
   void NotInstalled() {
     if (report_.not_installed.empty()) return;
     Line(Bold("not installed", options_));
-    for (const auto& [backend, line] : report_.not_installed) {
-      text_ +=
-          Wrap("       ", fmt::format("{}: {}", TerminalSafe(backend), TerminalSafe(line)), options_.columns);
+    std::map<std::string, std::vector<std::string>> by_line;
+    for (const auto& [backend, line] : report_.not_installed)
+      by_line[TerminalSafe(line)].push_back(TerminalSafe(backend));
+    for (const auto& [line, backends] : by_line) {
+      text_ += Wrap("       ", fmt::format("{}: {}", Join(backends, ", "), line), options_.columns);
     }
     Line("");
   }

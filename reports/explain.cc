@@ -13,7 +13,7 @@
 namespace ulpscope {
 namespace {
 
-constexpr size_t kShownExclusions = 12;
+constexpr size_t kShownModels = 12;
 constexpr size_t kShownCasts = 40;
 
 std::string Element(const std::vector<int64_t>& coordinates) {
@@ -104,11 +104,7 @@ class Writer {
                                     Name(value.dtype)));
     }
     References(name);
-    for (const auto& model : classification.models_proved) {
-      const auto& likely = classification.models;
-      const bool kept = std::find(likely.begin(), likely.end(), model) != likely.end();
-      SayInner("survives", model.Name() + (kept ? "" : "   (set aside: far less likely than the others)"));
-    }
+    Survivors(classification);
     Exclusions(classification);
     for (const auto& [cut, words] : classification.cuts)
       SayInner("between", fmt::format("{}: {}", cut, Join(words, " or ")));
@@ -125,22 +121,32 @@ class Writer {
     }
   }
 
-  void Exclusions(const Classification& classification) {
-    const bool all = options_.verbosity == ConsoleOptions::Verbosity::kVerbose;
-    const size_t shown =
-        all ? classification.excluded.size() : std::min(classification.excluded.size(), kShownExclusions);
-    for (size_t i = 0; i < shown; ++i) {
-      const Exclusion& exclusion = classification.excluded[i];
-      SayInner("excluded", exclusion.model.Name());
-      text_ +=
-          Wrap(std::string(17, ' '),
-               TerminalSafe(fmt::format("{} observed {}; it gives {} to {}. {}", Element(exclusion.element),
-                                        FormatNumber(exclusion.observed), FormatNumber(exclusion.low),
-                                        FormatNumber(exclusion.high), exclusion.why)),
-               options_.columns);
+  void Survivors(const Classification& classification) {
+    const auto& likely = classification.models;
+    std::vector<const PrecisionModel*> aside;
+    for (const auto& model : classification.models_proved) {
+      if (std::find(likely.begin(), likely.end(), model) == likely.end()) aside.push_back(&model);
     }
-    if (shown < classification.excluded.size())
-      SayInner("", fmt::format("and {} more (-v shows them)", classification.excluded.size() - shown));
+    Limited("survives", likely.size(), [&](size_t i) { return likely[i].Name(); });
+    Limited("set aside", aside.size(),
+            [&](size_t i) { return aside[i]->Name() + " (possible, far less likely)"; });
+  }
+
+  /// The first dozen of `count` lines, and how many more there are.
+  template <class Line>
+  void Limited(std::string_view head, size_t count, Line line) {
+    const bool all = options_.verbosity == ConsoleOptions::Verbosity::kVerbose;
+    const size_t shown = all ? count : std::min(count, kShownModels);
+    for (size_t i = 0; i < shown; ++i) SayInner(head, line(i));
+    if (shown < count) SayInner("", fmt::format("and {} more (-v shows them)", count - shown));
+  }
+
+  void Exclusions(const Classification& classification) {
+    const auto& excluded = classification.excluded;
+    Limited("excluded", excluded.size(), [&](size_t i) {
+      return fmt::format("{}: {} {}", excluded[i].model.Name(), Element(excluded[i].element),
+                         excluded[i].why);
+    });
   }
 
   void Casts() {

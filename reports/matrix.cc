@@ -58,7 +58,15 @@ class Builder {
       const bool shown = std::find(shown_.begin(), shown_.end(), backend) != shown_.end();
       (shown ? matrix.backends : matrix.skipped).push_back(backend);
     }
-    for (const auto& id : ids_) matrix.cases.push_back(BuildCase(id, matrix.backends));
+    for (const auto& id : ids_) {
+      const auto& of_case = results_.at(id);
+      if (std::all_of(of_case.begin(), of_case.end(),
+                      [](const auto& r) { return r.second->status == Status::kSkip; })) {
+        ++matrix.skipped_cases;
+      } else {
+        matrix.cases.push_back(BuildCase(id, matrix.backends));
+      }
+    }
     return matrix;
   }
 

@@ -66,7 +66,11 @@ int RunCommandLine(int argc, const char* const* argv) {
   AddExplainCommand(app, exit_code);
   AddJudgeCommand(app, exit_code);
   AddReportCommand(app, exit_code);
+  AddLintCommand(app, exit_code);
+  AddSchemaCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
+  AddNewCommand(app, exit_code);
+  AddReproCommand(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -210,22 +210,23 @@ RunOptions OptionsFor(const RunArguments& arguments) {
 int Execute(const Prepared& prepared, const RunArguments& arguments) {
   Watcher watcher(arguments.seed, prepared.backends.size(), StyleFor(arguments));
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
+  RunOptions options = OptionsFor(arguments);
+  options.not_installed = prepared.not_installed;
   const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
-                                inputs, OptionsFor(arguments), watcher);
+                                inputs, options, watcher);
   if (!summary) return Usage(summary.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return Usage(run.error());
   auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {});
   if (!report) return Usage(report.error());
-  report->not_installed = prepared.not_installed;
   if (auto written = WriteReportFiles(*report, summary->dir, arguments.outputs); !written)
     return Usage(written.error());
   if (!arguments.outputs.TakesStdout()) {
-    ConsoleOptions options = DetectConsole();
-    options.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
+    ConsoleOptions console = DetectConsole();
+    console.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
                         : arguments.verbose ? ConsoleOptions::Verbosity::kVerbose
                                             : ConsoleOptions::Verbosity::kNormal;
-    Print(WriteConsole(*report, options));
+    Print(WriteConsole(*report, console));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   return ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);

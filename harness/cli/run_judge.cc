@@ -154,6 +154,7 @@ class RunJudge {
     facts.complete = run_.complete;
     facts.backends = run_.header.backends;
     facts.versions = run_.versions;
+    facts.not_installed = run_.header.not_installed;
     facts.environment = run_.header.environment;
     facts.id = run_.header.id;
     facts.started = run_.header.started;

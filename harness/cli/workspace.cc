@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/base/text.h"
+#include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
 #include "harness/judge/judge.h"
 
@@ -68,6 +69,9 @@ std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>
     }
     workspace->selectors.emplace(test_case.id, std::move(selector));
   }
+  auto listed = LoadDeviations(workspace->root / "deviations.yaml", vocabulary);
+  workspace->deviations = std::move(listed.deviations);
+  loaded.errors.insert(loaded.errors.end(), listed.errors.begin(), listed.errors.end());
   return std::move(loaded.errors);
 }
 

@@ -156,8 +156,10 @@ std::string DescribeOutcome(const Side& side) {
   if (value == result.values.end()) return fmt::format("{} {}", names, Verb(side, "completes", "complete"));
   std::string text =
       fmt::format("{} {} {} as {}", names, Verb(side, "returns", "return"), first, Name(value->second.dtype));
-  if (!value->second.classification.label.empty())
-    text += fmt::format(" ({})", value->second.classification.label);
+  // A label that must name many words says less than the cell of the matrix.
+  constexpr size_t kLongestLabel = 100;
+  const std::string& label = value->second.classification.label;
+  if (!label.empty() && label.size() <= kLongestLabel) text += fmt::format(" ({})", label);
   return text;
 }
 

@@ -37,6 +37,7 @@ struct RunHeader {
   std::vector<std::string> cases;              ///< ids, in the order of the run
   std::map<std::string, std::string> digests;  ///< case id -> CaseDigest
   std::map<std::string, std::string> knobs;    ///< --knob
+  std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment;
 };
 

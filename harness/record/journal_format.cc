@@ -98,6 +98,7 @@ json ToJson(const RunHeader& header) {
           {"backends", header.backends},
           {"cases", cases},
           {"knobs", header.knobs},
+          {"not_installed", header.not_installed},
           {"environment", environment}};
 }
 
@@ -116,6 +117,7 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
                    .cases = {},
                    .digests = {},
                    .knobs = fields.TextMap("knobs"),
+                   .not_installed = fields.TextMap("not_installed"),
                    .environment = {}};
   if (const auto* cases = fields.Find("cases"); cases != nullptr && cases->is_array()) {
     for (const auto& entry : *cases) {

@@ -224,6 +224,7 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
                    .cases = {},
                    .digests = {},
                    .knobs = options.knobs,
+                   .not_installed = options.not_installed,
                    .environment = summary.environment};
   for (const auto& backend : backends) header.backends.push_back(backend.Text());
   for (const auto& test_case : cases) {

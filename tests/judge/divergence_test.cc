@@ -255,6 +255,11 @@ TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
   EXPECT_EQ(found[0].kind, kDtype);
   EXPECT_EQ(found[0].sentence,
             "a gives w.grad_metadata_dtype as bfloat16; b gives w.grad_metadata_dtype as float32.");
+  Observation none = b;
+  none.observations["w.grad_metadata_dtype"] = "none";
+  Table without(c);
+  without.Add("a", a).Add("jax", none);
+  EXPECT_TRUE(without.Find().empty()) << "a backend without such a thing parts from nobody";
   Table missing(MakeCase());
   missing.Add("a", Float32(), kRounded).Add("b", Completed({}));
   ASSERT_EQ(missing.Find().size(), 1u);

@@ -38,7 +38,11 @@ TEST(Cell, OperandsProductsAndCuts) {
   EXPECT_EQ(Cell({model}), "*f16>f32");
   model.prod = "exact";
   model.cuts = {{"hidden", "bfloat16"}};
-  EXPECT_EQ(Cell({model}), "f32>bf16>f32");
+  EXPECT_EQ(Cell({model}), "(bf16)>f32") << "an intermediate that feeds the sums";
+  EXPECT_EQ(Cell({model, Model("float32", "none")}), "f32") << "left out where it cannot be told";
+  ValueResult pointwise = Value({model});
+  pointwise.classification.facets["acc"].clear();
+  EXPECT_EQ(CellText(pointwise), "bf16>f32") << "where nothing is summed it is a rounding on the way";
 }
 
 TEST(Cell, WhatCannotBeToldApart) {
@@ -50,8 +54,10 @@ TEST(Cell, WhatCannotBeToldApart) {
       << "nothing narrower than the store";
   EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("exact", "none", "bfloat16_rne"),
                   Model("blockfma(8,24,rz)", "none", "bfloat16_rne")}),
-            "f32+>bf16");
-  EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("float64", "bfloat16")}), "f32+>bf16>f32");
+            "f32>bf16");
+  EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("float64", "bfloat16")}), "f32>bf16>f32");
+  EXPECT_EQ(Cell({Model("exact", "float32", "bfloat16_rne"), Model("float32", "none", "bfloat16_rne")}),
+            "f32>bf16");
   EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("bfloat16", "none")}), "bf16?>f32");
   EXPECT_EQ(Cell({Model("float32", "none"), Model("float16", "none")}), "f16?>f32");
   EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("bfloat16", "none", "bfloat16_rne")}),
@@ -79,7 +85,7 @@ TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {
 }
 
 TEST(Cell, EveryMarkIsInTheLegend) {
-  for (const std::string mark : {"a>b", "(a)", "*a", "f32+", "a?", "~", "=a", "[a]", "-", "!"}) {
+  for (const std::string mark : {"a>b", "(a)", "*a", "f32", "a?", "~", "=a", "[a]", "-", "!"}) {
     const auto& legend = CellLegend();
     EXPECT_TRUE(std::any_of(legend.begin(), legend.end(), [&](const auto& entry) {
       return entry.starts_with(mark + " ");

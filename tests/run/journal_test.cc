@@ -72,6 +72,7 @@ class JournalTest : public ::testing::Test {
                .cases = {"b", "a"},
                .digests = {{"a", "1"}, {"b", "2"}},
                .knobs = {{"threads", "1"}},
+               .not_installed = {{"jax", "ci/setup"}},
                .environment = {{"OMP_NUM_THREADS", "3"}, {"MKL_CBWR", std::nullopt}}};
   }
   void TearDown() override { fs::remove_all(dir_); }

@@ -1,0 +1,60 @@
+// ulpscope lint and ulpscope schema: what is wrong with case files, and what may stand in them.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/casefile/lint.h"
+#include "harness/casefile/schema.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
+
+namespace ulpscope {
+namespace {
+
+struct LintArguments {
+  std::vector<std::string> cases;
+};
+
+int RunLint(const LintArguments& arguments) {
+  auto workspace = OpenWorkspace({});
+  if (!workspace) {
+    PrintError(workspace.error());
+    return kExitUsage;
+  }
+  const auto errors = LoadInto(&*workspace, arguments.cases);
+  for (const Error& error : errors) PrintError(error);
+  size_t warnings = 0;
+  for (const Case& test_case : workspace->cases) {
+    for (Error warning : Lint(test_case)) {
+      ++warnings;
+      warning.message = "warning: " + warning.message;
+      PrintError(warning);
+    }
+  }
+  Print(fmt::format("{} cases, {} errors, {} warnings\n", workspace->cases.size(), errors.size(), warnings));
+  if (!errors.empty()) return kExitUsage;
+  if (workspace->cases.empty()) return kExitNothing;
+  return warnings == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void AddLintCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<LintArguments>();
+  CLI::App* command =
+      app.add_subcommand("lint", "check case files, and whether cases can answer what they ask");
+  command->add_option("cases", arguments->cases, "ids, files or folders (default: the whole suite)");
+  command->callback([arguments, &exit_code] { exit_code = RunLint(*arguments); });
+}
+
+void AddSchemaCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("schema", "print the JSON Schema of case files");
+  command->callback([&exit_code] {
+    Print(JsonSchema());
+    exit_code = 0;
+  });
+}
+
+}  // namespace ulpscope
