@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -208,6 +209,7 @@ RunOptions OptionsFor(const RunArguments& arguments) {
 }
 
 int Execute(const Prepared& prepared, const RunArguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
   Watcher watcher(arguments.seed, prepared.backends.size(), StyleFor(arguments));
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
   RunOptions options = OptionsFor(arguments);
@@ -219,6 +221,8 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   if (!run) return Usage(run.error());
   auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {});
   if (!report) return Usage(report.error());
+  report->durations_s["run"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (auto written = WriteReportFiles(*report, summary->dir, arguments.outputs); !written)
     return Usage(written.error());
   if (!arguments.outputs.TakesStdout()) {

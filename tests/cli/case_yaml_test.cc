@@ -1,0 +1,59 @@
+// Cases written back as YAML: every case of the suite, and the awkward ones.
+#include "harness/cli/case_yaml.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/casefile/load.h"
+#include "harness/record/observation_json.h"
+
+namespace ulpscope {
+namespace {
+
+TEST(CaseYaml, EveryCaseOfTheSuiteComesBackAsTheSameComputation) {
+  const LoadResult suite = LoadCases({}, std::string(ULPSCOPE_SOURCE_DIR) + "/cases", {});
+  ASSERT_TRUE(suite.errors.empty());
+  ASSERT_GT(suite.cases.size(), 30u);
+  for (const Case& test_case : suite.cases) {
+    const auto yaml = WriteCaseYaml(test_case, "torch-eager");
+    ASSERT_TRUE(yaml) << test_case.id << ": " << yaml.error().Text();
+    const LoadResult again = LoadCaseText(*yaml, "again", "again", {});
+    ASSERT_EQ(again.cases.size(), 1u) << *yaml;
+    EXPECT_EQ(CaseDigest(again.cases[0]), CaseDigest(test_case)) << test_case.id;
+    EXPECT_EQ(again.cases[0].contract.accept_any, test_case.contract.accept_any) << test_case.id;
+    EXPECT_EQ(again.cases[0].contract.values.size(), test_case.contract.values.size()) << test_case.id;
+    EXPECT_EQ(again.cases[0].expect.contains("torch-eager"), test_case.expect.contains("torch-eager"))
+        << test_case.id;
+  }
+}
+
+TEST(CaseYaml, AwkwardTextAndNumbers) {
+  const char* text = R"(
+about: "quotes \" and \\ and: colons # hashes"
+cases:
+  - name: odd
+    tensors:
+      x: {dtype: float32, shape: [2, 3], layout: {transpose: [0, 1]}, fill: {values: [1, 1/3, -0x1.8p0, 1e-5, 2.50, nan]}}
+      y: {dtype: bfloat16, shape: [2, 3], fill: {full: {value: bits:0x3f80}}}
+    program:
+      - {op: mul, of: [x, 2], as: twice}
+      - {op: mul, of: [twice, 2.0], as: again}
+      - {op: mul, of: [again, 1e-3], as: small}
+      - {op: "aten::addcmul", of: [small, x, y], value: -1, mode: "true", as: done}
+    observe: [done]
+    contract: {status: specified, accept: {done: {dtype: float32, in: {x: [as_is]}, mid: [none]}, raised: {class: E, match: "a \"b\" c\\."}}}
+    expect:
+      torch-eager: [{versions: "torch>=2.9,<3", unsupported: "no \"such\" op"}]
+)";
+  const LoadResult loaded = LoadCaseText(text, "odd", "odd", {});
+  ASSERT_TRUE(loaded.errors.empty()) << loaded.errors.front().Text();
+  const auto yaml = WriteCaseYaml(loaded.cases.front(), "torch-eager");
+  ASSERT_TRUE(yaml) << yaml.error().Text();
+  const Case again = LoadCaseText(*yaml, "again", "again", {}).cases.at(0);
+  EXPECT_EQ(again.about, loaded.cases[0].about);
+  EXPECT_EQ(again.contract.raised->match, "a \"b\" c\\.");
+  EXPECT_EQ(again.contract.values.at("done").facets, loaded.cases[0].contract.values.at("done").facets);
+  EXPECT_EQ(again.expect.at("torch-eager").at(0).unsupported, "no \"such\" op");
+}
+
+}  // namespace
+}  // namespace ulpscope

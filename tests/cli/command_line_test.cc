@@ -1,0 +1,355 @@
+// The program itself: exit codes, what goes to stdout and what to stderr, and that reports do not depend on
+// the caller.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/judge/judge.h"
+#include "tests/golden_file.h"
+#include "tests/reports/json_schema.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+constexpr const char* kCase = R"(
+about: a product into a wider buffer
+cases:
+  - name: wide
+    tags: [smoke]
+    tensors:
+      x: {dtype: bfloat16, shape: [8, 16], fill: normal}
+      y: {dtype: bfloat16, shape: [16, 8], fill: normal}
+    program:
+      - {op: empty, shape: [8, 8], dtype: float32, as: buffer}
+      - {op: matmul, of: [x, y], out: buffer, as: product}
+    observe: [product]
+  - name: strict
+    tags: [ci]
+    tensors:
+      x: {dtype: bfloat16, shape: [8, 16], fill: normal}
+      y: {dtype: bfloat16, shape: [16, 8], fill: normal}
+    program:
+      - {op: empty, shape: [8, 8], dtype: float32, as: buffer}
+      - {op: matmul, of: [x, y], out: buffer, as: product}
+    observe: [product]
+    contract: {status: documented, accept: {product: {dtype: float32, acc: [float32, float32_rz, float64, exact], mid: [none]}}}
+)";
+
+constexpr const char* kPlain = "emulated:model=in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne";
+constexpr const char* kRounded =
+    "emulated:model=in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne";
+
+/// A folder of its own as the working directory, with one case file in it.
+class CommandLine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "ulpscope-cli-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    std::ofstream(dir_ / "mine.yaml") << kCase;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  /// Runs `ulpscope ARGUMENTS` (a shell command line) in the folder, with `environment` ("A=b C=d") in front.
+  Outcome Run(const std::string& arguments, const std::string& environment = "") const {
+    return RunIn(dir_, arguments, environment);
+  }
+
+  static Outcome RunIn(const fs::path& dir, const std::string& arguments, const std::string& environment) {
+    const fs::path errors = dir / ".stderr";
+    const std::string command = "cd " + ShellQuote(dir.string()) + " && env " + environment + " " +
+                                ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " " + arguments +
+                                " 2>" + ShellQuote(errors.string()) + " </dev/null";
+    Outcome outcome;
+    FILE* pipe = ::popen(command.c_str(), "r");
+    std::array<char, 4096> buffer;
+    while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+      outcome.out.append(buffer.data(), count);
+    const int status = ::pclose(pipe);
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    outcome.err = testing::ReadAll(errors.string());
+    fs::remove(errors);
+    return outcome;
+  }
+
+  static std::string Backends(std::initializer_list<const char*> names) {
+    std::string joined;
+    for (const char* name : names) joined += (joined.empty() ? "" : ",") + std::string(name);
+    return "-b " + ShellQuote(joined);
+  }
+
+  json Report(const std::string& folder) const {
+    return json::parse(testing::ReadAll((dir_ / folder / "report.json").string()));
+  }
+
+  fs::path dir_;
+};
+
+struct UsageRow {
+  const char* arguments;
+  const char* says;
+};
+
+TEST_F(CommandLine, UsageErrorsExitWith4AndSayWhatWasMeant) {
+  const UsageRow rows[] = {
+      {"", "subcommand"},
+      {"rnu", "did you mean 'run'?"},
+      {"run --sede 3", "did you mean '--seed'?"},
+      {"run mine.yaml -j zero", "zero"},
+      {"run mine.yaml -j 0", "0"},
+      {"run mine.yaml -b emulate", "did you mean 'emulated'?"},
+      {"run mine.yaml -b emulated --knob treads=2", "did you mean 'threads'?"},
+      {"run mine.yaml -b emulated --knob threads", "K=V"},
+      {"run seeds/matmul_out/as_postd", "did you mean 'seeds/matmul_out/as_posted'?"},
+      {"run mine.yaml -k 'a and'", "-k"},
+      {"run mine.yaml --shard 3/2", "i/n"},
+      {"run mine.yaml --resume", "--out"},
+      {"run mine.yaml --lf", "no earlier run"},
+      {"run mine.yaml --oracle exact", "exact"},
+      {"run mine.yaml -b torch-xla", "torch-xla is not installed"},
+      {"report nosuchrun", "nosuchrun"},
+      {"judge nosuchrun", "nosuchrun"},
+      {"report x --html y", "not part of this version"},
+      {"explain mine/wide@nosuch", ""},
+      {"repro seeds/matmul_out/as_posted -o d", "ID@BACKEND"},
+      {"list", "subcommand"},
+      {"new case", "path"},
+  };
+  for (const UsageRow& row : rows) {
+    const Outcome outcome = Run(row.arguments);
+    EXPECT_EQ(outcome.code, 4) << row.arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(row.says), std::string::npos) << row.arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << row.arguments;
+  }
+  EXPECT_FALSE(fs::exists(dir_ / "runs")) << "nothing was run";
+}
+
+TEST_F(CommandLine, HelpAndVersionGoToStdoutWith0) {
+  EXPECT_EQ(Run("--version").out, std::string("ulpscope ") + ULPSCOPE_VERSION + "\n");
+  EXPECT_EQ(Run("--help").code, 0);
+  EXPECT_NE(Run("run --help").out.find("--knob"), std::string::npos);
+}
+
+TEST_F(CommandLine, ABrokenCaseRunsNothing) {
+  std::ofstream(dir_ / "mine.yaml", std::ios::app) << "  - name: third\n    tensros: {}\n";
+  const Outcome outcome = Run("run mine.yaml -b emulated");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_NE(outcome.err.find("mine.yaml:"), std::string::npos) << "file:line:column first";
+  EXPECT_NE(outcome.err.find("tensors"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(dir_ / "runs"));
+  EXPECT_EQ(Run("lint mine.yaml").code, 4);
+}
+
+TEST_F(CommandLine, NothingSelectedIs5) {
+  EXPECT_EQ(Run("run mine.yaml -b emulated -k nosuch").code, 5);
+  EXPECT_EQ(Run("run mine.yaml -b emulated -m gpu").code, 5);
+}
+
+TEST_F(CommandLine, RunPrintsTheMatrixAndWritesTheFolder) {
+  const Outcome outcome = Run("run mine.yaml -k wide -o r " + Backends({kPlain, kRounded}));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("f32>bf16>f32"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("1 divergence"), std::string::npos) << outcome.out;
+  for (const char* file : {"journal.jsonl", "report.json", "junit.xml"})
+    EXPECT_TRUE(fs::exists(dir_ / "r" / file)) << file;
+  const json report = Report("r");
+  testing::SchemaValidator validator(
+      json::parse(testing::ReadAll(std::string(ULPSCOPE_SOURCE_DIR) + "/reports/report.schema.json")));
+  EXPECT_EQ(validator.Validate(report), std::vector<std::string>{});
+  ASSERT_EQ(report["results"].size(), 2u);
+  EXPECT_EQ(report["results"][0]["id"], "mine/wide");
+  EXPECT_EQ(report["results"][1]["values"]["product"]["facets"]["mid"], json({"bfloat16"}));
+  ASSERT_EQ(report["divergences"].size(), 1u);
+  EXPECT_EQ(report["divergences"][0]["kind"], "precision");
+  EXPECT_EQ(report["divergences"][0]["basis"], "proved");
+}
+
+TEST_F(CommandLine, AViolatedContractIs1AndEndsInItsReproLine) {
+  const Outcome outcome = Run("run mine.yaml -k strict -q " + Backends({kRounded}));
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_EQ(outcome.out.find("FAIL  mine/strict"), 0u) << outcome.out;
+  const size_t line = outcome.out.find("    ulpscope run ");
+  ASSERT_NE(line, std::string::npos);
+  std::string repro = outcome.out.substr(line + 4 + std::string("ulpscope ").size());
+  repro.resize(repro.find('\n'));
+  const Outcome again = Run(repro + " -q");
+  EXPECT_EQ(again.code, 1) << "the repro line repeats it: " << repro;
+  EXPECT_EQ(again.out, outcome.out);
+  EXPECT_EQ(Run("run mine.yaml -k strict -q " + Backends({kPlain})).code, 0);
+}
+
+TEST_F(CommandLine, ACrashIs6AndOtherCasesAreUnchanged) {
+  const Outcome outcome =
+      Run("run mine.yaml -o r " + Backends({"faulty:fault=segv,case=mine/wide", kPlain}));
+  EXPECT_EQ(outcome.code, 6) << outcome.out << outcome.err;
+  const Outcome clean = Run("run mine.yaml -o clean " + Backends({kPlain}));
+  EXPECT_EQ(clean.code, 0) << clean.out;
+  const json results = Report("r")["results"];
+  int compared = 0;
+  const json wanted_results = Report("clean")["results"];
+  for (const json& wanted : wanted_results) {
+    for (const json& result : results) {
+      if (result["id"] != wanted["id"] || result["backend"] != wanted["backend"]) continue;
+      EXPECT_EQ(result, wanted);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 2);
+}
+
+TEST_F(CommandLine, LastFailedTakesWhatFailed) {
+  EXPECT_EQ(Run("run mine.yaml " + Backends({kRounded})).code, 1);
+  EXPECT_EQ(Run("run mine.yaml --lf -o again " + Backends({kRounded})).code, 1);
+  const json results = Report("again")["results"];
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0]["id"], "mine/strict");
+}
+
+TEST_F(CommandLine, KnobsOfTheCommandLineBecomePartOfTheName) {
+  EXPECT_EQ(Run("run mine.yaml -k wide -o r -b emulated --knob threads=1").code, 0);
+  EXPECT_EQ(Report("r")["results"][0]["backend"], "emulated:threads=1");
+  EXPECT_EQ(Report("r")["results"][0]["knobs"]["asked"]["threads"], "1");
+}
+
+TEST_F(CommandLine, StdoutHoldsOnlyWhatWasAskedFor) {
+  const Outcome outcome = Run("run mine.yaml -k wide --json - -b emulated");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(json::parse(outcome.out, nullptr, false)["schema"], "ulpscope.report/1")
+      << outcome.out.substr(0, 200);
+  const Outcome junit = Run("run mine.yaml -k wide --junit - -b emulated");
+  EXPECT_EQ(junit.out.find("<?xml"), 0u);
+}
+
+// Promise: verdicts and report bytes depend on nothing but the cases and the backends.
+TEST_F(CommandLine, ReportsDoNotDependOnTheCaller) {
+  const std::string arguments =
+      "run " + ShellQuote((dir_ / "mine.yaml").string()) + " " + Backends({kPlain, kRounded});
+  EXPECT_EQ(Run(arguments + " -o first").code, 1);
+  const auto stable = [](json report) {
+    report.erase("volatile");
+    return report.dump();
+  };
+  const std::string first = stable(Report("first"));
+  fs::create_directory(dir_ / "elsewhere");
+  struct Row {
+    const char* extra;
+    const char* environment;
+    const char* dir;
+  };
+  const Row rows[] = {{"-j 2", "", "."},
+                      {"", "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 LANGUAGE=de", "."},
+                      {"", "LC_ALL=C.UTF-8 TZ=Asia/Kathmandu", "."},
+                      {"", "COLUMNS=40 TERM=xterm-256color NO_COLOR=", "."},
+                      {"", "", "elsewhere"},
+                      {"-q", "", "elsewhere"}};
+  int runs = 0;
+  for (const Row& row : rows) {
+    const std::string out = "again" + std::to_string(runs++);
+    const Outcome outcome =
+        RunIn(dir_ / row.dir, arguments + " " + row.extra + " -o " + ShellQuote((dir_ / out).string()),
+              row.environment);
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_EQ(stable(Report(out)), first) << row.extra << " " << row.environment << " " << row.dir;
+  }
+}
+
+TEST_F(CommandLine, JudgingARecordAgainGivesTheSameReport) {
+  EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kPlain, kRounded})).code, 1);
+  json before = Report("r");
+  fs::remove(dir_ / "r" / "report.json");
+  const Outcome judged = Run("judge r mine.yaml");
+  EXPECT_EQ(judged.code, 1) << judged.err;
+  json after = Report("r");
+  before.erase("volatile");
+  after.erase("volatile");
+  EXPECT_EQ(after, before);
+  const Outcome rendered = Run("report r mine.yaml --json again.json");
+  EXPECT_EQ(rendered.code, 0) << rendered.err;
+  EXPECT_EQ(json::parse(testing::ReadAll((dir_ / "again.json").string()))["results"], before["results"]);
+  std::ofstream(dir_ / "mine.yaml", std::ios::app) << "  # a comment changes no case\n";
+  EXPECT_EQ(Run("judge r mine.yaml").code, 1);
+  std::string text = kCase;
+  text.replace(text.find("[8, 16]"), 7, "[9, 16]");
+  std::ofstream(dir_ / "mine.yaml") << text.replace(text.find("[8, 8]"), 6, "[9, 8]");
+  const Outcome changed = Run("judge r mine.yaml");
+  EXPECT_EQ(changed.code, 4);
+  EXPECT_NE(changed.err.find("has changed since the run"), std::string::npos) << changed.err;
+}
+
+TEST_F(CommandLine, ExplainShowsTheDerivation) {
+  const std::string what = ShellQuote("mine.yaml");
+  EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kRounded})).code, 1);
+  const Outcome outcome = Run("explain " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"seeds/matmul_out/as_posted  on  emulated", "survives", "excluded", "reference",
+                           "checked    224 of 224", "repeat     ulpscope run "}) {
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+  }
+}
+
+TEST_F(CommandLine, ReproBundlesGiveTheSameResult) {
+  const Outcome made = Run("repro " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded) +
+                           " -o bundle --seed 3");
+  ASSERT_EQ(made.code, 0) << made.err;
+  for (const char* file : {"case.yaml", "inputs.safetensors", "README.md"})
+    EXPECT_TRUE(fs::exists(dir_ / "bundle" / file)) << file;
+  std::string command = made.out.substr(made.out.find("ulpscope ") + 9);
+  command.resize(command.find('\n'));
+  EXPECT_EQ(RunIn(dir_ / "bundle", command + " -o ../r", "").code, 0);
+  EXPECT_EQ(Run("run seeds/matmul_out/as_posted --seed 3 -o original " + Backends({kRounded})).code, 0);
+  EXPECT_EQ(Report("r")["results"][0]["values"], Report("original")["results"][0]["values"]);
+}
+
+TEST_F(CommandLine, NewCasesLoadAndNothingIsOverwritten) {
+  EXPECT_EQ(Run("new case deep/er/fresh").code, 0);
+  EXPECT_EQ(Run("lint deep/er/fresh.yaml").code, 0);
+  const Outcome again = Run("new case deep/er/fresh");
+  EXPECT_EQ(again.code, 4);
+  EXPECT_NE(again.err.find("exists already"), std::string::npos);
+  EXPECT_EQ(Run("new adapter fresh").code, 0);
+  EXPECT_NE(testing::ReadAll((dir_ / "fresh.py").string()).find("\"backends\": [\"fresh\"]"),
+            std::string::npos);
+  EXPECT_EQ(Run("new case 'no name'").code, 4);
+}
+
+TEST_F(CommandLine, Lists) {
+  for (const std::string what : {"cases", "backends", "ops", "models", "knobs"}) {
+    const Outcome text = Run("list " + what);
+    EXPECT_EQ(text.code, 0) << text.err;
+    const json rows = json::parse(Run("list " + what + " --json").out, nullptr, false);
+    ASSERT_TRUE(rows.is_array()) << what;
+    EXPECT_GT(rows.size(), 5u) << what;
+    EXPECT_EQ(static_cast<size_t>(std::count(text.out.begin(), text.out.end(), '\n')), rows.size()) << what;
+  }
+  EXPECT_EQ(json::parse(Run("schema").out, nullptr, false)["type"], "object");
+}
+
+TEST_F(CommandLine, EveryKnownBackendIsInTheMatrixOrNamedBelowIt) {
+  const Outcome outcome = Run("run mine.yaml -k wide -b all -o r");
+  const json report = Report("r");
+  std::set<std::string> named;
+  for (const json& result : report["results"]) named.insert(result["backend"].get<std::string>());
+  for (const json& row : json::parse(Run("list backends --json").out)) {
+    const std::string backend = row["backend"];
+    if (backend == "emulated" || backend == "faulty") continue;
+    EXPECT_TRUE(named.contains(backend)) << backend;
+    EXPECT_NE(outcome.out.find(backend), std::string::npos) << backend;
+  }
+}
+
+}  // namespace
+}  // namespace ulpscope
