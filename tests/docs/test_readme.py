@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""README.md keeps its word: every command in it is run, every file in it is the file that works."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
+
+
+def blocks():
+    return [(match["kind"], match["file"], match["text"]) for match in BLOCK.finditer(README)]
+
+
+def commands(text):
+    lines = (line.split(" #")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+class Readme(unittest.TestCase):
+    def test_every_command_runs(self):
+        ran = 0
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "build").symlink_to(ROOT / "build")
+            for kind, file, text in blocks():
+                if file:
+                    (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
+                    continue
+                if kind != "sh":
+                    continue
+                for command in commands(text):
+                    with self.subTest(command=command):
+                        self.run_command(command, folder)
+                        ran += 1
+        self.assertGreaterEqual(ran, 6)
+
+    def run_command(self, command, folder):
+        if command == "ci/test":
+            # This test is part of it: that it is running is the proof. Alone, the command is only asked what it does.
+            if os.environ.get("ULPSCOPE_IN_CI_TEST"):
+                return
+            command += " --help"
+        done = subprocess.run(["bash", "-c", command], cwd=ROOT if command.startswith("ci/") else folder, text=True,
+                              capture_output=True, timeout=1200)
+        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        self.assertTrue(done.stdout.strip(), f"{command} printed nothing")
+
+    def test_the_adapter_is_the_one_in_the_tree(self):
+        shown = [text for kind, file, text in blocks() if kind == "python"]
+        self.assertEqual(len(shown), 1)
+        self.assertEqual(shown[0], (ROOT / "backends/python/example_numpy.py").read_text(encoding="utf-8"))
+        self.assertLessEqual(len(shown[0].splitlines()), 50, "no longer fits on a screen")
+
+    def test_shown_cases_exist(self):
+        shown = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", README))
+        self.assertGreater(len(shown), 3)
+        listed = subprocess.run([ROOT / "build/release/bin/ulpscope", "list", "cases"], cwd=ROOT, text=True,
+                                capture_output=True, timeout=60)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        known = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", listed.stdout))
+        self.assertEqual(sorted(shown - known), [])
+
+    def test_the_matrix_is_what_a_run_prints(self):
+        arguments, shown = re.search(r"<!-- matrix: (.*?) -->\n```text\n(.*?)```", README, re.DOTALL).groups()
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([ROOT / "build/release/bin/ulpscope", "run", *arguments.split(), "-o", folder + "/run"],
+                                  cwd=ROOT, text=True, capture_output=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Column widths are the terminal's business.
+        printed = {" ".join(line.split()) for line in done.stdout.splitlines()}
+        lines = [" ".join(line.split()) for line in shown.splitlines() if line.strip()]
+        self.assertGreater(len(lines), 20)
+        for line in lines:
+            with self.subTest(line=line):
+                self.assertIn(line, printed)
+
+    def test_exit_codes_are_complete(self):
+        self.assertEqual(re.findall(r"^\| (\d) \|", README, re.MULTILINE), list("0123456"))
+
+    def test_linked_files_exist(self):
+        links = re.findall(r"\w\]\(([\w./]+)\)", README)
+        self.assertTrue(links)
+        self.assertEqual([link for link in links if not (ROOT / link).exists()], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
