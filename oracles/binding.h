@@ -17,10 +17,14 @@ struct Binding {
   std::vector<std::vector<RoundSpec>> store;
   /// Input rounding of the two operands of each contraction, by node.
   std::vector<std::array<RoundSpec, 2>> in;
+  std::map<std::string, RoundSpec> scalars;  ///< conversion of Python scalars, by the op that takes them
   RoundSpec prod;
   AccSpec acc;
   std::string term_key;  ///< names the roundings up to the products, for the cache of sums
 };
+
+/// The value of a constant under a binding.
+double ConstantValue(const PlanNode& node, const Binding& binding);
 
 /// Values of operands that are tensors of the case (or views of them): the same for every model, gathered once.
 struct RawOperands {

@@ -104,7 +104,7 @@ TwoDoubles EmulatedArithmetic::Stored(int id, TwoDoubles value) const {
 TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return {.hi = data.At(index), .lo = 0}; }
 
 TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
-  if (node.denominator == 0) return {.hi = node.alpha, .lo = 0};
+  if (node.denominator == 0) return {.hi = ConstantValue(node, *binding_), .lo = 0};
   return Divide({.hi = static_cast<double>(node.numerator), .lo = 0}, {.hi = static_cast<double>(node.denominator), .lo = 0});
 }
 

@@ -105,6 +105,11 @@ class PairSum {
 
 }  // namespace
 
+double ConstantValue(const PlanNode& node, const Binding& binding) {
+  const auto scalar = node.scalar ? binding.scalars.find(node.tensor) : binding.scalars.end();
+  return scalar == binding.scalars.end() ? node.alpha : scalar->second.Apply(node.alpha);
+}
+
 EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), operands(plan.nodes.size()) {
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
     const PlanNode& node = plan.nodes[id];
@@ -112,7 +117,7 @@ EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), ope
     raw[id] = true;
     for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
       const PlanNode& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
-      const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0;
+      const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0 && !root.scalar;
       if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
     }
   }
@@ -130,7 +135,10 @@ Interval EnclosureArithmetic::Input(const PlanNode&, int, const TensorData& data
 }
 
 Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
-  if (node.denominator == 0) return {.lo = node.alpha, .hi = node.alpha};
+  if (node.denominator == 0) {
+    const double value = ConstantValue(node, *binding_);
+    return {.lo = value, .hi = value};
+  }
   const auto n = static_cast<double>(node.numerator), d = static_cast<double>(node.denominator);
   return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
 }

@@ -27,6 +27,18 @@ const FloatFormat* Format(const std::string& word) {
 /// True for operations that give their argument's values back: what was in a format before is in it after.
 bool KeepsFormat(NodeKind kind) { return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg || kind == NodeKind::kView; }
 
+/// A product of two tensors of the case whose significands fit float32 together is exact there.
+bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
+  int bits = 0;
+  for (const int arg : node.args) {
+    const PlanNode& factor = At(plan, plan.Root(arg));
+    const FloatFormat* format = factor.kind == NodeKind::kInput ? FormatOf(factor.dtype) : nullptr;
+    if (format == nullptr) return false;
+    bits += format->precision;
+  }
+  return bits <= Binary32().precision;
+}
+
 /// The format that values of `node` are in right after its operation under `choice`, before anything rounds them; null when
 /// none is known to hold them. A widening cast keeps what it was given: rounding its result to the narrow format again, or
 /// to anything in between, is the identity.
@@ -38,8 +50,8 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty()) return Format(cut->second.back());
     return OperationFormat(plan, argument, choice);
   }
-  if (!IsReduction(node.kind) && !node.inner) return nullptr;
-  return ParseAcc(choice.acc)->format;
+  if (IsReduction(node.kind) || node.inner) return ParseAcc(choice.acc)->format;
+  return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
 }
 
 bool IsCutPoint(const PlanNode& node) {
@@ -98,8 +110,9 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
   if (node.kind == NodeKind::kCast || node.kind == NodeKind::kStore) return options;
   const bool alone = path.cut_points.size() == 1;
   for (const char* word : {"bfloat16", "float32", "float16", "tf32"}) {
-    const bool likely = std::string_view(word) == "bfloat16" && Holds(*Format(own), *Format(word));
-    if (alone || likely) AddUnique(&options, Through(word, own));
+    const bool narrower = std::string_view(word) == "bfloat16" && Holds(*Format(own), *Format(word));
+    const bool in_registers = std::string_view(word) == "float32" && Format(own)->precision < 24;
+    if (alone || narrower || in_registers) AddUnique(&options, Through(word, own));
   }
   return options;
 }
@@ -120,7 +133,8 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
     const PlanNode& node = At(plan, cut);
     const std::string own = Own(node);
     if (node.inner || own.empty()) continue;
-    choice[cut] = IsReduction(node.kind) && word != "none" ? Through(word, own) : std::vector<std::string>{own};
+    const bool through = word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
+    choice[cut] = through ? Through(word, own) : std::vector<std::string>{own};
   }
   return choice;
 }
@@ -166,14 +180,22 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
     if (IsWide(dtype)) wide.push_back(operand);
   }
   std::vector<std::map<std::string, std::string>> all{{}};
-  if (wide.empty()) return all;
   for (const auto& word : InWords()) {
-    if (word == "as_is") continue;
+    if (word == "as_is" || wide.empty()) continue;
     std::map<std::string, std::string> every;
     for (const auto& operand : wide) every[operand] = word;
     all.push_back(std::move(every));
     if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne")) {
       for (const auto& operand : wide) all.push_back({{operand, word}});
+    }
+  }
+  for (const auto& [scalar, words] : path.scalars) {
+    const size_t count = all.size();
+    for (const auto& word : words) {
+      for (size_t i = 0; i < count; ++i) {
+        all.push_back(all[i]);
+        all.back()[scalar] = word;
+      }
     }
   }
   return all;
@@ -221,6 +243,11 @@ ValuePath PathOf(const Plan& plan, int node) {
   for (const int id : path.nodes) {
     const PlanNode& current = At(plan, id);
     if (current.inner) path.has_inner = true;
+    if (current.scalar) {
+      for (const char* word : {"float32_rne", "bfloat16_rne", "float16_rne"}) {
+        if (ParseIn(word)->Apply(current.alpha) != current.alpha) path.scalars[current.tensor].insert(word);
+      }
+    }
     if (IsReduction(current.kind)) {
       path.reductions.push_back(id);
       path.reduction_length = std::max(path.reduction_length, current.k);
@@ -241,6 +268,7 @@ ValuePath PathOf(const Plan& plan, int node) {
 
 Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.in, [&](const auto& entry) {
+    if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end()) return !scalar->second.contains(entry.second);
     const auto operand = path.operands.find(entry.first);
     if (operand == path.operands.end() || entry.second == "as_is") return true;
     const FloatFormat* format = FormatOf(operand->second);
@@ -262,6 +290,15 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
     }
     *words = std::move(kept);
   };
+  // A copy into another dtype computes nothing: a rounding before its store is a rounding of what it copies.
+  const PlanNode& root = At(plan, path.root);
+  if (choice.mid != "none" && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
+    const int source = plan.Root(root.args[0]);
+    if (std::find(path.cut_points.begin(), path.cut_points.end(), source) != path.cut_points.end()) {
+      choice.cuts[source].push_back(choice.mid);
+      choice.mid = "none";
+    }
+  }
   for (const int cut : path.cut_points) drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
   std::erase_if(choice.cuts, [&](const auto& entry) {
     return entry.second.empty() || std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
@@ -277,6 +314,8 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
     nearest = true;
   }
   if (choice.mid != "none" && nearest && Format(choice.mid)->name == out->format->name) choice.mid = "none";
+  const bool stores = std::any_of(choice.cuts.begin(), choice.cuts.end(), [&](const auto& entry) { return At(plan, entry.first).kind != NodeKind::kCast; });
+  if (!stores) choice.mode = "_rne";
   return choice;
 }
 
@@ -308,7 +347,7 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   binding.in.resize(plan.nodes.size());
   binding.prod = *ParseProd(choice.prod);
   binding.acc = *ParseAcc(choice.acc);
-  const Rounding mode = ParseOut(choice.out) ? ParseOut(choice.out)->rounding : Rounding::kNearestEven;
+  const Rounding mode = choice.mode == "_rz" ? Rounding::kTowardZero : choice.mode == "_rna" ? Rounding::kNearestAway : Rounding::kNearestEven;
   for (const int id : path.reductions) {
     const PlanNode& node = At(plan, id);
     if (node.kind != NodeKind::kContract) continue;
@@ -327,6 +366,9 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   auto& last = binding.store[static_cast<size_t>(path.root)];
   if (choice.mid != "none") last.push_back(*ParseMid(choice.mid));
   if (const auto out = ParseOut(choice.out)) last.push_back(*out);
+  for (const auto& [scalar, words] : path.scalars) {
+    if (const auto in = choice.in.find(scalar); in != choice.in.end()) binding.scalars[scalar] = *ParseIn(in->second);
+  }
   for (const auto& [operand, word] : choice.in) binding.term_key += operand + ":" + word + ",";
   binding.term_key += choice.prod;
   return binding;
@@ -345,9 +387,11 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
         for (const auto& cut : cuts) {
           for (const auto& mid : MidWords()) {
             for (const char* mode : {"_rne", "_rz"}) {
-              Choice choice{.in = in, .prod = prod, .acc = acc, .mid = mid, .out = std::string(Name(observed)) + mode, .cuts = cut};
+              Choice choice{.in = in, .prod = prod, .acc = acc, .mid = mid, .out = std::string(Name(observed)) + mode, .cuts = cut, .mode = mode};
+              // A cast that the program asks for is rounded as casts are, whatever the mode of the stores before it.
+              if (At(plan, path.root).kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
               choice = Canonical(plan, path, std::move(choice));
-              std::string key = ModelOf(plan, path, choice).Name();
+              std::string key = ModelOf(plan, path, choice).Name() + choice.mode;
               for (const auto& [id, words] : choice.cuts) {
                 key += "|" + std::to_string(id);
                 for (const auto& word : words) key += ">" + word;
@@ -365,7 +409,7 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
 Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model, DType observed) {
   const auto mode = ParseOut(model.out)->rounding;
   const std::string suffix = mode == Rounding::kTowardZero ? "_rz" : mode == Rounding::kNearestAway ? "_rna" : "_rne";
-  Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .mid = "none", .out = std::string(Name(observed)) + suffix, .cuts = {}};
+  Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .mid = "none", .out = std::string(Name(observed)) + suffix, .cuts = {}, .mode = suffix};
   const auto every = model.in.find("*");
   for (const auto& [operand, dtype] : path.operands) {
     if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct ValuePath {
   std::map<std::string, DType> operands;
   std::vector<int> cut_points;             ///< without the root
   bool has_inner = false;                  ///< a composite op's elementary steps are on the path
+  /// Python scalars on the path, by the op that takes them ("scalar.mul"), with the conversions that change one of them.
+  std::map<std::string, std::set<std::string>> scalars;
   bool has_products = false;
   int64_t reduction_length = 0;
   int64_t terms = 0;                       ///< of all reductions together
@@ -38,6 +41,7 @@ struct Choice {
   std::map<std::string, std::string> in;          ///< operand -> word
   std::string prod = "exact", acc = "exact", mid = "none", out;
   std::map<int, std::vector<std::string>> cuts;   ///< cut point -> formats applied in order; empty = unrounded
+  std::string mode = "_rne";                      ///< of the stores that the program does not ask for, OUT apart
 };
 
 /// Removes identities from `choice`; the result is equal for two choices that no input can tell apart by construction.

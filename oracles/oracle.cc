@@ -66,6 +66,8 @@ class BoundHypothesis : public Hypothesis {
     return before;
   }
 
+  void Forget() const override { enclosure_.reset(); }
+
   bool order_free() const override { return bank_->path.reductions.empty() || binding_.acc.exact(); }
   std::span<const std::string> orders() const override { return bank_->order_names; }
 
@@ -112,6 +114,7 @@ class ConcreteOracle : public CaseOracle {
     const PlanNode& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
     ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .terms = path.terms, .operands = {}, .cut_points = {}, .has_products = path.has_products};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
+    for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
     return shape;
   }

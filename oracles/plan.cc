@@ -87,12 +87,17 @@ class Walker {
     }
   }
 
-  int Operand_(const Operand& operand) {
+  int Operand_(const Operand& operand, const std::string& op = "") {
     if (operand.scalar) {
       const auto& value = operand.scalar->value;
-      if (const auto* integer = std::get_if<int64_t>(&value)) return low_.Scalar(static_cast<double>(*integer), DType::kFloat64);
-      if (const auto* number = std::get_if<double>(&value)) return low_.Scalar(*number, DType::kFloat64);
-      return low_.Scalar(std::get<bool>(value) ? 1 : 0, DType::kFloat64);
+      double number = 0;
+      if (const auto* integer = std::get_if<int64_t>(&value)) number = static_cast<double>(*integer);
+      else if (const auto* real = std::get_if<double>(&value)) number = *real;
+      else number = std::get<bool>(value) ? 1 : 0;
+      const int node = low_.Scalar(number, DType::kFloat64);
+      low_.at(node).scalar = true;
+      low_.at(node).tensor = "scalar." + op;
+      return node;
     }
     const auto node = env_.find(operand.name);
     if (node == env_.end()) throw LoweringError{"'" + operand.name + "' is not defined here"};
@@ -109,7 +114,7 @@ class Walker {
     if (op == nullptr) return Poison(step, "the oracle has no definition of op '" + step.op + "'");
     OpCall call{.step = step, .args = {}, .is_scalar = {}};
     for (const auto& operand : step.of) {
-      call.args.push_back(Operand_(operand));
+      call.args.push_back(Operand_(operand, step.op));
       call.is_scalar.push_back(operand.scalar.has_value());
     }
     int result = op(low_, call);

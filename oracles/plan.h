@@ -37,9 +37,10 @@ struct PlanNode {
   Shape shape;
   DType dtype = DType::kFloat32;    ///< declared: what PyTorch's type rules say is stored
   std::string name;                 ///< program name of a cut point; empty for views, inputs and inner steps without one
-  std::string tensor;               ///< kInput
+  std::string tensor;               ///< kInput; of a Python scalar the op that takes it ("scalar.mul")
   int64_t numerator = 0, denominator = 1;          ///< kConstant
-  double alpha = 1, beta = 1;                      ///< kContract
+  double alpha = 1, beta = 1;                      ///< kContract; a constant with denominator 0 has its value in alpha
+  bool scalar = false;                             ///< kConstant: a Python scalar, which backends convert as they like
   /// Element `index` of an elementwise node or view reads argument j at offset + sum over axes of coordinate * strides[j].
   std::vector<std::vector<int64_t>> strides;
   int64_t offset = 0;

@@ -80,7 +80,10 @@ class Classifier {
       trials_.emplace_back();
       trials_.back().hypothesis = std::move(hypothesis);
     }
-    for (Trial& trial : trials_) Try(&trial);
+    for (Trial& trial : trials_) {
+      Try(&trial);
+      trial.hypothesis->Forget();
+    }
     Conclude();
     return result_;
   }

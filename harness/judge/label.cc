@@ -55,7 +55,7 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
   if (all_start("bfloat16")) return "bfloat16";
   if (all_start("float16")) return "float16";
   if (std::none_of(words.begin(), words.end(), Wide)) return "16 bits";
-  return "a format that these inputs do not tell (" + Or(words) + ")";
+  return "a format that these inputs do not tell";
 }
 
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification) {

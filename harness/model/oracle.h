@@ -35,6 +35,8 @@ class Hypothesis {
   virtual double Store(double before) const = 0;
   /// True if no accumulation order can change a bit.
   virtual bool order_free() const = 0;
+  /// Frees what Enclose remembered; asking again computes again.
+  virtual void Forget() const = 0;
   /// Names of the accumulation orders that Simulate knows, the same for every hypothesis of a value.
   virtual std::span<const std::string> orders() const = 0;
   /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without rounding.
