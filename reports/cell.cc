@@ -107,11 +107,6 @@ Segment Narrowest(const std::vector<Segment>& segments) {
                            [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
 }
 
-/// Appends unless it repeats the segment before.
-void Append(Chain* chain, const Segment& segment) {
-  if (chain->empty() || chain->back().text != segment.text) chain->push_back(segment);
-}
-
 std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& words, std::string_view nothing) {
   std::vector<Segment> rounded;
   for (const auto& [name, word] : words) {
@@ -147,30 +142,42 @@ void AppendInputs(const PrecisionModel& model, const Classification& classificat
   }
 }
 
-/// The rounding between the sums and the store, if there is one.
+/// The rounding between the sums and the store, if there is one; without sums the narrowest on the way.
 std::optional<Segment> Between(const PrecisionModel& model, const Classification& classification) {
-  if (model.mid != "none") return Spell(model.mid);
-  if (Applies(classification, "acc")) return std::nullopt;
-  const auto cuts = SpellRounded(model.cuts, "none");
-  return cuts.empty() ? std::nullopt : std::optional(Narrowest(cuts));
+  std::vector<Segment> rounded;
+  if (model.mid != "none") rounded.push_back(Spell(model.mid));
+  if (!Applies(classification, "acc")) {
+    const auto cuts = SpellRounded(model.cuts, "none");
+    rounded.insert(rounded.end(), cuts.begin(), cuts.end());
+  }
+  return rounded.empty() ? std::nullopt : std::optional(Narrowest(rounded));
+}
+
+/// One name for all of float32's class, whatever the direction of rounding.
+Segment Widen(Segment segment) {
+  if (segment.bits >= kFloat32Bits)
+    segment.text = segment.bits >= 53 && segment.bits < kExactBits ? "f64" : "f32";
+  return segment;
 }
 
 /// The chain of one model.
 Chain MakeChain(const PrecisionModel& model, const Classification& classification, const Reading& reading) {
   Chain chain;
   AppendInputs(model, classification, reading, &chain);
-  const Segment out = Spell(model.out);
+  const bool wide = reading.accumulator == Reading::Accumulator::kWide;
+  const Segment out = wide ? Widen(Spell(model.out)) : Spell(model.out);
   std::optional<Segment> between = Between(model, classification);
+  if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
   if (Applies(classification, "acc")) {
-    const Segment acc = Spell(model.acc);
-    const bool wide = reading.accumulator == Reading::Accumulator::kWide && acc.bits >= kFloat32Bits;
-    if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
+    Segment acc = Spell(model.acc);
+    if (wide && acc.bits >= kFloat32Bits) acc.text = "f32";
+    // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
     const bool hidden =
-        wide && !between && out.bits >= kFloat32Bits;  // float32 or wider into float32: float32
-    if (!hidden) Append(&chain, wide ? Segment{.text = "f32", .bits = kFloat32Bits} : acc);
+        !between && (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
+    if (!hidden) chain.push_back(acc);
   }
-  if (between) Append(&chain, *between);
-  Append(&chain, out);
+  if (between) chain.push_back(*between);
+  chain.push_back(out);
   return chain;
 }
 

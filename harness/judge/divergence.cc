@@ -1,6 +1,8 @@
 // Pairwise comparison, grouping, and one divergence per pair of groups.
 #include "harness/judge/divergence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -105,6 +107,7 @@ class Comparison {
     }
     const auto casts = [this](size_t i, size_t j) { return CastParts(i, j); };
     Collect(DivergenceKind::kCasts, casts, casts);
+    AddLostRoundings();
     return std::move(divergences_);
   }
 
@@ -346,13 +349,52 @@ class Comparison {
       case DivergenceKind::kDtype:
         return DtypeSentence(a, b, value, TypeOf(i, j, value), TypeOf(j, i, value));
       case DivergenceKind::kPrecision:
-        return PrecisionSentence(case_, a, b, value, divergence.basis);
+        return PrecisionSentence(case_, a, b, value, divergence.basis, Although(a, b, value));
       case DivergenceKind::kCasts: {
         const std::string& stage = divergence.stages.front();
         return CastsSentence(a, b, stage, CastsOf(i, stage), CastsOf(j, stage));
       }
       default:
         return DifferenceSentence(divergence.kind, a, b, value, *Difference(i, j, value));
+    }
+  }
+
+  /// A backend whose graph rounds and whose numbers do not: said in the sentence of its precision divergence.
+  std::string Although(const Side& a, const Side& b, const std::string& value) const {
+    for (const Side* side : {&a, &b}) {
+      const auto lost = FindLostRounding(*side->speaker.result);
+      if (!lost || lost->value != value) continue;
+      const std::string whose = side->names.size() == 1 ? "its" : "the";
+      const std::string of = side->names.size() == 1 ? "" : " of " + side->speaker.result->backend;
+      return fmt::format(", although {} {} graph{} converts to {} and back ({} -> {})", whose, lost->from, of,
+                         lost->format, lost->from, lost->to);
+    }
+    return "";
+  }
+
+  /// Those that no precision divergence of this case speaks of.
+  void AddLostRoundings() {
+    const auto told = [&](const std::string& backend) {
+      return std::any_of(divergences_.begin(), divergences_.end(), [&](const Divergence& divergence) {
+        return divergence.kind == DivergenceKind::kPrecision &&
+               std::any_of(divergence.backends.begin(), divergence.backends.end(), [&](const auto& group) {
+                 return std::find(group.begin(), group.end(), backend) != group.end();
+               });
+      });
+    };
+    for (const Participant& member : members_) {
+      const std::string& backend = member.result->backend;
+      const auto lost = FindLostRounding(*member.result);
+      if (!lost || told(backend)) continue;
+      Divergence divergence;
+      divergence.case_id = case_.id;
+      divergence.kind = DivergenceKind::kGraphVsExecution;
+      divergence.backends = {{backend}};
+      divergence.value = lost->value;
+      divergence.basis = "proved";
+      divergence.stages = {lost->from, lost->to};
+      divergence.sentence = LostRoundingSentence(backend, *lost);
+      divergences_.push_back(std::move(divergence));
     }
   }
 

@@ -54,6 +54,14 @@ bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) 
   });
 }
 
+/// True if the words say that nothing was rounded: `none` itself, float32 beside it (a wide step that no
+/// store shows).
+bool IsNothing(const Words& words, std::string_view none) {
+  if (none.empty() || std::find(words.begin(), words.end(), none) == words.end()) return false;
+  return std::all_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return word == none || word == "float32"; });
+}
+
 /// Compares one facet of both sides; `none` is the word for no rounding ("" where every word is a deed).
 std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std::map<std::string, Words>& b,
                                const std::string& key, std::string_view none, std::string_view singular,
@@ -62,7 +70,7 @@ std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std:
   const auto right = b.find(key);
   if (left == a.end() || right == b.end() || !Disjoint(left->second, right->second)) return std::nullopt;
   const auto deed = [&](const Words& words) {
-    if (words.size() == 1 && words[0] == none) return Deed{};
+    if (IsNothing(words, none)) return Deed{};
     return Say(singular, plural, fmt::format(fmt::runtime(form), Join(words, " or ")));
   };
   return Parting{.a = deed(left->second), .b = deed(right->second)};
@@ -84,10 +92,16 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const Classification& right = b.classification;
   const std::string where = fmt::format("before the {} {}", Name(a.dtype),
                                         WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
-  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round",
-                         fmt::format("{} through {{}} {}", Braced(value), where))) {
-    return mid;
-  }
+  const std::string own(Name(a.dtype));
+  const auto only_own = [&](const Classification& classification) {
+    const auto mid = classification.facets.find("mid");
+    return mid != classification.facets.end() && mid->second == Words{own};
+  };
+  const bool twice = only_own(left) || only_own(right);
+  const std::string through =
+      twice ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
+            : fmt::format("{} through {{}} {}", Braced(value), where);
+  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) return mid;
   for (const auto& [name, words] : left.cuts) {
     auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
                        fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
@@ -211,7 +225,7 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 }
 
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
-                              std::string_view basis) {
+                              std::string_view basis, std::string_view although) {
   const ValueResult& left = ValueOf(a, value);
   const ValueResult& right = ValueOf(b, value);
   const std::string likely = basis == "proved" ? "" : " likely";
@@ -237,8 +251,9 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
     second_evidence = Evidence(ValueOf(second, value).classification, ValueOf(first, value).classification,
                                first.names.front());
   }
-  const std::string second_deed = other.Nothing() ? std::string(Verb(second, "does not", "do not"))
-                                                  : std::string(Verb(second, other.singular, other.plural));
+  const std::string second_deed =
+      other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
+                      : std::string(Verb(second, other.singular, other.plural));
   return fmt::format("{}{} {}{}; {} {}{}.", JoinNames(first.names), likely,
                      Verb(first, deed.singular, deed.plural), evidence, JoinNames(second.names), second_deed,
                      second_evidence);
@@ -266,6 +281,12 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   return fmt::format("{} differ in {} ({}{}, first {}).", who, value,
                      Share(difference.number, difference.elements), size, witness);
+}
+
+std::string LostRoundingSentence(const std::string& backend, const LostRounding& lost) {
+  return fmt::format(
+      "In {}, the {} stage rounds {} to {} and back; the numbers prove that nothing did ({} -> {}).", backend,
+      lost.from, lost.value, lost.format, lost.from, lost.to);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

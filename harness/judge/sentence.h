@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/judge/divergence.h"
+#include "harness/judge/graph_execution.h"
 #include "harness/judge/tensor_diff.h"
 
 namespace ulpscope {
@@ -21,8 +22,10 @@ std::string OutcomeSentence(const Side& left, const Side& right);
 /// `left` and `right` are dtype names, "none" for a value that does not exist.
 std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
                           std::string_view right);
+/// `although` is added to the side that does not round (", although its graph converts").
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
-                              std::string_view basis);
+                              std::string_view basis, std::string_view although);
+std::string LostRoundingSentence(const std::string& backend, const LostRounding& lost);
 /// For the kinds order, value and special.
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
                                const TensorDifference& difference);

@@ -323,6 +323,75 @@ TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
   ASSERT_EQ(table.Find().size(), 1u) << "a crash is an outcome";
 }
 
+std::vector<Cast> Pair(const std::string& stage) {
+  Cast down;
+  down.from = "float32";
+  down.to = "bfloat16";
+  down.shape = {4, 1};
+  down.stage = stage;
+  Cast up = down;
+  std::swap(up.from, up.to);
+  up.shape = {2, 2};
+  return {down, up};
+}
+
+TEST(Divergence, GraphThatRoundsAgainstNumbersThatDoNot) {
+  Observation traced = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kUnrounded)}});
+  traced.casts = Pair("aot_forward");
+  const std::vector<Cast> later = Pair("post_grad");
+  traced.casts.insert(traced.casts.end(), later.begin(), later.end());
+  Table alone(MakeCase());
+  alone.Add("torch-inductor", traced, {{"product", Float32()}});
+  ASSERT_EQ(alone.Find().size(), 1u);
+  EXPECT_EQ(alone.Find()[0].kind, kGraphVsExecution);
+  EXPECT_EQ(alone.Find()[0].backends, (Groups{{"torch-inductor"}}));
+  EXPECT_EQ(alone.Find()[0].stages, (std::vector<std::string>{"post_grad", "execution"}));
+  EXPECT_EQ(alone.Find()[0].sentence,
+            "In torch-inductor, the post_grad stage rounds product to bfloat16 and back; the numbers prove "
+            "that nothing did "
+            "(post_grad -> execution).");
+
+  Table beside(MakeCase());
+  beside.Add("torch-aot-eager", ThroughBfloat16(), kRounded)
+      .Add("torch-inductor", traced, {{"product", Float32()}});
+  ASSERT_EQ(beside.Find().size(), 1u) << "said in the sentence of the precision divergence, not twice";
+  EXPECT_TRUE(
+      beside.Find()[0].sentence.ends_with("torch-inductor does not, although its post_grad graph converts to "
+                                          "bfloat16 and back (post_grad -> execution)."))
+      << beside.Find()[0].sentence;
+
+  // Not found where the numbers do round, where a surviving model does, where there is no way back, or of
+  // another size.
+  const auto none = [&](const Classification& classification, std::vector<Cast> casts) {
+    Observation observation = traced;
+    observation.casts = std::move(casts);
+    Table table(MakeCase());
+    table.Add("b", observation, {{"product", classification}});
+    return table.Find().empty();
+  };
+  EXPECT_TRUE(none(ThroughBfloat16(), Pair("post_grad")));
+  EXPECT_TRUE(
+      none(Classify({Model("float32", "none"), Model("bfloat16_via_float32", "none")}), Pair("post_grad")));
+  EXPECT_TRUE(none(Float32(), {Pair("post_grad")[0]}));
+  EXPECT_TRUE(none(Float32(), {Pair("post_grad")[1]}));
+  std::vector<Cast> small = Pair("post_grad");
+  small[0].shape = {2};
+  EXPECT_TRUE(none(Float32(), small));
+  EXPECT_FALSE(none(Float32(), Pair("post_grad")));
+}
+
+TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
+  const auto at_every_step = Classify({Model("exact", "bfloat16", "bfloat16_rne")});
+  const auto once =
+      Classify({Model("exact", "none", "bfloat16_rne"), Model("exact", "float32", "bfloat16_rne")});
+  Table table(MakeCase());
+  table.Add("a", at_every_step, {1, 2, 3, 4}, DType::kBfloat16)
+      .Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
+  ASSERT_EQ(table.Find().size(), 1u);
+  EXPECT_EQ(table.Find()[0].sentence,
+            "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not.");
+}
+
 TEST(Divergence, RoundingOfOperandsAndCuts) {
   PrecisionModel rounded = Model("float32", "none");
   rounded.in["y"] = "bfloat16_rne";

@@ -43,11 +43,22 @@ TEST(Cell, OperandsProductsAndCuts) {
   ValueResult pointwise = Value({model});
   pointwise.classification.facets["acc"].clear();
   EXPECT_EQ(CellText(pointwise), "bf16>f32") << "where nothing is summed it is a rounding on the way";
+  pointwise.classification.models[0].out = "bfloat16_rne";
+  EXPECT_EQ(CellText(pointwise), "bf16>bf16") << "twice, not once";
+  pointwise.classification.models[0].cuts.clear();
+  EXPECT_EQ(CellText(pointwise), "bf16");
+  pointwise.classification.models.push_back(pointwise.classification.models[0]);
+  pointwise.classification.models[1].mid = "float32";
+  EXPECT_EQ(CellText(pointwise), "bf16") << "wide, then once";
 }
 
 TEST(Cell, WhatCannotBeToldApart) {
   EXPECT_EQ(Cell({Model("float32", "none"), Model("float64", "none")}), "f32")
       << "float32 or wider into a float32 store";
+  EXPECT_EQ(
+      Cell({Model("float32", "none"), Model("float32_rz", "none"), Model("float32", "none", "float32_rz")}),
+      "f32");
+  EXPECT_EQ(Cell({Model("float32", "none", "float32_rz")}), "f32>f32rz") << "where it is known, it is said";
   PrecisionModel cut = Model("exact", "none");
   cut.cuts = {{"hidden", "float32"}};
   EXPECT_EQ(Cell({Model("float32", "none"), cut, Model("float64", "none")}), "f32")
