@@ -391,7 +391,7 @@ class Comparison {
       divergence.kind = DivergenceKind::kGraphVsExecution;
       divergence.backends = {{backend}};
       divergence.value = lost->value;
-      divergence.basis = "proved";
+      divergence.basis = lost->basis;
       divergence.stages = {lost->from, lost->to};
       divergence.sentence = LostRoundingSentence(backend, *lost);
       divergences_.push_back(std::move(divergence));

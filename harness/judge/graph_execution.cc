@@ -47,18 +47,19 @@ bool KeepsMore(const PrecisionModel& model, int precision) {
          std::all_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) { return wide(cut.second); });
 }
 
-/// The observed values of `elements` elements, in program order; empty when one may have been rounded so, or
+using Models = std::vector<PrecisionModel> Classification::*;
+
+/// The observed values of `elements` elements, in program order; empty when one of `models` rounds so, or
 /// when the program's last value is not among them.
-std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision) {
+std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision,
+                                            Models models) {
   std::vector<std::string> names;
   for (const auto& name : result.value_order) {
     const auto value = result.values.find(name);
     if (value == result.values.end() || ElementCount(value->second.shape) != elements) continue;
-    const auto& proved = value->second.classification.models_proved;
-    if (proved.empty()) return {};
-    if (!std::all_of(proved.begin(), proved.end(),
-                     [&](const auto& model) { return KeepsMore(model, precision); }))
-      return {};
+    const auto& surviving = value->second.classification.*models;
+    const auto keeps = [&](const PrecisionModel& model) { return KeepsMore(model, precision); };
+    if (surviving.empty() || !std::all_of(surviving.begin(), surviving.end(), keeps)) return {};
     names.push_back(name);
   }
   return !names.empty() && names.back() == result.value_order.back() ? names : std::vector<std::string>{};
@@ -92,10 +93,16 @@ std::optional<LostRounding> FindLostRounding(const CaseResult& result) {
     if (precision == 0 || Precision(cast.from) <= precision || Rank(cast.stage) >= kStages.size()) continue;
     if (lost && Rank(cast.stage) <= Rank(lost->from)) continue;
     if (!HasPair(result, cast.stage, cast)) continue;
-    const auto values = ValuesThatKeepMore(result, ElementCount(cast.shape), precision);
+    const int64_t elements = ElementCount(cast.shape);
+    const auto proved = ValuesThatKeepMore(result, elements, precision, &Classification::models_proved);
+    const auto likely = ValuesThatKeepMore(result, elements, precision, &Classification::models);
+    const auto& values = proved.empty() ? likely : proved;
     if (values.empty()) continue;
-    lost = LostRounding{
-        .value = values.front(), .format = cast.to, .from = cast.stage, .to = NextStage(result, cast.stage)};
+    lost = LostRounding{.value = values.front(),
+                        .format = cast.to,
+                        .from = cast.stage,
+                        .to = NextStage(result, cast.stage),
+                        .basis = proved.empty() ? "likely" : "proved"};
   }
   return lost;
 }

@@ -14,6 +14,7 @@ struct LostRounding {
   std::string format;  ///< the narrow format, a dtype name
   std::string from;    ///< the last stage that shows the pair of casts
   std::string to;      ///< the next stage of the trace, or "execution"
+  std::string basis;   ///< "proved" when every proved model keeps more, "likely" when only the likely ones do
 };
 
 /// Looks for casts wide -> narrow and narrow -> wide of one size in one stage, where every proved model of

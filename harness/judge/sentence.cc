@@ -285,8 +285,9 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
 
 std::string LostRoundingSentence(const std::string& backend, const LostRounding& lost) {
   return fmt::format(
-      "In {}, the {} stage rounds {} to {} and back; the numbers prove that nothing did ({} -> {}).", backend,
-      lost.from, lost.value, lost.format, lost.from, lost.to);
+      "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
+      lost.from, lost.value, lost.format, lost.basis == "proved" ? "prove" : "make it likely", lost.from,
+      lost.to);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

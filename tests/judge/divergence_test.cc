@@ -378,6 +378,12 @@ TEST(Divergence, GraphThatRoundsAgainstNumbersThatDoNot) {
   small[0].shape = {2};
   EXPECT_TRUE(none(Float32(), small));
   EXPECT_FALSE(none(Float32(), Pair("post_grad")));
+  Table likely(MakeCase());
+  likely.Add("b", traced,
+             {{"product",
+               Classify({Model("float32", "none")}, {Model("float32", "none"), Model("bfloat16", "none")})}});
+  ASSERT_EQ(likely.Find().size(), 1u);
+  EXPECT_EQ(likely.Find()[0].basis, "likely");
 }
 
 TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
