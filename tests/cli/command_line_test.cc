@@ -68,6 +68,10 @@ class CommandLine : public ::testing::Test {
   Outcome Run(const std::string& arguments, const std::string& environment = "") const {
     return RunIn(dir_, arguments, environment);
   }
+  /// `prefix` is a command that runs the program.
+  Outcome RunWith(const std::string& prefix, const std::string& arguments) const {
+    return RunIn(dir_, arguments, prefix);
+  }
 
   static Outcome RunIn(const fs::path& dir, const std::string& arguments, const std::string& environment) {
     const fs::path errors = dir / ".stderr";
@@ -193,8 +197,7 @@ TEST_F(CommandLine, AViolatedContractIs1AndEndsInItsReproLine) {
 }
 
 TEST_F(CommandLine, ACrashIs6AndOtherCasesAreUnchanged) {
-  const Outcome outcome =
-      Run("run mine.yaml -o r " + Backends({"faulty:fault=segv,case=mine/wide", kPlain}));
+  const Outcome outcome = Run("run mine.yaml -o r " + Backends({"faulty:fault=segv,case=mine/wide", kPlain}));
   EXPECT_EQ(outcome.code, 6) << outcome.out << outcome.err;
   const Outcome clean = Run("run mine.yaml -o clean " + Backends({kPlain}));
   EXPECT_EQ(clean.code, 0) << clean.out;
@@ -209,6 +212,26 @@ TEST_F(CommandLine, ACrashIs6AndOtherCasesAreUnchanged) {
     }
   }
   EXPECT_EQ(compared, 2);
+}
+
+TEST_F(CommandLine, AnInterruptedRunIs2AndResumeFinishesIt) {
+  const std::string hang =
+      "run mine.yaml -q -o r -b " + ShellQuote("faulty:fault=hang,case=mine/wide") + "," + ShellQuote(kPlain);
+  // `timeout` sends SIGINT to ulpscope, as a person would with the keyboard.
+  const Outcome outcome = RunWith("timeout --foreground --preserve-status -s INT 3", hang);
+  EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
+  const json cut = Report("r");
+  EXPECT_EQ(cut["run"]["complete"], false);
+  EXPECT_GE(cut["counts"]["NOT_RUN"].get<int>(), 1) << outcome.out;
+  for (const json& result : cut["results"]) {
+    EXPECT_EQ(result["status"] == "NOT_RUN", !result.contains("outcome")) << result;
+  }
+  const Outcome resumed = Run("run mine.yaml -q -o r --resume --timeout 1 -b " +
+                              ShellQuote("faulty:fault=hang,case=mine/wide") + "," + ShellQuote(kPlain));
+  EXPECT_EQ(resumed.code, 6) << resumed.out << resumed.err;
+  EXPECT_EQ(Report("r")["run"]["complete"], true);
+  EXPECT_EQ(Report("r")["counts"]["NOT_RUN"], 0);
+  EXPECT_EQ(Report("r")["counts"]["TIMEOUT"], 1) << resumed.out;
 }
 
 TEST_F(CommandLine, LastFailedTakesWhatFailed) {
@@ -291,7 +314,6 @@ TEST_F(CommandLine, JudgingARecordAgainGivesTheSameReport) {
 }
 
 TEST_F(CommandLine, ExplainShowsTheDerivation) {
-  const std::string what = ShellQuote("mine.yaml");
   EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kRounded})).code, 1);
   const Outcome outcome = Run("explain " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
