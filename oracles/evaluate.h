@@ -36,6 +36,7 @@ class Evaluator {
   Evaluator(const Plan& plan, const std::map<std::string, TensorData>& inputs, Arithmetic arithmetic)
       : plan_(plan), arithmetic_(std::move(arithmetic)), memo_(plan.nodes.size()), tensors_(plan.nodes.size()) {
     for (size_t id = 0; id < plan.nodes.size(); ++id) {
+      roots_.push_back(plan.Root(static_cast<int>(id)));
       if (plan.nodes[id].kind == NodeKind::kInput) tensors_[id] = &inputs.at(plan.nodes[id].tensor);
     }
   }
@@ -47,7 +48,7 @@ class Evaluator {
     switch (node.kind) {
       case NodeKind::kInput: return arithmetic_.Input(node, id, *tensors_[static_cast<size_t>(id)], index);
       case NodeKind::kConstant: return arithmetic_.Constant(node);
-      case NodeKind::kView: return At(node.args[0], Source(node, 0, index));
+      case NodeKind::kView: return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
       default: break;
     }
     Memo& memo = memo_[static_cast<size_t>(id)];
@@ -62,6 +63,8 @@ class Evaluator {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     a->clear();
     b->clear();
+    a->reserve(static_cast<size_t>(node.k));
+    b->reserve(static_cast<size_t>(node.kind == NodeKind::kContract ? node.k : 0));
     if (node.kind == NodeKind::kContract) {
       const int64_t column = index % node.n, row = index / node.n % node.m, batch = index / (node.n * node.m);
       for (int64_t k = 0; k < node.k; ++k) {
@@ -152,6 +155,7 @@ class Evaluator {
   }
 
   int64_t Source(const PlanNode& node, size_t arg, int64_t index) const {
+    if (plan_.nodes[static_cast<size_t>(node.args[arg])].shape == node.shape) return index;
     int64_t position = node.offset;
     for (size_t axis = node.shape.size(); axis-- > 0;) {
       position += index % node.shape[axis] * node.strides[arg][axis];
@@ -198,6 +202,7 @@ class Evaluator {
   Arithmetic arithmetic_;
   std::vector<Memo> memo_;
   std::vector<const TensorData*> tensors_;
+  std::vector<int> roots_;
 };
 
 }  // namespace ulpscope

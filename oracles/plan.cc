@@ -225,6 +225,31 @@ int Plan::Root(int node) const {
   return node;
 }
 
+int64_t Plan::RootIndex(int node, int64_t index) const {
+  constexpr int64_t kMostMapped = int64_t{1} << 18;
+  const auto step = [&](const PlanNode& view, int64_t at) {
+    int64_t position = view.offset;
+    for (size_t axis = view.shape.size(); axis-- > 0;) {
+      position += at % view.shape[axis] * view.strides[0][axis];
+      at /= view.shape[axis];
+    }
+    return position;
+  };
+  const auto walk = [&](int64_t at) {
+    for (int id = node; nodes[static_cast<size_t>(id)].kind == NodeKind::kView; id = nodes[static_cast<size_t>(id)].args[0]) at = step(nodes[static_cast<size_t>(id)], at);
+    return at;
+  };
+  const int64_t count = size(node);
+  if (count > kMostMapped) return walk(index);
+  if (view_maps.size() < nodes.size()) view_maps.resize(nodes.size());
+  auto& map = view_maps[static_cast<size_t>(node)];
+  if (map.empty()) {
+    map.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) map[static_cast<size_t>(i)] = walk(i);
+  }
+  return map[static_cast<size_t>(index)];
+}
+
 DType Promote(DType a, DType b) {
   if (a == b) return a;
   const auto rank = [](DType dtype) {

@@ -61,6 +61,11 @@ struct Plan {
   int64_t size(int node) const { return ElementCount(nodes[static_cast<size_t>(node)].shape); }
   /// The node below `node` that computes: views are skipped.
   int Root(int node) const;
+  /// The element of Root(node) that element `index` of the view `node` shows.
+  int64_t RootIndex(int node, int64_t index) const;
+
+  /// RootIndex of whole views, made when first asked for; evaluation asks millions of times.
+  mutable std::vector<std::vector<int64_t>> view_maps;
 };
 
 /// Expands the program of `c`. Ops that the oracle does not know become gaps of the values that depend on them.
