@@ -82,7 +82,10 @@ Json Value(const ValueResult& value) {
                {"shape", value.shape},
                {"elements", classification.elements},
                {"checked", classification.checked}};
-  if (measured) json["max_ulp"] = Number(classification.max_ulp);
+  if (measured) {
+    json["max_ulp"] = Number(classification.max_ulp);
+    json["max_abs"] = Number(classification.max_abs);
+  }
   json["classification"] = Name(classification.kind);
   json["models"] = Models(classification.models);
   json["models_proved"] = Models(classification.models_proved);

@@ -1,0 +1,255 @@
+"""What the seeds' cases must show on the real frameworks: outcomes, dtypes, precision classes, divergences.
+
+The facts asserted here are those of torch 2.13.0 and jax 0.10.2 on a CPU. Each value that is said to be rounded is also
+looked at bit by bit in the recorded tensors, so that the classifier is not its own witness.
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("ULPSCOPE_BIN", ROOT / "build/release/bin/ulpscope"))
+TORCH = ["torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor"]
+
+
+class Run:
+    """One run of the binary: exit code, report, console text, and the folder."""
+
+    def __init__(self, *arguments, env=None, cwd=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-must-show-", ignore_cleanup_errors=True)
+        atexit.register(self.folder.cleanup)
+        out = pathlib.Path(self.folder.name) / "run"
+        command = [str(BINARY), "run", *arguments, "-o", str(out), "-q"]
+        environment = dict(os.environ)
+        environment.update(env or {})
+        done = subprocess.run(command, env=environment, cwd=cwd or ROOT, capture_output=True, text=True, timeout=900)
+        self.code, self.stderr = done.returncode, done.stderr
+        report = out / "report.json"
+        assert report.exists(), f"{command} exited {self.code}: {done.stderr[-2000:]}"
+        self.report = json.loads(report.read_text())
+        self.path = out
+        self.results = {(r["id"], r["backend"]): r for r in self.report["results"]}
+
+    def result(self, case, backend):
+        return self.results[(case, backend)]
+
+    def value(self, case, backend, name):
+        return self.result(case, backend)["values"][name]
+
+    def divergences(self, case, kind):
+        return [d for d in self.report["divergences"] if d["case"] == case and d["kind"] == kind]
+
+    def tensor(self, case, backend, name):
+        """(dtype, raw bytes) as recorded in the run folder."""
+        for line in (self.path / "journal.jsonl").read_text().splitlines():
+            record = json.loads(line)["record"]
+            if record.get("type") == "result" and record["case"] == case and record["backend"] == backend:
+                data = (self.path / record["tensors"]["file"]).read_bytes()
+                length = struct.unpack("<Q", data[:8])[0]
+                header = json.loads(data[8:8 + length])
+                begin, end = header[name]["data_offsets"]
+                return header[name]["dtype"], data[8 + length + begin:8 + length + end]
+        raise AssertionError(f"no tensors of {case} on {backend}")
+
+    def bfloat16_valued(self, case, backend, name):
+        """Share of float32 elements whose low 16 bits are all zero."""
+        dtype, data = self.tensor(case, backend, name)
+        assert dtype == "F32", dtype
+        words = [data[i:i + 2] for i in range(0, len(data), 4)]
+        assert words
+        return sum(word == b"\0\0" for word in words) / len(words)
+
+
+class AsPosted(unittest.TestCase):
+    CASE = "seeds/matmul_out/as_posted"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run(cls.CASE, "-b", "torch-eager,torch-aot-eager,torch-inductor")
+
+    def test_exit_code(self):
+        self.assertEqual(self.run_.code, 0, self.run_.stderr)
+
+    def test_eager_raises(self):
+        outcome = self.run_.result(self.CASE, "torch-eager")["outcome"]
+        self.assertEqual((outcome["kind"], outcome["class"]), ("raised", "RuntimeError"))
+        self.assertIn("Expected out tensor to have dtype", outcome["text"])
+
+    def test_aot_eager_is_proved_not_float32_throughout(self):
+        product = self.run_.value(self.CASE, "torch-aot-eager", "product")
+        self.assertEqual(product["dtype"], "float32")
+        self.assertEqual(product["facets"]["mid"], ["bfloat16"])
+        throughout = "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne"
+        self.assertNotIn(throughout, product["models_proved"])
+        witness = [e for e in product["excluded"] if e["model"] == throughout]
+        self.assertEqual(len(witness), 1)
+        self.assertEqual(len(witness[0]["element"]), 4)
+        self.assertEqual(self.run_.bfloat16_valued(self.CASE, "torch-aot-eager", "product"), 1.0)
+
+    def test_inductor_is_unrounded(self):
+        product = self.run_.value(self.CASE, "torch-inductor", "product")
+        self.assertEqual(product["dtype"], "float32")
+        self.assertEqual(product["facets"]["mid"], ["none"])
+        self.assertFalse([a for a in product["facets"]["acc"] if "bfloat16" in a])
+        self.assertLess(self.run_.bfloat16_valued(self.CASE, "torch-inductor", "product"), 0.1)
+
+    def test_divergences(self):
+        self.assertEqual(len(self.run_.divergences(self.CASE, "outcome")), 2)
+        precision = self.run_.divergences(self.CASE, "precision")
+        self.assertEqual(len(precision), 1)
+        self.assertEqual((precision[0]["value"], precision[0]["basis"]), ("product", "proved"))
+        self.assertIn("through bfloat16", precision[0]["sentence"])
+
+
+class Siblings(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run("seeds/matmul_out", "seeds/out_dtype", "-m", "ci", "-b", ",".join(TORCH) + ",openblas")
+
+    def test_rounded_by_aot_and_inductor(self):
+        for name in ("square_64", "two_by_two", "xla_128x512"):
+            case = f"seeds/matmul_out/{name}"
+            for backend in ("torch-eager", "torch-traced"):
+                self.assertEqual(self.run_.result(case, backend)["outcome"]["kind"], "raised", (case, backend))
+            for backend in ("torch-aot-eager", "torch-inductor"):
+                self.assertEqual(self.run_.value(case, backend, "product")["facets"]["mid"], ["bfloat16"], (case, backend))
+                self.assertEqual(self.run_.bfloat16_valued(case, backend, "product"), 1.0)
+
+    def test_float_first_is_unrounded_everywhere(self):
+        for backend in TORCH + ["openblas"]:
+            value = self.run_.value("seeds/matmul_out/float_first", backend, "product")
+            self.assertEqual((value["dtype"], value["facets"]["mid"]), ("float32", ["none"]), backend)
+            self.assertLess(self.run_.bfloat16_valued("seeds/matmul_out/float_first", backend, "product"), 0.1)
+
+    def test_out_dtype_at_one_by_one(self):
+        case = "seeds/out_dtype/one_by_one"
+        self.assertEqual(self.run_.result(case, "torch-eager")["outcome"]["kind"], "raised")
+        self.assertEqual(self.run_.value(case, "torch-inductor", "product")["dtype"], "bfloat16")
+        self.assertTrue(self.run_.divergences(case, "outcome"))
+        dtype = self.run_.divergences(case, "dtype")
+        self.assertEqual([sorted(map(sorted, d["backends"])) for d in dtype], [[["openblas"], ["torch-inductor"]]])
+
+
+class Autocast(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run("seeds/autocast", "-m", "ci", "-b", ",".join(TORCH))
+
+    def test_layer_norm_stays_bfloat16(self):
+        for case in ("layer_norm", "layer_norm_without"):
+            for backend in TORCH:
+                value = self.run_.value(f"seeds/autocast/{case}", backend, "result")
+                self.assertEqual(value["dtype"], "bfloat16", (case, backend))
+
+    def test_float32_operand_is_rounded(self):
+        for backend in TORCH:
+            product = self.run_.value("seeds/autocast/matmul_mixed", backend, "product")
+            self.assertEqual(product["dtype"], "bfloat16")
+            self.assertEqual(product["facets"]["in"]["w"], ["bfloat16_rne"], backend)
+            outcome = self.run_.result("seeds/autocast/matmul_mixed_without", backend)["outcome"]
+            self.assertEqual(outcome["kind"], "raised", backend)
+
+
+class DataCast(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run("seeds/data_cast", "-m", "ci", "-b", ",".join(TORCH))
+
+    def test_gradient_and_parameter_dtypes(self):
+        for case, parameter, gradient in (("cast_forward_backward", "bfloat16", "bfloat16"),
+                                          ("forward_cast_backward", "bfloat16", "float32"),
+                                          ("cast_forward_restore_backward", "float32", "bfloat16"),
+                                          ("constructed", "bfloat16", "bfloat16")):
+            for backend in TORCH:
+                values = self.run_.result(f"seeds/data_cast/{case}", backend)["values"]
+                self.assertEqual((values["w"]["dtype"], values["w.grad"]["dtype"]), (parameter, gradient), (case, backend))
+                self.assertTrue(values["w.grad"]["models"], (case, backend))
+
+
+class PreferredElementType(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run("seeds/preferred_element_type", "-b", "jax,jax-eager")
+
+    def test_asked_or_not(self):
+        for backend in ("jax", "jax-eager"):
+            asked = self.run_.value("seeds/preferred_element_type/float32", backend, "product")
+            self.assertEqual((asked["dtype"], asked["facets"]["mid"]), ("float32", ["none"]))
+            self.assertEqual(self.run_.value("seeds/preferred_element_type/unset", backend, "product")["dtype"], "bfloat16")
+
+    def test_jit_drops_the_rounding(self):
+        case = "seeds/preferred_element_type/as_type"
+        self.assertEqual(self.run_.value(case, "jax", "result")["facets"]["mid"], ["none"])
+        self.assertEqual(self.run_.value(case, "jax-eager", "result")["facets"]["mid"], ["bfloat16"])
+        self.assertEqual(len(self.run_.divergences(case, "precision")), 1)
+        self.assertLess(self.run_.bfloat16_valued(case, "jax", "result"), 0.1)
+        self.assertEqual(self.run_.bfloat16_valued(case, "jax-eager", "result"), 1.0)
+
+
+class WeightGradient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = Run("seeds/wgrad_accumulate", "-b", "openblas,torch-eager")
+
+    def test_where_the_rounding_sits(self):
+        for suffix in ("", "_8"):
+            fused = self.run_.value(f"seeds/wgrad_accumulate/fused{suffix}", "openblas", "result")
+            self.assertEqual(fused["facets"]["mid"], ["none"], suffix)
+            for backend in ("openblas", "torch-eager"):
+                unfused = self.run_.value(f"seeds/wgrad_accumulate/unfused{suffix}", backend, "result")
+                self.assertEqual(unfused["facets"]["mid"], ["bfloat16"], (suffix, backend))
+                # Four orders of magnitude, whatever the data: 2^-9 against a few 2^-25.
+                self.assertGreater(unfused["max_abs"] / fused["max_abs"], 1e3, (suffix, backend))
+            print(f"wgrad{suffix}: fused {fused['max_abs']:.2e}, through bfloat16 {unfused['max_abs']:.2e}")
+
+
+class Invariance(unittest.TestCase):
+    """The same verdicts and the same bits, whatever the caller's surroundings."""
+
+    CASES = ["seeds/matmul_out", "seeds/data_cast", "seeds/preferred_element_type", "-m", "smoke"]
+    BACKENDS = ["-b", "torch-eager,torch-aot-eager,jax,openblas,emulated"]
+
+    def verdicts(self, run):
+        """Everything stable; what was preset in the environment is recorded and may differ."""
+        report = {key: value for key, value in run.report.items() if key != "volatile"}
+        report["run"] = {key: value for key, value in report["run"].items() if key != "environment"}
+        return report
+
+    def tensors(self, run):
+        """Case and backend -> bytes of what was observed."""
+        found = {}
+        for line in (run.path / "journal.jsonl").read_text().splitlines():
+            record = json.loads(line)["record"]
+            if record.get("type") == "result" and record.get("tensors"):
+                found[record["case"], record["backend"]] = (run.path / record["tensors"]["file"]).read_bytes()
+        return found
+
+    def test_surroundings(self):
+        plain = Run(*self.CASES, *self.BACKENDS, "-j1")
+        self.assertGreater(len(plain.results), 20)
+        verdicts, tensors = self.verdicts(plain), self.tensors(plain)
+        preset = {"OPENBLAS_CORETYPE": "Nehalem", "ATEN_CPU_CAPABILITY": "default", "XLA_USE_BF16": "1"}
+        surroundings = {
+            "again": ({}, None, "-j1"),
+            "two workers": ({}, None, "-j2"),
+            "another locale": ({"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}, None, "-j1"),
+            "another folder": ({}, "/", "-j1"),
+            "preset variables": (preset, None, "-j2"),
+        }
+        for name, (env, cwd, jobs) in surroundings.items():
+            with self.subTest(name):
+                other = Run(*self.CASES, *self.BACKENDS, jobs, env=env, cwd=cwd)
+                self.assertEqual(self.verdicts(other), verdicts)
+                self.assertEqual(self.tensors(other), tensors)
+                if name == "preset variables":
+                    self.assertEqual(other.report["run"]["environment"].get("OPENBLAS_CORETYPE"), "Nehalem")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
