@@ -1,13 +1,11 @@
-// The journal of a run: append-only JSON Lines, one write(2) and one CRC-32 per record. Every report derives
+// The journal of a run: append-only JSON Lines, one write(2) and one CRC-32 per record. All reports derive
 // from it.
 //
-//   {"crc":"1a2b3c4d","record":{"type":"run", ...}}      once: seed, environment, backends, cases with
-//   digests, date
-//   {"crc":"...","record":{"type":"backend", ...}}       what an adapter's hello said: versions
-//   {"crc":"...","record":{"type":"begin", ...}}         before a case runs, so that a crash names its case
-//   {"crc":"...","record":{"type":"result", ...}}        the Observation; its tensors lie in
-//   tensors/<number>.safetensors
-//   {"crc":"...","record":{"type":"end", ...}}           complete, or interrupted
+//   {"crc":"1a2b3c4d","record":{"type":"run", ...}}  seed, backends, cases, date; again when resumed
+//   {"crc":"...","record":{"type":"backend", ...}}   what an adapter's hello said: versions
+//   {"crc":"...","record":{"type":"begin", ...}}     before a case runs, so that a crash names its case
+//   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors in a file beside it
+//   {"crc":"...","record":{"type":"end", ...}}       complete, or interrupted
 //
 // A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on
 // without it. Any other damage is refused. A later result for the same (case, backend) replaces an earlier
@@ -33,10 +31,10 @@ struct RunHeader {
   int64_t seed = 0;
   int64_t repeat = 1;
   bool trace = true;
-  std::vector<std::string> backends;           ///< canonical backend strings
-  std::vector<std::string> cases;              ///< ids, in the order of the run
-  std::map<std::string, std::string> digests;  ///< case id -> CaseDigest
-  std::map<std::string, std::string> knobs;    ///< --knob
+  std::vector<std::string> backends;                 ///< canonical backend strings
+  std::vector<std::string> cases;                    ///< ids, in the order of the run
+  std::map<std::string, std::string> digests;        ///< case id -> CaseDigest
+  std::map<std::string, std::string> knobs;          ///< --knob
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment;
 };
@@ -80,8 +78,9 @@ class JournalWriter {
   /// Creates the journal of `dir` (which must exist and hold no run).
   static Result<std::unique_ptr<JournalWriter>> Create(const std::filesystem::path& dir,
                                                        const RunHeader& header);
-  /// Continues the journal that `run` was read from; a torn last line is cut off first.
-  static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run);
+  /// Continues the journal that `run` was read from; a torn last line is cut off first. `header` says what is
+  /// run now: cases and backends that are new are added to what the run covered before.
+  static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run, const RunHeader& header);
   ~JournalWriter();
 
   Result<void> Backend(const std::string& backend, const std::map<std::string, std::string>& versions);

@@ -53,6 +53,20 @@ Result<RecordedResult> ResultFromJson(const json& record) {
   return result;
 }
 
+/// A resumed run covers what it covered before and what it was resumed with. Its seed and the like cannot
+/// change.
+void MergeHeader(RunHeader& header, const RunHeader& more) {
+  const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+    for (const auto& name : from) {
+      if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+    }
+  };
+  add(header.cases, more.cases);
+  add(header.backends, more.backends);
+  for (const auto& [id, digest] : more.digests) header.digests[id] = digest;
+  for (const auto& [backend, how] : more.not_installed) header.not_installed[backend] = how;
+}
+
 /// What the records after the header say, in journal order.
 class Collector {
  public:
@@ -76,8 +90,12 @@ class Collector {
       latest_[pair] = std::move(*result);
     } else if (type == "end") {
       run_.complete = fields.Flag("complete");
-    } else if (type != "run") {
-      // A header again: the run was resumed. Anything else was written by no version of ours.
+    } else if (type == "run") {
+      const auto more = RunHeaderFromJson(record);
+      if (!more) return tl::unexpected(more.error());
+      MergeHeader(run_.header, *more);
+      run_.complete = false;
+    } else {
       return Fail("a record of the unknown type '" + type + "'");
     }
     if (!error.empty()) return Fail("a '" + type + "' record: " + error);

@@ -134,7 +134,8 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesyst
   return writer;
 }
 
-Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun& run) {
+Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun& run,
+                                                               const RunHeader& header) {
   const auto file = run.dir / "journal.jsonl";
   const auto fd = OpenLocked(file, 0);
   if (!fd) return tl::unexpected(fd.error());
@@ -152,8 +153,10 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun
   if (journal->torn && ::ftruncate(*fd, static_cast<off_t>(journal->whole_bytes)) != 0) {
     return Fail("cannot cut the torn last record off " + file.string() + ": " + std::strerror(errno));
   }
-  return std::unique_ptr<JournalWriter>(
+  std::unique_ptr<JournalWriter> writer(
       new JournalWriter(std::make_unique<Impl>(run.dir, *fd, NumberAfter(run))));
+  if (auto written = writer->impl_->Append(ToJson(header)); !written) return tl::unexpected(written.error());
+  return writer;
 }
 
 Result<void> JournalWriter::Backend(const std::string& backend,

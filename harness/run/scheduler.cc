@@ -265,7 +265,7 @@ Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
   auto recorded = ReadRun(dir, TensorLoading::kLater);
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto same = CheckResumable(recorded->header, header); !same) return tl::unexpected(same.error());
-  auto journal = JournalWriter::Continue(*recorded);
+  auto journal = JournalWriter::Continue(*recorded, header);
   if (!journal) return tl::unexpected(journal.error());
   opened.journal = std::move(*journal);
   opened.recorded = std::move(*recorded);
@@ -299,7 +299,11 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   auto opened = OpenRun(options, MakeHeader(cases, backends, options, summary), summary.dir);
   if (!opened) return tl::unexpected(opened.error());
   const RecordedRun* recorded = opened->recorded ? &*opened->recorded : nullptr;
-  if (recorded != nullptr) summary.versions = recorded->versions;
+  if (recorded != nullptr) {
+    summary.versions = recorded->versions;
+    summary.id = recorded->header.id;
+    summary.started = recorded->header.started;
+  }
   RunPlan plan = MakePlan(cases, backends, registry, options, recorded);
   Run run(plan, *opened->journal, registry, **scratch, inputs, options, interrupt);
   observer.OnStart(summary.total, summary);

@@ -183,16 +183,25 @@ TEST_F(JournalTest, ContinuesAfterATornEnd) {
   Rewrite(text.substr(0, text.find("\"case\":\"b\"") + 3));  // in the middle of the second case's begin
   auto run = ReadRun(dir_);
   ASSERT_TRUE(run);
+  RunHeader more = header_;
+  more.id = "another";
+  more.cases = {"c", "b"};
+  more.digests = {{"b", "2"}, {"c", "3"}};
+  more.backends = {"openblas"};
   {
-    auto writer = JournalWriter::Continue(*run);
+    auto writer = JournalWriter::Continue(*run, more);
     ASSERT_TRUE(writer) << writer.error().Text();
-    EXPECT_FALSE(JournalWriter::Continue(*run)) << "two writers at once";
+    EXPECT_FALSE(JournalWriter::Continue(*run, more)) << "two writers at once";
     ASSERT_TRUE((*writer)->Store("b", "2", "faulty", Full()));
     ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
   }
   const auto again = ReadRun(dir_);
   ASSERT_TRUE(again) << again.error().Text();
   EXPECT_TRUE(again->complete);
+  EXPECT_EQ(again->header.id, "id") << "the first header names the run";
+  EXPECT_EQ(again->header.cases, (std::vector<std::string>{"b", "a", "c"}));
+  EXPECT_EQ(again->header.backends, (std::vector<std::string>{"faulty", "openblas"}));
+  EXPECT_EQ(again->header.digests.at("c"), "3");
   ASSERT_EQ(again->results.size(), 2u);
   EXPECT_NE(again->results[0].tensors_file, again->results[1].tensors_file);
   ExpectSame(again->Find("a", "faulty")->observation, Full());
