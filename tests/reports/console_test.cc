@@ -61,6 +61,18 @@ TEST(Console, DivergencesAreMarkedAndOrderIsOnlyCounted) {
   EXPECT_NE(verbose.find("3 divergences\n"), std::string::npos);
 }
 
+TEST(Console, OrderAndCastsMarkNothing) {
+  RunReport report = SampleReport();
+  for (const DivergenceKind kind : {DivergenceKind::kOrder, DivergenceKind::kCasts}) {
+    report.divergences = {report.divergences.back()};
+    report.divergences[0].kind = kind;
+    const std::string text = WriteConsole(report, {});
+    EXPECT_EQ(text.find(" !\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find(" !  "), std::string::npos) << text;
+    EXPECT_NE(text.find("0 divergences, and 1 of " + std::string(Name(kind)) + " only"), std::string::npos);
+  }
+}
+
 TEST(Console, QuietHasFailuresAndCountsOnly) {
   const auto lines =
       Lines(WriteConsole(SampleReport(), {.columns = 500, .verbosity = ConsoleOptions::Verbosity::kQuiet}));
