@@ -73,7 +73,7 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
     // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
-    std::string key = choice_.out.substr(choice_.out.rfind('_')) + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key + "|" + choice_.acc;
+    std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key + "|" + choice_.acc;
     for (const auto& [cut, words] : choice_.cuts) {
       key += "|" + std::to_string(cut);
       for (const auto& word : words) key += ">" + word;
