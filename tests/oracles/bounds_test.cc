@@ -1,0 +1,149 @@
+// The bounds behind hard evidence: no summation order and no algebraic form that a backend may use escapes them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "oracles/models.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+/// Sums in a random binary tree: two random partial sums are joined until one is left.
+double RandomTree(const AccSpec& acc, std::vector<double> partial, std::mt19937_64* random) {
+  for (double& term : partial) term = acc.Store({.hi = term, .lo = 0});
+  while (partial.size() > 1) {
+    std::swap(partial[(*random)() % partial.size()], partial.back());
+    const double last = partial.back();
+    partial.pop_back();
+    double& other = partial[(*random)() % partial.size()];
+    other = acc.Step(other, {.hi = last, .lo = 0});
+  }
+  return partial[0];
+}
+
+struct Worst {
+  double share = 0;      ///< largest error as a share of its bound
+  int64_t sums = 0;
+};
+
+Worst Search(const std::string& word, int64_t n, const std::function<double(std::mt19937_64*)>& draw) {
+  const AccSpec acc = *ParseAcc(word);
+  std::mt19937_64 random(n);
+  Worst worst;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<double> terms(static_cast<size_t>(n));
+    long double exact = 0, magnitude = 0;
+    for (double& term : terms) {
+      term = RoundTo(draw(&random), Binary16());
+      exact += term;
+      magnitude += std::fabs(term);
+    }
+    const double sum = RandomTree(acc, terms, &random);
+    if (!std::isfinite(sum)) continue;
+    const double bound = acc.RelativeBound(n) * static_cast<double>(magnitude) + acc.AbsoluteBound(n);
+    worst.share = std::max(worst.share, static_cast<double>(std::fabs(sum - exact)) / bound);
+    ++worst.sums;
+  }
+  return worst;
+}
+
+class Accumulators : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Words, Accumulators, ::testing::Values("float32", "float32_rz", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32"));
+
+TEST_P(Accumulators, NoOrderEscapesTheBound) {
+  const auto uniform = [](std::mt19937_64* random) { return static_cast<double>((*random)() >> 11) * 0x1p-52 - 1; };
+  const auto positive = [&](std::mt19937_64* random) { return std::fabs(uniform(random)); };
+  const auto wide = [&](std::mt19937_64* random) { return std::ldexp(uniform(random), static_cast<int>((*random)() % 16) - 8); };
+  int64_t sums = 0;
+  double worst = 0;
+  for (const int64_t n : {2, 3, 7, 8, 31, 64, 200}) {
+    for (const std::function<double(std::mt19937_64*)>& draw : {std::function<double(std::mt19937_64*)>(uniform), {positive}, {wide}}) {
+      const Worst found = Search(GetParam(), n, draw);
+      EXPECT_LE(found.share, 1) << GetParam() << " n=" << n;
+      sums += found.sums;
+      worst = std::max(worst, found.share);
+    }
+  }
+  EXPECT_GT(sums, 4000);
+  // The search must be able to find a violation: a bound of a fiftieth of the size would have been caught.
+  EXPECT_GT(worst, 0.02) << GetParam();
+}
+
+/// layer_norm of one row in float32, in the algebraic forms that frameworks use.
+std::map<std::string, std::vector<float>> LayerNormForms(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& b) {
+  const auto n = static_cast<float>(x.size());
+  float sum = 0, squares = 0;
+  for (const float v : x) {
+    sum += v;
+    squares += v * v;
+  }
+  const float mean = sum / n;
+  float two_pass = 0, welford_mean = 0, welford = 0, count = 0;
+  for (const float v : x) {
+    two_pass += (v - mean) * (v - mean);
+    count += 1;
+    const float delta = v - welford_mean;
+    welford_mean += delta / count;
+    welford += delta * (v - welford_mean);
+  }
+  const std::map<std::string, std::pair<float, float>> moments{
+      {"two passes", {mean, two_pass / n}}, {"one pass", {mean, std::max(squares / n - mean * mean, 0.0f)}}, {"Welford", {welford_mean, welford / n}}};
+  std::map<std::string, std::vector<float>> forms;
+  for (const auto& [name, moment] : moments) {
+    const float rstd = 1 / std::sqrt(moment.second + 1e-5f);
+    for (size_t i = 0; i < x.size(); ++i) {
+      forms[name].push_back((x[i] - moment.first) * rstd * w[i] + b[i]);
+      forms[name + ", scale first"].push_back((x[i] - moment.first) * (rstd * w[i]) + b[i]);
+      forms[name + ", folded"].push_back(x[i] * (rstd * w[i]) + (b[i] - moment.first * (rstd * w[i])));
+      forms[name + ", fused"].push_back(std::fma(std::fma(x[i], rstd, -moment.first * rstd), w[i], b[i]));
+    }
+  }
+  return forms;
+}
+
+class Offsets : public ::testing::TestWithParam<double> {};
+INSTANTIATE_TEST_SUITE_P(LayerNorm, Offsets, ::testing::Values(0.0, 3.0, 100.0));
+
+TEST_P(Offsets, NoAlgebraicFormEscapesFloat32) {
+  constexpr int64_t kLength = 64;
+  Case c;
+  c.tensors = {testing::Tensor("x", DType::kFloat32, {1, kLength}), testing::Tensor("w", DType::kFloat32, {kLength}), testing::Tensor("b", DType::kFloat32, {kLength})};
+  c.program = {testing::MakeStep("layer_norm", {"x", "w", "b"}, "y", {{"normalized_shape", testing::Integers({kLength})}})};
+  c.observe = {"y"};
+  int64_t checked = 0;
+  double tightest = 1;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    auto in = testing::NormalInputs(c, seed);
+    std::vector<float> x, w, b;
+    for (int64_t i = 0; i < kLength; ++i) {
+      in.at("x").Set(i, static_cast<float>(in.at("x").At(i) + GetParam()));
+      x.push_back(static_cast<float>(in.at("x").At(i)));
+      w.push_back(static_cast<float>(in.at("w").At(i)));
+      b.push_back(static_cast<float>(in.at("b").At(i)));
+    }
+    const auto oracle = OpenCaseOracle(c, in);
+    ASSERT_TRUE(oracle);
+    const auto forms = LayerNormForms(x, w, b);
+    for (const auto& hypothesis : (*oracle)->Bank("y", DType::kFloat32)) {
+      if (hypothesis->model().Name() != "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne") continue;
+      for (const auto& [form, values] : forms) {
+        for (int64_t i = 0; i < kLength; ++i) {
+          const Interval range = hypothesis->Enclose(i);
+          const double y = values[static_cast<size_t>(i)];
+          EXPECT_TRUE(range.lo <= y && y <= range.hi) << form << " seed " << seed << " element " << i << ": " << y << " outside " << range.lo << " .. " << range.hi;
+          tightest = std::min(tightest, range.hi - range.lo);
+          ++checked;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(checked, 20 * 12 * kLength);
+  EXPECT_LT(tightest, 1e-2) << "an enclosure this wide would prove nothing";
+}
+
+}  // namespace
+}  // namespace ulpscope
