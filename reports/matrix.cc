@@ -43,7 +43,7 @@ bool HasValues(const CaseResult& result) {
 
 class Builder {
  public:
-  explicit Builder(const RunReport& report) : report_(report), marks_(Marks(report)) {
+  explicit Builder(const RunReport& report) : marks_(Marks(report)) {
     for (const auto& result : report.results) {
       results_[result.id][result.backend] = &result;
       AddOnce(&backends_, result.backend);
@@ -136,7 +136,6 @@ class Builder {
     if (cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
   }
 
-  const RunReport& report_;
   std::set<std::tuple<std::string, std::string, std::string>> marks_;
   std::map<std::string, std::map<std::string, const CaseResult*>> results_;
   std::vector<std::string> ids_, backends_, shown_;

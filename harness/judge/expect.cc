@@ -63,7 +63,8 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
     return Changed(fmt::format("{} {}", name, *demand.dtype), Name(value->second.dtype));
   }
   const Classification& classification = value->second.classification;
-  for (const auto& [facet, allowed] : demand.facets) {
+  for (const auto& [facet, demanded] : demand.facets) {
+    const auto& allowed = demanded;  // Clang up to 15 lets no lambda capture a structured binding
     const auto words = ObservedWords(classification, facet);
     const bool met = !words.empty() && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
       return std::find(allowed.begin(), allowed.end(), word) != allowed.end();
