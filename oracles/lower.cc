@@ -149,16 +149,18 @@ int Lowering::Transpose(int node, int64_t dim0, int64_t dim1) {
   return Permute(node, order);
 }
 
-int Lowering::Expand(int node, const Shape& shape) {
+int Lowering::Expand(int node, Shape shape) {
   if (at(node).shape == shape) return node;
   PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
   view.dtype = at(node).dtype;
-  view.shape = shape;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    const size_t shift = shape.size() - at(node).shape.size();
-    if (view.shape[i] == -1) view.shape[i] = at(node).shape[i - shift];
+  view.shape = std::move(shape);
+  for (size_t i = 0; i < view.shape.size(); ++i) {
+    const size_t shift = view.shape.size() - at(node).shape.size();
+    if (view.shape[i] != -1) continue;
+    if (i < shift) throw LoweringError{"expand: -1 names a dimension that the operand does not have"};
+    view.shape[i] = at(node).shape[i - shift];
   }
   if (BroadcastShapes(at(node).shape, view.shape) != view.shape) throw LoweringError{"expand to an incompatible shape"};
   view.strides = {BroadcastStrides(at(node).shape, view.shape)};
@@ -211,7 +213,7 @@ int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::option
   return keepdim ? Reshape(id, kept) : id;
 }
 
-int Lowering::SumTo(int node, const Shape& shape) {
+int Lowering::SumTo(int node, Shape shape) {
   const Shape from = at(node).shape;
   if (from == shape) return node;
   std::vector<int64_t> axes;
@@ -219,7 +221,8 @@ int Lowering::SumTo(int node, const Shape& shape) {
   for (size_t axis = 0; axis < from.size(); ++axis) {
     if (axis < shift || (shape[axis - shift] == 1 && from[axis] != 1)) axes.push_back(static_cast<int64_t>(axis));
   }
-  return Reshape(axes.empty() ? node : Sum(node, axes, false), shape);
+  const int sum = axes.empty() ? node : Sum(node, axes, false);
+  return Reshape(sum, std::move(shape));
 }
 
 int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {

@@ -26,14 +26,16 @@ class Lowering {
   int Reshape(int node, Shape shape);
   int Permute(int node, const std::vector<int64_t>& order);
   int Transpose(int node, int64_t dim0, int64_t dim1);
-  int Expand(int node, const Shape& shape);
+  // Shapes come by value: most callers hand over that of a node, and the list of nodes grows underneath.
+  int Expand(int node, Shape shape);
   int Select(int node, int64_t dim, int64_t index);
   int Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype = std::nullopt);
   /// Sums `node` down to `shape` (the reverse of broadcasting).
-  int SumTo(int node, const Shape& shape);
+  int SumTo(int node, Shape shape);
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is broadcast.
   int Matmul(int a, int b, int addend = -1, double alpha = 1, double beta = 1);
 
+  /// Valid until the next node is emitted.
   PlanNode& at(int node) { return plan.nodes[static_cast<size_t>(node)]; }
   const PlanNode& at(int node) const { return plan.nodes[static_cast<size_t>(node)]; }
 

@@ -246,5 +246,33 @@ TEST(Reference, WideExponentsStayExact) {
   EXPECT_EQ(Compare(c, in, "product", [&](int64_t) { return Q(0x1p-1000); }), 1);
 }
 
+// The list of nodes moves as it grows: whatever length it has when a backward pass begins, the gradients are right.
+TEST(Reference, GradientsAreRightAtEveryLengthOfTheProgram) {
+  for (int negations = 1; negations <= 40; ++negations) {
+    Case c;
+    c.tensors = {Tensor("x", DType::kFloat32, {2, 3}, true), Tensor("y", DType::kFloat32, {3}, true)};
+    c.program = {MakeStep("mul", {"x", "y"}, "v0")};
+    for (int i = 0; i < negations; ++i) c.program.push_back(MakeStep("neg", {"v" + std::to_string(i)}, "v" + std::to_string(i + 1)));
+    c.program.push_back(MakeStep("sum", {"v" + std::to_string(negations)}, "total"));
+    c.program.push_back(MakeStep("backward", {"total"}, ""));
+    c.observe = {"x.grad", "y.grad"};
+    const auto in = testing::NormalInputs(c, 10);
+    const int sign = negations % 2 == 0 ? 1 : -1;
+    EXPECT_EQ(Compare(c, in, "x.grad", [&](int64_t i) -> mpq_class { return sign * Q(in.at("y").At(i % 3)); }), 6);
+    EXPECT_EQ(Compare(c, in, "y.grad", [&](int64_t j) -> mpq_class { return sign * (Q(in.at("x").At(j)) + Q(in.at("x").At(3 + j))); }), 3);
+  }
+}
+
+TEST(Reference, AnUnknownLeadingDimensionCannotBeExpanded) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{-1, 3}, {-1}, {2, -1}}) {
+    Case c;
+    c.tensors = {Tensor("x", DType::kFloat32, {3})};
+    c.program = {MakeStep("expand", {"x"}, "y", {{"shape", Integers(shape)}})};
+    c.observe = {"y"};
+    const auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 11));
+    EXPECT_EQ(oracle && (*oracle)->Describe("y"), shape.size() == 1 || shape[0] == 2) << shape.size() << " " << shape[0];
+  }
+}
+
 }  // namespace
 }  // namespace ulpscope
