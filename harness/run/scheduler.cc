@@ -236,7 +236,7 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
 
 /// What must be the same for recorded results to stand beside new ones.
 Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
-  const auto differs = [](std::string what, std::string then, std::string today) {
+  const auto differs = [](const std::string& what, std::string then, std::string today) {
     return Fail(Error{.message = "the run cannot be resumed with another " + what,
                       .pos = SourcePos(),
                       .found = std::move(today),

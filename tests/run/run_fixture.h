@@ -60,7 +60,7 @@ inline Case SmallCase(const std::string& id) {
 /// Different bits for every case and tensor.
 inline Result<std::map<std::string, TensorData>> SmallInputs(const Case& test_case) {
   std::map<std::string, TensorData> inputs;
-  int salt = static_cast<int>(test_case.id.size()) + test_case.id.back();
+  int64_t salt = static_cast<int64_t>(test_case.id.size()) + test_case.id.back();
   for (const auto& spec : test_case.tensors) {
     TensorData data = TensorData::Zeros(spec.dtype, spec.shape);
     for (int64_t i = 0; i < data.size(); ++i)
