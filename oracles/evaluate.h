@@ -24,9 +24,6 @@
 
 namespace ulpscope {
 
-/// The strides of a contiguous tensor.
-std::vector<int64_t> RowMajorStrides(const Shape& shape);
-
 template <class Arithmetic>
 class Evaluator {
  public:

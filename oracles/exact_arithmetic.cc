@@ -6,12 +6,6 @@
 
 namespace ulpscope {
 
-std::vector<int64_t> RowMajorStrides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
-  return strides;
-}
-
 Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
 
 Real ExactArithmetic::Constant(const PlanNode& node) const {

@@ -164,20 +164,12 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
 }
 
 /// Input roundings are looked for on operands of more than 16 bits; a narrow operand is taken as it is.
-bool IsWide(DType dtype) {
-  const FloatFormat* format = FormatOf(dtype);
-  return format != nullptr && format->precision > 11;
-}
-
-bool IsWideOperand(const Plan& plan, int id) {
-  const FloatFormat* held = HeldIn(plan, id);
-  return held != nullptr && held->precision > 11;
-}
+bool IsWide(const FloatFormat* format) { return format != nullptr && format->precision > 11; }
 
 std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
   std::vector<std::string> wide;
   for (const auto& [operand, dtype] : path.operands) {
-    if (IsWide(dtype)) wide.push_back(operand);
+    if (IsWide(FormatOf(dtype))) wide.push_back(operand);
   }
   std::vector<std::map<std::string, std::string>> all{{}};
   for (const auto& word : InWords()) {
@@ -413,7 +405,7 @@ Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const Preci
   const auto every = model.in.find("*");
   for (const auto& [operand, dtype] : path.operands) {
     if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
-    else if (every != model.in.end() && IsWide(dtype)) choice.in[operand] = every->second;
+    else if (every != model.in.end() && IsWide(FormatOf(dtype))) choice.in[operand] = every->second;
   }
   const auto rounded_after = [&](const PlanNode& node) { return IsReduction(node.kind) && !node.inner; };
   const PlanNode& root = At(plan, path.root);
@@ -452,7 +444,7 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
       for (size_t i = 0; i < 2; ++i) {
         const auto own = model.in.find(NameOf(plan, node.args[i]));
         if (own != model.in.end()) binding.in[id][i] = *ParseIn(own->second);
-        else if (every != model.in.end() && IsWideOperand(plan, node.args[i])) binding.in[id][i] = *ParseIn(every->second);
+        else if (every != model.in.end() && IsWide(HeldIn(plan, node.args[i]))) binding.in[id][i] = *ParseIn(every->second);
       }
     }
     const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos && inside.contains(static_cast<int>(id)));

@@ -8,12 +8,6 @@
 namespace ulpscope {
 namespace {
 
-std::vector<int64_t> ContiguousStrides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
-  return strides;
-}
-
 Shape BroadcastShapes(const Shape& a, const Shape& b) {
   Shape shape(std::max(a.size(), b.size()));
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -27,7 +21,7 @@ Shape BroadcastShapes(const Shape& a, const Shape& b) {
 
 /// Strides that read a tensor of shape `from` at the coordinates of a broadcast shape `to`.
 std::vector<int64_t> BroadcastStrides(const Shape& from, const Shape& to) {
-  const auto own = ContiguousStrides(from);
+  const auto own = RowMajorStrides(from);
   std::vector<int64_t> strides(to.size(), 0);
   const size_t shift = to.size() - from.size();
   for (size_t axis = 0; axis < from.size(); ++axis) strides[shift + axis] = from[axis] == 1 ? 0 : own[axis];
@@ -112,7 +106,7 @@ int Lowering::Reshape(int node, Shape shape) {
   PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
-  view.strides = {ContiguousStrides(shape)};
+  view.strides = {RowMajorStrides(shape)};
   view.shape = std::move(shape);
   view.dtype = at(node).dtype;
   const int id = Emit(std::move(view));
@@ -123,7 +117,7 @@ int Lowering::Reshape(int node, Shape shape) {
 int Lowering::Permute(int node, const std::vector<int64_t>& order) {
   const Shape& from = at(node).shape;
   if (order.size() != from.size()) throw LoweringError{"permute names another number of dimensions"};
-  const auto own = ContiguousStrides(from);
+  const auto own = RowMajorStrides(from);
   PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};
@@ -174,7 +168,7 @@ int Lowering::Select(int node, int64_t dim, int64_t index) {
   const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
   if (index < 0) index += from[axis];
   if (index < 0 || index >= from[axis]) throw LoweringError{"select index out of range"};
-  auto strides = ContiguousStrides(from);
+  auto strides = RowMajorStrides(from);
   PlanNode view;
   view.kind = NodeKind::kView;
   view.args = {node};

@@ -250,6 +250,12 @@ int64_t Plan::RootIndex(int node, int64_t index) const {
   return map[static_cast<size_t>(index)];
 }
 
+std::vector<int64_t> RowMajorStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
 DType Promote(DType a, DType b) {
   if (a == b) return a;
   const auto rank = [](DType dtype) {

@@ -10,24 +10,9 @@
 #include "harness/model/classification.h"
 #include "harness/model/observation.h"
 #include "harness/model/run_report.h"
+#include "tests/support/models.h"
 
 namespace ulpscope::testing {
-
-inline PrecisionModel Model(const std::string& acc, const std::string& mid,
-                            const std::string& out = "float32_rne") {
-  PrecisionModel model;
-  model.acc = acc;
-  model.mid = mid;
-  model.out = out;
-  return model;
-}
-
-inline void AddWord(std::vector<std::string>* words, const std::string& word) {
-  for (const auto& known : *words) {
-    if (known == word) return;
-  }
-  words->push_back(word);
-}
 
 /// A classification whose facets are the projections of `models`; operands x and y.
 inline Classification Classify(std::vector<PrecisionModel> models, std::vector<PrecisionModel> proved,

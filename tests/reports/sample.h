@@ -6,24 +6,9 @@
 #include <string>
 
 #include "harness/model/run_report.h"
+#include "tests/support/models.h"
 
 namespace ulpscope::testing {
-
-inline PrecisionModel Model(const std::string& acc, const std::string& mid,
-                            const std::string& out = "float32_rne") {
-  PrecisionModel model;
-  model.acc = acc;
-  model.mid = mid;
-  model.out = out;
-  return model;
-}
-
-inline void AddWord(std::vector<std::string>* words, const std::string& word) {
-  for (const auto& known : *words) {
-    if (known == word) return;
-  }
-  words->push_back(word);
-}
 
 inline ValueResult Value(std::vector<PrecisionModel> models, DType dtype = DType::kFloat32) {
   ValueResult value;
