@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracles/dot/sum.h"
 #include "oracles/error_free.h"
 
 namespace ulpscope {
@@ -29,62 +30,6 @@ std::vector<SumOrder> MakeOrders(bool addend_last) {
   }
   return orders;
 }
-
-/// Partial sums in accumulator `acc`.
-class Accumulation {
- public:
-  explicit Accumulation(const AccSpec& acc) : acc_(acc) {}
-
-  double Sequential(std::span<const TwoDoubles> terms, double start = 0) const {
-    double sum = start;
-    for (const TwoDoubles& term : terms) sum = acc_.Step(sum, term);
-    return sum;
-  }
-
-  double Combine(std::vector<double> partial) const {
-    // Lanes are folded in halves, as vector reductions do.
-    while (partial.size() > 1) {
-      const size_t half = (partial.size() + 1) / 2;
-      for (size_t i = 0; i + half < partial.size(); ++i) partial[i] = Plus(partial[i], partial[i + half]);
-      partial.resize(half);
-    }
-    return partial.empty() ? 0 : partial[0];
-  }
-
-  double Lanes(std::span<const TwoDoubles> terms, size_t width) const {
-    std::vector<double> lanes(std::min(width, terms.size()), 0.0);
-    for (size_t k = 0; k < terms.size(); ++k) lanes[k % lanes.size()] = acc_.Step(lanes[k % lanes.size()], terms[k]);
-    return Combine(std::move(lanes));
-  }
-
-  double Pairwise(std::span<const TwoDoubles> terms) const {
-    if (terms.empty()) return 0;
-    if (terms.size() == 1) return acc_.Step(0, terms[0]);
-    const size_t half = terms.size() / 2;
-    return Plus(Pairwise(terms.first(half)), Pairwise(terms.subspan(half)));
-  }
-
-  double Blocks(std::span<const TwoDoubles> terms, size_t width) const {
-    double sum = 0;
-    for (size_t k = 0; k < terms.size(); k += width) sum = Plus(sum, Sequential(terms.subspan(k, std::min(width, terms.size() - k))));
-    return sum;
-  }
-
-  /// Pairs with the second element first, as VDPBF16PS does.
-  double OddFirst(std::span<const TwoDoubles> terms, double start) const {
-    double sum = start;
-    for (size_t k = 0; k < terms.size(); k += 2) {
-      if (k + 1 < terms.size()) sum = acc_.Step(sum, terms[k + 1]);
-      sum = acc_.Step(sum, terms[k]);
-    }
-    return sum;
-  }
-
-  double Plus(double a, double b) const { return acc_.Step(a, {.hi = b, .lo = 0}); }
-
- private:
-  AccSpec acc_;
-};
 
 }  // namespace
 
@@ -125,61 +70,57 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
   return Stored(id, value);
 }
 
-TwoDoubles EmulatedArithmetic::Sum(std::span<const TwoDoubles> terms, const TwoDoubles* addend) const {
-  const AccSpec acc = Acc();
-  if (acc.exact()) {
-    TwoDoubles sum;
-    for (const TwoDoubles& term : terms) sum = Add(sum, term);
-    return addend == nullptr ? sum : Add(sum, *addend);
-  }
-  const Accumulation run(acc);
-  const bool first = addend != nullptr && !order_->addend_last;
-  const double start = first ? acc.Store(*addend) : 0;
-  double sum = 0;
-  bool started = false;
-  switch (order_->tree) {
-    case SumOrder::Tree::kSequential: sum = run.Sequential(terms, start); started = true; break;
-    case SumOrder::Tree::kReversed: {
-      const std::vector<TwoDoubles> reversed(terms.rbegin(), terms.rend());
-      sum = run.Sequential(reversed, start);
-      started = true;
-      break;
-    }
-    case SumOrder::Tree::kOddFirstPairs: sum = run.OddFirst(terms, start); started = true; break;
-    case SumOrder::Tree::kLanes: sum = run.Lanes(terms, static_cast<size_t>(order_->width)); break;
-    case SumOrder::Tree::kPairwise: sum = run.Pairwise(terms); break;
-    case SumOrder::Tree::kBlocks: sum = run.Blocks(terms, static_cast<size_t>(order_->width)); break;
-    case SumOrder::Tree::kHalves: {
-      const size_t half = terms.size() / 2;
-      sum = run.Plus(run.Sequential(terms.first(half)), run.Sequential(terms.subspan(half)));
-      break;
-    }
-  }
-  if (addend != nullptr && !(first && started)) sum = acc.Step(sum, *addend);
-  return {.hi = sum, .lo = 0};
+TwoDoubles EmulatedArithmetic::Sum(std::span<const SumTerm> terms, const TwoDoubles* addend) const {
+  static const SumOrder sequential;
+  return SumInOrder(Acc(), order_ == nullptr ? sequential : *order_, terms, addend);
 }
 
 TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
-  std::vector<TwoDoubles> products(a.size());
   const auto& in = binding_->in[static_cast<size_t>(id)];
-  const auto rounded = [](const RoundSpec& spec, TwoDoubles value) { return spec.format == nullptr ? value : TwoDoubles{.hi = spec.Apply(value), .lo = 0}; };
-  for (size_t k = 0; k < a.size(); ++k) products[k] = rounded(binding_->prod, Multiply(rounded(in[0], a[k]), rounded(in[1], b[k])));
-  if (addend == nullptr && node.alpha == 1) return Stored(id, Sum(products, nullptr));
-  if (node.alpha == 1) {
-    const TwoDoubles scaled = Multiply({.hi = node.beta, .lo = 0}, *addend);
-    return Stored(id, Sum(products, &scaled));
+  std::vector<std::vector<SumTerm>> passes;
+  for (size_t k = 0; k < a.size(); ++k) {
+    const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a[k].hi, b[k].hi);
+    passes.resize(static_cast<size_t>(products.count));
+    for (size_t pass = 0; pass < passes.size(); ++pass) {
+      SumTerm term = TermOf(products.a[pass], products.b[pass]);
+      term.value = products.value[pass];
+      // An operand that no rounding touched may carry a tail: an intermediate that its model keeps exact.
+      if (passes.size() == 1 && in[0].none() && in[1].none() && (a[k].lo != 0 || b[k].lo != 0)) {
+        term.value = Multiply(a[k], b[k]);
+        if (binding_->prod.format != nullptr) term.value = {.hi = binding_->prod.Apply(term.value), .lo = 0};
+      }
+      passes[pass].push_back(term);
+    }
   }
-  TwoDoubles sum = Multiply({.hi = node.alpha, .lo = 0}, Sum(products, nullptr));
+  if (passes.empty()) passes.resize(1);
+  // Each pass of a split operand goes on from the sum of the passes before it.
+  TwoDoubles carried;
+  for (size_t pass = 0; pass + 1 < passes.size(); ++pass) carried = Sum(passes[pass], pass == 0 ? nullptr : &carried);
+  const bool carries = passes.size() > 1;
+  if (node.alpha == 1) {
+    if (addend == nullptr) return Stored(id, Sum(passes.back(), carries ? &carried : nullptr));
+    TwoDoubles scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
+    if (carries) scaled = Add(scaled, carried);
+    return Stored(id, Sum(passes.back(), &scaled));
+  }
+  TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, Sum(passes.back(), carries ? &carried : nullptr));
   if (!Acc().exact()) sum = {.hi = Acc().Store(sum), .lo = 0};
   if (addend != nullptr) {
-    sum = Add(sum, Multiply({.hi = node.beta, .lo = 0}, *addend));
+    sum = Add(sum, ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend));
     if (!Acc().exact()) sum = {.hi = Acc().Store(sum), .lo = 0};
   }
   return Stored(id, sum);
 }
 
 TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t, std::span<const TwoDoubles> terms) const {
-  return Stored(id, Sum(terms, nullptr));
+  std::vector<SumTerm> summands;
+  summands.reserve(terms.size());
+  for (const TwoDoubles& term : terms) {
+    SumTerm summand = TermOf(term.hi, 1);
+    summand.value = term;
+    summands.push_back(summand);
+  }
+  return Stored(id, Sum(summands, nullptr));
 }
 
 }  // namespace ulpscope

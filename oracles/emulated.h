@@ -27,6 +27,8 @@ struct SumOrder {
 enum class AddendOrders { kNone, kBoth };
 const std::vector<SumOrder>& SumOrders(AddendOrders addend);
 
+struct SumTerm;
+
 class EmulatedArithmetic {
  public:
   using Value = TwoDoubles;
@@ -48,7 +50,7 @@ class EmulatedArithmetic {
   TwoDoubles Reduce(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
 
  private:
-  TwoDoubles Sum(std::span<const TwoDoubles> terms, const TwoDoubles* addend) const;
+  TwoDoubles Sum(std::span<const SumTerm> terms, const TwoDoubles* addend) const;
   TwoDoubles Stored(int id, TwoDoubles value) const;
   AccSpec Acc() const { return order_ == nullptr ? AccSpec{} : binding_->acc; }
 

@@ -79,8 +79,10 @@ Interval Rounded(const Spec& spec, Interval a) {
   return {.lo = spec.Apply(a.lo), .hi = spec.Apply(a.hi)};
 }
 
+}  // namespace
+
 /// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
-class PairSum {
+class EnclosureArithmetic::PairSum {
  public:
   void Add(double value) {
     const TwoDoubles sum = TwoSum(hi_, value);
@@ -102,8 +104,6 @@ class PairSum {
  private:
   double hi_ = 0, lo_ = 0;
 };
-
-}  // namespace
 
 double ConstantValue(const PlanNode& node, const Binding& binding) {
   const auto scalar = node.scalar ? binding.scalars.find(node.tensor) : binding.scalars.end();
@@ -179,7 +179,30 @@ std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id,
   if (sums == cache_->sums.end()) return std::nullopt;
   const auto sum = sums->second.find(index);
   if (sum == sums->second.end()) return std::nullopt;
-  return Finish(node, id, sum->second, nullptr);
+  const auto& in = binding_->in[static_cast<size_t>(id)];
+  return Finish(node, id, sum->second, nullptr, std::max(in[0].passes, in[1].passes));
+}
+
+/// The products of the pieces of two split operands. Operands that are intervals keep their whole product, widened by what the
+/// left-out passes can be: the last pieces are below 2^-p of the operand each.
+void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high, double* magnitude) const {
+  if (a.lo == a.hi && b.lo == b.hi) {
+    const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a.lo, b.lo);
+    for (int i = 0; i < products.count; ++i) {
+      const TwoDoubles value = products.value[static_cast<size_t>(i)];
+      for (PairSum* sum : {low, high}) {
+        sum->Add(value.lo);
+        sum->Add(value.hi);
+      }
+      *magnitude += std::fabs(value.hi);
+    }
+    return;
+  }
+  const Interval whole = Multiply(a, b);
+  const double widen = Magnitude(whole) * 0x1p-6;
+  low->Add(Down(whole.lo - widen));
+  high->Add(Up(whole.hi + widen));
+  *magnitude += 2 * Magnitude(whole);
 }
 
 Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend) {
@@ -187,6 +210,10 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
   double magnitude = 0;
   const auto& in = binding_->in[static_cast<size_t>(id)];
   for (size_t k = 0; k < a.size(); ++k) {
+    if (in[0].pieces > 1 || in[1].pieces > 1) {
+      AddPasses(in, a[k], b[k], &low, &high, &magnitude);
+      continue;
+    }
     const Interval x = Rounded(in[0], a[k]), y = Rounded(in[1], b[k]);
     Interval p;
     if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr && std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {
@@ -202,10 +229,11 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
     magnitude += Magnitude(p);
   }
   magnitude *= 1 + 0x1p-30;
-  const double count = 3.0 * static_cast<double>(a.size()) + 4;
+  const int passes = std::max(in[0].passes, in[1].passes);
+  const double count = 3.0 * passes * static_cast<double>(a.size()) + 4;
   const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
-  return Finish(node, id, sum, addend);
+  return Finish(node, id, sum, addend, passes);
 }
 
 Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms) {
@@ -220,12 +248,12 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
   const double count = 3.0 * static_cast<double>(terms.size()) + 4;
   const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
-  return Finish(node, id, sum, nullptr);
+  return Finish(node, id, sum, nullptr, 1);
 }
 
-Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms, const Interval* addend) const {
+Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms, const Interval* addend, int passes) const {
   TermSum sum = terms;
-  int64_t count = node.k;
+  int64_t count = node.k * passes;
   if (node.alpha != 1) {
     const Interval scaled = Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
     sum = {.lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(node.alpha) * (1 + 0x1p-50)};

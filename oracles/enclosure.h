@@ -5,6 +5,7 @@
 // rounded to the accumulator's format; every later rounding is monotone, so it maps endpoints to endpoints.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 
@@ -34,7 +35,10 @@ class EnclosureArithmetic {
   Interval Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms);
 
  private:
-  Interval Finish(const PlanNode& node, int id, const TermSum& sum, const Interval* addend) const;
+  class PairSum;
+  /// `passes`: products that each multiplication became.
+  Interval Finish(const PlanNode& node, int id, const TermSum& sum, const Interval* addend, int passes) const;
+  void AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high, double* magnitude) const;
   Interval Stored(int id, Interval value) const;
   std::string Key(int id) const { return std::to_string(id) + "|" + binding_->term_key; }
 

@@ -1,8 +1,11 @@
 // The rows of the model vocabulary.
 #include "oracles/models.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -37,6 +40,24 @@ std::optional<RoundSpec> ParseFormatAndMode(std::string_view word) {
   return spec;
 }
 
+/// blockfma's arguments: n, F, mode.
+std::optional<AccSpec> ParseBlock(AccSpec spec, const std::vector<std::string>& arguments) {
+  const auto number = [](const std::string& text) {
+    int value = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end.ec == std::errc() && end.ptr == text.data() + text.size() ? value : 0;
+  };
+  std::string mode = arguments[2];
+  for (char& letter : mode) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto rounding = ParseMode(mode);
+  spec.block = number(arguments[0]);
+  spec.fraction = number(arguments[1]);
+  if (spec.block < 2 || spec.block > 64 || spec.fraction < 8 || spec.fraction > 40 || !rounding) return std::nullopt;
+  spec.rounding = *rounding;
+  spec.format = &Binary32();
+  return spec;
+}
+
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
 /// (1 + unit)^n - 1, rounded upwards by a little.
@@ -46,6 +67,8 @@ double Growth(double unit, double n) { return n <= 0 ? 0 : std::expm1(n * std::l
 
 double AccSpec::Unit() const {
   if (exact()) return 0;
+  if (partial != nullptr) return std::max(std::max(Pow2(-24), Pow2(-partial->precision)), Pow2(-combine->precision));
+  if (block > 0) return Pow2(-23);
   const double unit = Pow2((rounding == Rounding::kTowardZero ? 1 : 0) - format->precision);
   return via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
 }
@@ -53,6 +76,13 @@ double AccSpec::Unit() const {
 double AccSpec::RelativeBound(int64_t n) const {
   if (exact()) return 0;
   const auto steps = static_cast<double>(n);
+  // The chunk's float32 sum, its store, and at most n - 1 additions of partials.
+  if (partial != nullptr) return Growth(0x1p-24, steps) + (1 + Growth(0x1p-24, steps)) * (Pow2(-partial->precision) + (1 + Pow2(-partial->precision)) * Growth(Pow2(-combine->precision), steps));
+  // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the largest product or
+  // running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is added to nearest, which errs by less).
+  // A cut is counted against sum|t|, to which every running sum stays close: Growth covers its own error.
+  if (block > 0) return Growth((block + 1) * Pow2(-fraction) + 0x1p-23, steps);
+  if (compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (rounding == Rounding::kNearestEven && !via_float32) return steps * Unit() * (1 + 0x1p-40);
   return Growth(Unit(), steps);
 }
@@ -70,13 +100,77 @@ double AccSpec::Step(double s, TwoDoubles t) const {
 
 double AccSpec::Store(TwoDoubles value) const {
   if (exact()) return value.hi;
+  if (combine != nullptr) return RoundTo(value, combine->precision > 24 ? Binary32() : *combine, rounding, subnormals);
   if (via_float32) return RoundTo(RoundTo(value, Binary32()), *format, rounding, subnormals);
   return RoundTo(value, *format, rounding, subnormals);
 }
 
+double RoundSpec::Apply(double value) const {
+  if (daz_below > -100000 && std::fabs(value) < Pow2(daz_below)) return std::copysign(0.0, value);
+  if (format == nullptr) return value;
+  double sum = RoundTo(value, *format, rounding, subnormals), rest = value - sum;
+  for (int piece = 1; piece < pieces && std::isfinite(sum); ++piece) {
+    const double next = RoundTo(rest, *format, rounding, subnormals);
+    sum += next;
+    rest -= next;
+  }
+  return sum;
+}
+
+Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec& prod, double a, double b) {
+  Products products;
+  const auto add = [&](double x, double y) {
+    const auto i = static_cast<size_t>(products.count++);
+    products.a[i] = x;
+    products.b[i] = y;
+    const double plain = x * y;
+    products.value[i] = std::isfinite(plain) && plain != 0 ? TwoProduct(x, y) : TwoDoubles{.hi = plain, .lo = 0};
+    if (prod.format != nullptr) products.value[i] = {.hi = prod.Apply(products.value[i]), .lo = 0};
+  };
+  if (in_a.pieces == 1 && in_b.pieces == 1) {
+    add(in_a.Apply(a), in_b.Apply(b));
+    return products;
+  }
+  const auto split = [](const RoundSpec& spec, double value) {
+    std::array<double, 3> pieces{};
+    RoundSpec one = spec;
+    one.pieces = 1;
+    double rest = value;
+    for (int i = 0; i < spec.pieces; ++i) {
+      pieces[static_cast<size_t>(i)] = one.Apply(rest);
+      rest = std::isfinite(pieces[static_cast<size_t>(i)]) ? rest - pieces[static_cast<size_t>(i)] : 0;
+    }
+    return pieces;
+  };
+  const auto pieces_a = split(in_a, a), pieces_b = split(in_b, b);
+  // By falling weight of i + j: three passes keep weights 0 and 1, six keep 0 to 2, nine keep all.
+  const int passes = std::max(in_a.passes, in_b.passes), most = passes == 3 ? 1 : passes == 6 ? 2 : 4;
+  for (int weight = most; weight >= 0; --weight) {
+    for (int i = std::max(0, weight - 2); i <= std::min(2, weight); ++i) {
+      if (i < in_a.pieces && weight - i < in_b.pieces) add(pieces_a[static_cast<size_t>(i)], pieces_b[static_cast<size_t>(weight - i)]);
+    }
+  }
+  return products;
+}
+
 std::optional<RoundSpec> ParseIn(std::string_view word) {
-  if (word == "as_is") return RoundSpec{};
-  return ParseFormatAndMode(word);
+  RoundSpec spec;
+  bool daz = false;
+  if (word.ends_with("+daz")) {
+    daz = true;
+    word.remove_suffix(4);
+  }
+  if (word == "bf16x3" || word == "bf16x6" || word == "bf16x9" || word == "tf32x3") {
+    spec.format = word.starts_with("bf16") ? &Bfloat16() : &Tf32();
+    spec.passes = word.back() - '0';
+    spec.pieces = spec.passes == 3 ? 2 : 3;
+  } else if (word != "as_is") {
+    const auto parsed = ParseFormatAndMode(word);
+    if (!parsed) return std::nullopt;
+    spec = *parsed;
+  }
+  if (daz) spec.daz_below = spec.format == nullptr ? -126 : spec.format->emin;
+  return spec;
 }
 
 std::optional<RoundSpec> ParseProd(std::string_view word) {
@@ -93,6 +187,23 @@ std::optional<AccSpec> ParseAcc(std::string_view word) {
     word.remove_suffix(4);
   }
   if (word == "exact") return AccSpec{};
+  if (word == "compensated") {
+    spec.compensated = true;
+    spec.format = &Binary32();
+    return spec;
+  }
+  const size_t open = word.find('(');
+  if (open != std::string_view::npos && word.ends_with(')')) {
+    const auto arguments = SplitOutsideParentheses(word.substr(open + 1, word.size() - open - 2), ',');
+    const std::string_view name = word.substr(0, open);
+    if (name == "blockfma" && arguments.size() == 3) return ParseBlock(spec, arguments);
+    if (name != "split_k" || arguments.size() != 2) return std::nullopt;
+    spec.partial = FindFormat(arguments[0]);
+    spec.combine = FindFormat(arguments[1]);
+    spec.format = &Binary32();
+    if (spec.partial == nullptr || spec.combine == nullptr) return std::nullopt;
+    return spec;
+  }
   if (word.ends_with("_via_float32")) {
     spec.via_float32 = true;
     word.remove_suffix(std::string_view("_via_float32").size());
@@ -113,7 +224,7 @@ std::optional<RoundSpec> ParseMid(std::string_view word) {
 std::optional<RoundSpec> ParseOut(std::string_view word) { return ParseFormatAndMode(word); }
 
 const std::vector<std::string>& InWords() {
-  static const std::vector<std::string> words{"as_is", "bfloat16_rne", "bfloat16_rz", "tf32_rne", "tf32_rna", "tf32_rz", "float16_rne"};
+  static const std::vector<std::string> words{"as_is", "bfloat16_rne", "bfloat16_rz", "tf32_rne", "tf32_rna", "tf32_rz", "float16_rne", "bf16x3", "bf16x6", "bf16x9", "tf32x3"};
   return words;
 }
 const std::vector<std::string>& ProdWords() {
@@ -121,7 +232,9 @@ const std::vector<std::string>& ProdWords() {
   return words;
 }
 const std::vector<std::string>& AccWords() {
-  static const std::vector<std::string> words{"exact", "float64", "float32", "float32_rz", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32"};
+  static const std::vector<std::string> words{
+      "exact", "float64", "compensated", "float32", "float32_rz", "blockfma(4,23,rz)", "blockfma(4,24,rz)", "blockfma(8,24,rz)", "blockfma(8,25,rz)", "blockfma(16,25,rz)", "blockfma(16,26,rz)", "blockfma(32,25,rz)",
+      "blockfma(32,13,rz)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)", "split_k(bfloat16,bfloat16)", "split_k(float16,float32)", "split_k(float16,float16)"};
   return words;
 }
 const std::vector<std::string>& MidWords() {

@@ -1,0 +1,363 @@
+// Enumerates the models of a matrix product and weighs probes against them.
+#include "oracles/dot/bank.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include "harness/base/check.h"
+#include "oracles/dot/trees.h"
+#include "oracles/error_free.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// Carries what a rounding to at most 51 bits can see of a sum in two doubles.
+double ToOdd(TwoDoubles value) {
+  if (value.lo == 0 || !std::isfinite(value.hi)) return value.hi;
+  uint64_t bits;
+  std::memcpy(&bits, &value.hi, sizeof bits);
+  if ((bits & 1) != 0) return value.hi;
+  return std::nextafter(value.hi, std::signbit(value.lo) == std::signbit(value.hi) ? std::copysign(kInf, value.hi) : 0.0);
+}
+
+bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
+bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
+
+/// Every value of `inner` is a value of `outer`.
+bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
+  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision && outer.emax >= inner.emax;
+}
+
+/// Format in which the accumulator leaves its sum.
+const FloatFormat* SumFormat(const AccSpec& acc) {
+  if (acc.exact()) return nullptr;
+  return acc.combine != nullptr ? (acc.combine->precision >= acc.partial->precision ? acc.combine : acc.partial) : acc.format;
+}
+
+int FormatPrecision(const RoundSpec& in, DType dtype) {
+  if (in.pieces > 1) return 24;
+  return in.format != nullptr ? in.format->precision : FormatOf(dtype)->precision;
+}
+
+std::string KeyOf(const ProbeGroup& group) {
+  std::string key;
+  for (const ProbeDot& dot : group.members) {
+    for (const ProbeTerm& term : dot.terms) {
+      key.append(reinterpret_cast<const char*>(&term.a), sizeof term.a);
+      key.append(reinterpret_cast<const char*>(&term.b), sizeof term.b);
+    }
+    key += '|';
+  }
+  return key;
+}
+
+/// The interval of an accumulator around exact terms, in any order: see AccSpec's bounds.
+Interval BoundOf(const AccSpec& acc, std::span<const SumTerm> terms) {
+  TwoDoubles sum;
+  double magnitude = 0;
+  for (const SumTerm& term : terms) {
+    sum = Add(sum, term.value);
+    magnitude += std::fabs(term.value.hi) * (1 + 0x1p-50);
+  }
+  if (!std::isfinite(magnitude)) return {.lo = -kInf, .hi = kInf};
+  const auto count = static_cast<int64_t>(terms.size());
+  const double radius = (acc.RelativeBound(count) * magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40) + magnitude * 0x1p-95;
+  const double low = sum.hi + (sum.lo - radius), high = sum.hi + (sum.lo + radius);
+  const Interval outward{.lo = std::nextafter(low, -kInf), .hi = std::nextafter(high, kInf)};
+  // A sum beyond the format's range has overflowed on the way, or not; nothing is known then.
+  if (magnitude > SumFormat(acc)->max_finite) return {.lo = -kInf, .hi = kInf};
+  return {.lo = acc.Store({.hi = outward.lo, .lo = 0}), .hi = acc.Store({.hi = outward.hi, .lo = 0})};
+}
+
+}  // namespace
+
+double DotModel::Store(TwoDoubles sum) const { return Store(ToOdd(sum)); }
+
+std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in) {
+  DotModel parsed;
+  parsed.name = model;
+  const std::string word = model.in.empty() ? "as_is" : model.in.begin()->second;
+  const auto spec_in = ParseIn(word);
+  const auto prod = ParseProd(model.prod), mid = ParseMid(model.mid), out = ParseOut(model.out);
+  const auto acc = ParseAcc(model.acc);
+  if (!spec_in || !prod || !mid || !out || !acc) return std::nullopt;
+  parsed.in = *spec_in;
+  if (parsed.in.format == nullptr && parsed.in.daz_below > -100000) parsed.in.daz_below = FormatOf(in)->emin;
+  parsed.prod = *prod;
+  parsed.mid = *mid;
+  parsed.out = *out;
+  parsed.acc = *acc;
+  return parsed;
+}
+
+double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a, std::span<const double> b) {
+  thread_local std::vector<std::vector<SumTerm>> passes;
+  const size_t count = model.in.pieces > 1 ? static_cast<size_t>(model.in.passes) : 1;
+  passes.resize(count);
+  for (auto& pass : passes) pass.assign(a.size(), SumTerm{.value = {}, .exponent = -4000});
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k] == 0 && b[k] == 0) continue;
+    const Products products = Multiply(model.in, model.in, model.prod, a[k], b[k]);
+    for (size_t pass = 0; pass < count; ++pass) {
+      SumTerm term = TermOf(products.a[pass], products.b[pass]);
+      term.value = products.value[pass];
+      passes[pass][k] = term;
+    }
+  }
+  TwoDoubles sum = SumInOrder(model.acc, order, passes[0], nullptr);
+  for (size_t pass = 1; pass < count; ++pass) sum = SumInOrder(model.acc, order, passes[pass], &sum);
+  return model.Store(sum);
+}
+
+bool IsConforming(const PrecisionModel& model, DType out) {
+  const auto acc = ParseAcc(model.acc);
+  const bool as_is = std::all_of(model.in.begin(), model.in.end(), [](const auto& entry) { return entry.second == "as_is" || entry.second == "as_is+daz"; });
+  const bool wide_block = acc && (acc->block == 0 || acc->fraction >= 23);
+  const bool wide = acc && acc->partial == nullptr && (acc->exact() || acc->format->precision >= 24) && wide_block;
+  const bool wide_store = out != DType::kFloat64 || (acc && (acc->exact() || acc->format->precision >= 53));
+  const bool product = model.prod == "exact" || model.prod == "float32";
+  const bool once = model.mid == "none" || model.mid == "float32";
+  return as_is && wide && wide_store && product && once && model.out.find("_rne") != std::string::npos;
+}
+
+DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
+  const FloatFormat& operand = *FormatOf(in);
+  const FloatFormat& stored = *FormatOf(out);
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& in_word, const std::string& prod, const std::string& acc_word, const std::string& mid, const std::string& mode) {
+    PrecisionModel name;
+    if (in_word != "as_is") name.in["*"] = in_word;
+    name.prod = prod;
+    name.acc = acc_word;
+    name.mid = mid;
+    name.out = std::string(stored.name) + mode;
+    auto model = ParseDotModel(name, in);
+    ULPSCOPE_CHECK(model.has_value(), "a word of the bank does not parse: " + name.Name());
+    // Identities have one name: see hypothesis.h.
+    if (model->in.format != nullptr && (Holds(*model->in.format, operand) || operand.precision <= 11)) return;
+    if (model->in.passes == 9 && model->acc.exact()) return;
+    if (model->prod.format != nullptr && 2 * FormatPrecision(model->in, in) <= model->prod.format->precision && model->prod.format->emin <= -126) return;
+    const FloatFormat* sum = SumFormat(model->acc);
+    if (model->mid.format != nullptr && (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum)))) return;
+    const FloatFormat* before = model->mid.format != nullptr ? model->mid.format : sum;
+    if (mode != "_rne" && before != nullptr && Holds(stored, *before)) return;
+    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact sums part only in long sums.
+    if (!seen.insert(name.Name()).second) return;
+    models_.push_back(std::move(*model));
+  };
+  std::vector<std::string> ins = InWords(), accs = AccWords();
+  ins.push_back("as_is+daz");
+  accs.push_back("float32+ftz");
+  for (const auto& in_word : ins) {
+    for (const auto& acc : accs) {
+      for (const auto& mid : MidWords()) {
+        for (const char* mode : {"_rne", "_rz", "_rna"}) {
+          if (mid != "none" && std::string_view(mode) != "_rne") continue;
+          add(in_word, "exact", acc, mid, mode);
+        }
+      }
+    }
+  }
+  for (const char* prod : {"float32", "float16", "bfloat16"}) {
+    for (const char* acc : {"exact", "float64", "float32", "float32_rz", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32"}) {
+      for (const char* mode : {"_rne", "_rz", "_rna"}) add("as_is", prod, acc, "none", mode);
+    }
+  }
+  std::map<std::string, size_t> known;
+  for (const DotModel& model : models_) {
+    PrecisionModel key = model.name;
+    key.mid = "none";
+    key.out = "";
+    const auto [entry, is_new] = known.emplace(key.Name(), cores_.size());
+    if (is_new) cores_.push_back({.in = model.in, .prod = model.prod, .acc = model.acc});
+    core_of_.push_back(entry->second);
+  }
+}
+
+const DotBank& DotBank::For(DType in, DType out) {
+  static std::mutex mutex;
+  static std::map<std::pair<DType, DType>, std::unique_ptr<DotBank>> banks;
+  const std::lock_guard lock(mutex);
+  auto& bank = banks[{in, out}];
+  if (!bank) bank = std::make_unique<DotBank>(in, out);
+  return *bank;
+}
+
+DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) const {
+  Prediction prediction;
+  std::vector<std::vector<SumTerm>> members;
+  size_t slots = 0;
+  bool split = false;
+  for (const ProbeDot& dot : group.members) {
+    std::vector<SumTerm> terms;
+    for (const ProbeTerm& factor : dot.terms) {
+      const Products products = Multiply(core.in, core.in, core.prod, factor.a, factor.b);
+      for (int i = 0; i < products.count; ++i) {
+        const auto pass = static_cast<size_t>(i);
+        SumTerm term = TermOf(products.a[pass], products.b[pass]);
+        term.value = products.value[pass];
+        if (products.count == 1 || term.value.hi != 0) terms.push_back(term);
+      }
+      if (products.count > 1) split = true;
+    }
+    slots = std::max(slots, terms.size());
+    members.push_back(std::move(terms));
+  }
+  const size_t own = group.members.front().terms.size();
+  if (core.acc.exact()) {
+    prediction.structures.emplace_back();
+    for (const auto& terms : members) {
+      TwoDoubles sum;
+      for (const SumTerm& term : terms) sum = Add(sum, term.value);
+      prediction.structures[0].push_back(ToOdd(sum));
+    }
+    return prediction;
+  }
+  // Pieces of split operands are summed in passes, whose order over the members is not one structure any more.
+  const bool listed = !core.acc.compensated && slots >= 1 && slots <= SumTrees::kMostSlots && (!split || slots <= own);
+  if (!listed) {
+    for (const auto& terms : members) prediction.bounds.push_back(BoundOf(core.acc, terms));
+    return prediction;
+  }
+  const auto trees = SumTrees::For(core.acc, static_cast<int>(slots));
+  std::vector<std::vector<double>> by_member(members.size());
+  for (size_t m = 0; m < members.size(); ++m) {
+    members[m].resize(slots, SumTerm{.value = {}, .exponent = -4000});
+    trees->Evaluate(members[m], &by_member[m]);
+  }
+  std::set<std::vector<double>> distinct;
+  for (size_t s = 0; s < trees->structures(); ++s) {
+    std::vector<double> row;
+    for (const auto& values : by_member) row.push_back(values[s]);
+    std::sort(row.begin(), row.end(), Less);
+    const bool nan = std::any_of(row.begin(), row.end(), [](double value) { return std::isnan(value); });
+    if (nan || distinct.insert(row).second) prediction.structures.push_back(std::move(row));
+  }
+  return prediction;
+}
+
+bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest) const {
+  const auto& observed = outputs.outputs;  // sorted
+  if (!prediction.bounds.empty()) {
+    // Bounds of a group's members are those of one sum in other orders.
+    for (size_t i = 0; i < observed.size(); ++i) {
+      const Interval& bound = prediction.bounds[0];
+      const double low = model.Store(bound.lo), high = model.Store(bound.hi);
+      if (observed[i] >= low && observed[i] <= high) continue;
+      if (std::isnan(observed[i]) && std::isinf(bound.lo)) continue;
+      *nearest = {low, high};
+      return false;
+    }
+    return true;
+  }
+  std::vector<double> stored(observed.size());
+  const bool together = outputs.same_coordinate == SameCoordinate::kYes;
+  std::vector<char> met(observed.size(), 0);
+  for (const auto& structure : prediction.structures) {
+    bool same = structure.size() == observed.size();
+    for (size_t i = 0; i < structure.size() && i < observed.size(); ++i) {
+      stored[i] = model.Store(structure[i]);
+      if (!Same(stored[i], observed[i])) same = false;
+    }
+    if (same) return true;
+    if (!together) {
+      for (size_t i = 0; i < observed.size(); ++i) {
+        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return Same(value, observed[i]); })) met[i] = 1;
+      }
+    }
+  }
+  if (!together && std::all_of(met.begin(), met.end(), [](char c) { return c != 0; })) return true;
+  *nearest = stored;
+  return false;
+}
+
+int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive, std::vector<std::optional<ProbeWitness>>* witnesses) const {
+  int64_t used = 0;
+  for (const GroupOutputs& given : outputs) {
+    if (given.group->family == "mask" || given.group->family == "fuse") continue;
+    ULPSCOPE_CHECK(given.outputs.size() == given.group->members.size(), "a probe group without all its outputs: " + given.group->name);
+    ++used;
+    GroupOutputs sorted = given;
+    std::sort(sorted.outputs.begin(), sorted.outputs.end(), Less);
+    auto& known = predictions_[KeyOf(*given.group)];
+    known.resize(cores_.size());
+    for (size_t i = 0; i < models_.size(); ++i) {
+      if (!(*alive)[i]) continue;
+      auto& prediction = known[core_of_[i]];
+      if (!prediction) prediction = std::make_shared<const Prediction>(Predict(cores_[core_of_[i]], *given.group));
+      std::vector<double> nearest;
+      if (Matches(models_[i], *prediction, sorted, &nearest)) continue;
+      (*alive)[i] = 0;
+      if (witnesses != nullptr) (*witnesses)[i] = ProbeWitness{.family = given.group->family, .group = given.group->name, .observed = given.outputs, .predicted = nearest};
+    }
+  }
+  return used;
+}
+
+void DotBank::Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* alive) const {
+  if (decode.kind == BlockDecode::Kind::kUnclear) return;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const AccSpec& acc = models_[i].acc;
+    if (acc.block == 0) {
+      if (decode.kind == BlockDecode::Kind::kFused && !acc.compensated) (*alive)[i] = 0;
+      continue;
+    }
+    if (decode.kind == BlockDecode::Kind::kNotFused) {
+      // A unit of n products shows itself wherever the window holds more than two of them.
+      if (k > 2) (*alive)[i] = 0;
+      continue;
+    }
+    if (decode.n_is_least ? acc.block < decode.n : acc.block != decode.n) (*alive)[i] = 0;
+    if (decode.fraction > 0 && acc.fraction != decode.fraction) (*alive)[i] = 0;
+    if (decode.mode && acc.rounding != *decode.mode) (*alive)[i] = 0;
+  }
+}
+
+void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y, int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    for (size_t e = 0; (*alive)[i] && e < y.size(); ++e) {
+      if (!Same(models_[i].Store(y[e]), y[e])) (*alive)[i] = 0;
+    }
+  }
+  std::vector<std::vector<Interval>> bounds(cores_.size());
+  std::vector<SumTerm> terms;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (!(*alive)[i]) continue;
+    const Core& core = cores_[core_of_[i]];
+    auto& bound = bounds[core_of_[i]];
+    if (bound.empty()) {
+      for (int64_t row = 0; row < m; ++row) {
+        for (int64_t column = 0; column < n; ++column) {
+          terms.clear();
+          for (int64_t t = 0; t < k; ++t) {
+            const Products products = Multiply(core.in, core.in, core.prod, a[static_cast<size_t>(row * k + t)], b[static_cast<size_t>(t * n + column)]);
+            for (int p = 0; p < products.count; ++p) terms.push_back({.value = products.value[static_cast<size_t>(p)], .exponent = 0});
+          }
+          if (core.acc.exact()) {
+            TwoDoubles sum;
+            for (const SumTerm& term : terms) sum = Add(sum, term.value);
+            bound.push_back({.lo = ToOdd(sum), .hi = ToOdd(sum)});
+          } else {
+            bound.push_back(BoundOf(core.acc, terms));
+          }
+        }
+      }
+    }
+    for (size_t e = 0; e < y.size(); ++e) {
+      const double low = models_[i].Store(bound[e].lo), high = models_[i].Store(bound[e].hi);
+      if (!(y[e] >= low && y[e] <= high) && !(std::isnan(y[e]) && std::isinf(bound[e].lo))) {
+        (*alive)[i] = 0;
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace ulpscope

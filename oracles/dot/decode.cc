@@ -1,0 +1,150 @@
+// Structure first: which products one unit adds at once, how wide, and how it rounds.
+//
+// Masks +M at i and -M at j over a field of units: every unit that meets the mask before it is cancelled is lost, so the
+// lost units count the products between i and j in the summation tree (FPRev). In a fused group all of them are lost at once:
+// the least count over all pairs is the group's size, and the pairs that reach it lie in one group.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "oracles/dot/bank.h"
+
+namespace ulpscope {
+namespace {
+
+ProbeTerm TermAt(int64_t position, double value, DType dtype) {
+  const FloatFormat& format = *FormatOf(dtype);
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const int half = exponent / 2;
+  if (std::fabs(value) <= format.max_finite && std::fabs(value) >= std::ldexp(1.0, format.emin)) return {.position = position, .a = value, .b = 1};
+  return {.position = position, .a = std::ldexp(fraction, half), .b = std::ldexp(1.0, exponent - half)};
+}
+
+/// 2^e u, u, -2^e u with u small enough that 2^e u stays in reach of two float16 operands.
+double UnitFor(int e) { return std::ldexp(1.0, std::min(0, 28 - e)); }
+
+constexpr int kLeastFraction = 8, kMostFraction = 40;
+
+/// The fused groups that the masks show: sets of positions.
+std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, int64_t>>& pairs, const std::vector<int64_t>& lost, int64_t least, int64_t window) {
+  std::vector<std::set<int64_t>> partners(static_cast<size_t>(window));
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    if (lost[p] != least) continue;
+    partners[static_cast<size_t>(pairs[p].first)].insert(pairs[p].second);
+    partners[static_cast<size_t>(pairs[p].second)].insert(pairs[p].first);
+  }
+  std::vector<std::vector<int64_t>> groups;
+  std::set<int64_t> taken;
+  for (int64_t i = 0; i < window; ++i) {
+    if (taken.contains(i) || partners[static_cast<size_t>(i)].empty()) continue;
+    std::set<int64_t> group = partners[static_cast<size_t>(i)];
+    group.insert(i);
+    if (static_cast<int64_t>(group.size()) != least) continue;
+    taken.insert(group.begin(), group.end());
+    groups.emplace_back(group.begin(), group.end());
+  }
+  return groups;
+}
+
+}  // namespace
+
+BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
+  BlockDecode decode;
+  const int64_t window = std::min(k, kMaskWindow);
+  if (window < 3) return decode;
+  const auto masks = ProbeGroups("mask", in, k);
+  std::vector<ProbeDot> dots;
+  for (const ProbeGroup& group : masks) dots.push_back(group.members.front());
+  const auto outputs = run(dots);
+  decode.dots += static_cast<int64_t>(dots.size());
+  const auto pairs = MaskPairs(k);
+  std::vector<int64_t> lost;
+  int64_t least = window + 1, most = 0;
+  for (const double output : outputs) {
+    const double units = std::ldexp(output, -kMaskUnitExponent);
+    if (!(units >= 0 && units <= static_cast<double>(window - 2))) return decode;  // overflow, NaN, or no sum of these terms
+    lost.push_back(window - static_cast<int64_t>(std::llround(units)));
+    least = std::min(least, lost.back());
+    most = std::max(most, lost.back());
+  }
+  decode.n = static_cast<int>(least);
+  if (least <= 2) {
+    decode.kind = BlockDecode::Kind::kNotFused;
+    decode.n = 2;
+    return decode;
+  }
+  const auto groups = GroupsOf(pairs, lost, least, window);
+  if (groups.empty()) return decode;
+  decode.group = groups.front();
+  decode.n_is_least = least == window;
+
+  // Inside a group, in separate launches: members of one permutation meet the same coordinate.
+  std::vector<std::vector<int64_t>> inside{{groups.front()[0], groups.front()[1], groups.front()[2]}};
+  if (groups.back() != groups.front()) inside.push_back({groups.back()[0], groups.back()[1], groups.back()[2]});
+  int fraction = kMostFraction + 1;
+  bool fused = true;
+  for (const auto& at : inside) {
+    std::vector<std::vector<ProbeDot>> launches(6);
+    for (int e = kLeastFraction; e <= kMostFraction; ++e) {
+      const double u = UnitFor(e);
+      std::vector<double> summands{std::ldexp(u, e), u, -std::ldexp(u, e)};
+      std::vector<size_t> order{0, 1, 2};
+      for (auto& launch : launches) {
+        ProbeDot dot;
+        for (size_t i = 0; i < 3; ++i) dot.terms.push_back(TermAt(at[i], summands[order[i]], in));
+        launch.push_back(std::move(dot));
+        std::next_permutation(order.begin(), order.end());
+      }
+    }
+    std::vector<int> kept(static_cast<size_t>(kMostFraction - kLeastFraction + 1), 0);
+    for (const auto& launch : launches) {
+      const auto results = run(launch);
+      decode.dots += static_cast<int64_t>(launch.size());
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (results[i] != 0) ++kept[i];
+      }
+    }
+    int own = kLeastFraction - 1;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i] == 6) own = kLeastFraction + static_cast<int>(i);
+      // A binary tree keeps the unit in two of six however wide the gap.
+      if (kept[i] != 0 && kept[i] != 6) fused = false;
+    }
+    fraction = std::min(fraction, own);
+  }
+  if (!fused) return decode;
+  decode.kind = BlockDecode::Kind::kFused;
+  decode.fraction = fraction >= kLeastFraction && fraction <= kMostFraction ? fraction : 0;
+
+  // Rounding of the block's result: 1 + 1 + 3 2^-23 = 2 + 1.5 ulp of float32. Where the store is too narrow to show it, -2 outside
+  // the group brings it up; a position that the kernel visits before the group gives 3 2^-23 or 2^-22, exactly.
+  if (decode.fraction >= 23) {
+    for (const auto& group : groups) {
+      std::vector<ProbeDot> probes;
+      for (const double sign : {1.0, -1.0}) {
+        for (int64_t outside = -1; outside < window; ++outside) {
+          if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
+          ProbeDot dot{.terms = {TermAt(group[0], sign, in), TermAt(group[1], sign, in), TermAt(group[2], sign * 3 * 0x1p-23, in)}, .addend = 0};
+          if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign, in));
+          probes.push_back(std::move(dot));
+        }
+      }
+      const auto results = run(probes);
+      decode.dots += static_cast<int64_t>(probes.size());
+      bool up = false, down = false;
+      for (double result : results) {
+        result = std::fabs(result);
+        if (result >= 1) result -= 2;
+        if (result == 0x1p-21) up = true;
+        if (result == 0x1p-22) down = true;
+      }
+      if (up) decode.mode = Rounding::kNearestEven;
+      else if (down && !decode.mode) decode.mode = Rounding::kTowardZero;
+    }
+  }
+  return decode;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,225 @@
+// Accumulation orders over products, blocks and chunks.
+#include "oracles/dot/sum.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "oracles/error_free.h"
+
+namespace ulpscope {
+namespace {
+
+/// A sum kept in two words, as compensated accumulators do: Sum2 and Dot2 of Ogita, Rump, Oishi, "Accurate sum and dot
+/// product", SISC 2005, with both words in float32.
+class Compensated {
+ public:
+  void Add(TwoDoubles term) {
+    const double high = RoundTo(term, Binary32());
+    // The product's own error is the second word of TwoProduct in float32.
+    const TwoDoubles rest = AddExactly(-high, term);
+    const double low = std::isfinite(high) ? RoundTo(rest, Binary32()) : 0;
+    const double sum = RoundTo(high_ + high, Binary32());
+    const double error = std::isfinite(sum) ? TwoSum(high_, high).hi - sum + TwoSum(high_, high).lo : 0;
+    high_ = sum;
+    low_ = RoundTo(low_ + RoundTo(error + low, Binary32()), Binary32());
+  }
+  double Value() const { return RoundTo(TwoSum(high_, low_), Binary32()); }
+
+ private:
+  double high_ = 0, low_ = 0;
+};
+
+/// Running sums over units in one accumulator.
+class Units {
+ public:
+  Units(const AccSpec& acc, std::span<const SumTerm> terms) : acc_(acc), terms_(terms), size_(acc.block > 0 ? static_cast<size_t>(acc.block) : 1) {}
+
+  size_t count() const { return (terms_.size() + size_ - 1) / size_; }
+
+  double Take(double sum, size_t unit) const {
+    if (acc_.block > 0) {
+      const size_t first = unit * size_;
+      return BlockStep(acc_, sum, terms_.subspan(first, std::min(size_, terms_.size() - first)));
+    }
+    const TwoDoubles& term = terms_[unit].value;
+    // A zero term changes nothing but a first -0; skipping it keeps sparse sums cheap.
+    return term.hi == 0 && sum != 0 ? sum : acc_.Step(sum, term);
+  }
+
+  double Range(size_t first, size_t last, double start) const {
+    double sum = start;
+    for (size_t unit = first; unit < last; ++unit) sum = Take(sum, unit);
+    return sum;
+  }
+
+  double Pairwise(size_t first, size_t last) const {
+    if (first == last) return 0;
+    if (last - first == 1) return Take(0, first);
+    const size_t middle = first + (last - first) / 2;
+    return AddPartials(acc_, Pairwise(first, middle), Pairwise(middle, last));
+  }
+
+  double Lanes(size_t width) const {
+    std::vector<double> lanes(std::min(width, count()), 0.0);
+    for (size_t unit = 0; unit < count(); ++unit) lanes[unit % lanes.size()] = Take(lanes[unit % lanes.size()], unit);
+    return Fold(std::move(lanes));
+  }
+
+  /// Lanes are folded in halves, as vector reductions do.
+  double Fold(std::vector<double> partial) const {
+    while (partial.size() > 1) {
+      const size_t half = (partial.size() + 1) / 2;
+      for (size_t i = 0; i + half < partial.size(); ++i) partial[i] = AddPartials(acc_, partial[i], partial[i + half]);
+      partial.resize(half);
+    }
+    return partial.empty() ? 0 : partial[0];
+  }
+
+ private:
+  const AccSpec& acc_;
+  std::span<const SumTerm> terms_;
+  size_t size_;
+};
+
+double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+  using Tree = SumOrder::Tree;
+  const Units units(acc, terms);
+  const bool first = addend != nullptr && !order.addend_last;
+  const double start = first ? acc.Store(*addend) : 0;
+  bool started = false;
+  double sum = 0;
+  switch (order.tree) {
+    case Tree::kSequential: sum = units.Range(0, units.count(), start); started = true; break;
+    case Tree::kReversed:
+      sum = start;
+      for (size_t unit = units.count(); unit-- > 0;) sum = units.Take(sum, unit);
+      started = true;
+      break;
+    case Tree::kOddFirstPairs:
+      sum = start;
+      for (size_t unit = 0; unit < units.count(); unit += 2) {
+        if (unit + 1 < units.count()) sum = units.Take(sum, unit + 1);
+        sum = units.Take(sum, unit);
+      }
+      started = true;
+      break;
+    case Tree::kLanes: sum = units.Lanes(static_cast<size_t>(order.width)); break;
+    case Tree::kPairwise: sum = units.Pairwise(0, units.count()); break;
+    case Tree::kBlocks:
+      for (size_t unit = 0; unit < units.count(); unit += static_cast<size_t>(order.width)) {
+        sum = AddPartials(acc, sum, units.Range(unit, std::min(unit + static_cast<size_t>(order.width), units.count()), 0));
+      }
+      break;
+    case Tree::kHalves: {
+      const size_t half = units.count() / 2;
+      sum = AddPartials(acc, units.Range(0, half, 0), units.Range(half, units.count(), 0));
+      break;
+    }
+  }
+  if (addend != nullptr && !(first && started)) sum = AddPartials(acc, sum, acc.Store(*addend));
+  return sum;
+}
+
+/// How many chunks an order stands for, and whether they are strided.
+struct Chunks {
+  size_t count = 2;
+  bool strided = false, tree = false;
+};
+
+Chunks ChunksOf(const SumOrder& order) {
+  switch (order.tree) {
+    case SumOrder::Tree::kSequential: return {.count = 2};
+    case SumOrder::Tree::kReversed: return {.count = 3};
+    case SumOrder::Tree::kLanes: return {.count = static_cast<size_t>(order.width), .strided = order.width == 2};
+    case SumOrder::Tree::kPairwise: return {.count = 4, .strided = false, .tree = true};
+    case SumOrder::Tree::kBlocks: return {.count = order.width == 4 ? 5u : 7u};
+    case SumOrder::Tree::kOddFirstPairs: return {.count = 6};
+    case SumOrder::Tree::kHalves: return {.count = 8, .strided = false, .tree = true};
+  }
+  return {};
+}
+
+double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+  AccSpec inner;
+  inner.format = &Binary32();
+  inner.subnormals = acc.subnormals;
+  Chunks chunks = ChunksOf(order);
+  chunks.count = std::clamp<size_t>(chunks.count, 1, std::max<size_t>(1, terms.size()));
+  std::vector<double> sums(chunks.count, 0.0);
+  const size_t length = (terms.size() + chunks.count - 1) / chunks.count;
+  for (size_t k = 0; k < terms.size(); ++k) {
+    double& sum = sums[chunks.strided ? k % chunks.count : k / length];
+    if (terms[k].value.hi != 0 || sum == 0) sum = inner.Step(sum, terms[k].value);
+  }
+  for (double& sum : sums) sum = RoundTo(sum, *acc.partial, Rounding::kNearestEven, acc.subnormals);
+  if (order.tree == SumOrder::Tree::kReversed) std::reverse(sums.begin(), sums.end());
+  if (chunks.tree) {
+    while (sums.size() > 1) {
+      const size_t half = (sums.size() + 1) / 2;
+      for (size_t i = 0; i + half < sums.size(); ++i) sums[i] = AddPartials(acc, sums[i], sums[i + half]);
+      sums.resize(half);
+    }
+  }
+  double sum = sums[0];
+  for (size_t i = 1; i < sums.size(); ++i) sum = AddPartials(acc, sum, sums[i]);
+  return addend == nullptr ? sum : AddPartials(acc, sum, RoundTo(*addend, *acc.combine));
+}
+
+}  // namespace
+
+SumTerm TermOf(double a, double b) {
+  if (a == 0 || b == 0 || !std::isfinite(a) || !std::isfinite(b)) return {.value = {.hi = a * b, .lo = 0}, .exponent = -4000};
+  return {.value = TwoProduct(a, b), .exponent = std::ilogb(a) + std::ilogb(b)};
+}
+
+double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> terms) {
+  constexpr int kNone = -4000;
+  int largest = start == 0 ? kNone : std::max(std::ilogb(start), -126);
+  bool finite = std::isfinite(start);
+  for (const SumTerm& term : terms) {
+    if (term.value.hi != 0) largest = std::max(largest, term.exponent);
+    finite = finite && std::isfinite(term.value.hi);
+  }
+  if (!finite) {
+    double sum = start;
+    for (const SumTerm& term : terms) sum += term.value.hi;
+    return sum;
+  }
+  if (largest == kNone) return start;
+  const int quantum = largest - acc.fraction;
+  // Below 64 terms of at most 2^(F+2) quanta each: an exact integer sum.
+  int64_t sum = static_cast<int64_t>(std::ldexp(start, -quantum));
+  for (const SumTerm& term : terms) {
+    if (term.value.hi == 0) continue;
+    double high = std::trunc(std::ldexp(term.value.hi, -quantum));
+    // A tail below a whole number of quanta pulls the cut one further towards zero.
+    if (term.value.lo != 0 && high == std::ldexp(term.value.hi, -quantum) && std::signbit(term.value.lo) != std::signbit(term.value.hi)) high -= std::copysign(1, high);
+    sum += static_cast<int64_t>(high);
+  }
+  return RoundTo(std::ldexp(static_cast<double>(sum), quantum), Binary32(), acc.rounding, acc.subnormals);
+}
+
+double AddPartials(const AccSpec& acc, double x, double y) {
+  if (acc.block > 0) return RoundTo(TwoSum(x, y), Binary32(), Rounding::kNearestEven, acc.subnormals);
+  if (acc.combine != nullptr) return RoundTo(TwoSum(x, y), *acc.combine, Rounding::kNearestEven, acc.subnormals);
+  return acc.Step(x, {.hi = y, .lo = 0});
+}
+
+TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+  if (acc.exact()) {
+    TwoDoubles sum;
+    for (const SumTerm& term : terms) sum = Add(sum, term.value);
+    return addend == nullptr ? sum : Add(sum, *addend);
+  }
+  if (acc.compensated) {
+    Compensated sum;
+    if (addend != nullptr && !order.addend_last) sum.Add(*addend);
+    const bool backwards = order.tree == SumOrder::Tree::kReversed;
+    for (size_t k = 0; k < terms.size(); ++k) sum.Add(terms[backwards ? terms.size() - 1 - k : k].value);
+    if (addend != nullptr && order.addend_last) sum.Add(*addend);
+    return {.hi = sum.Value(), .lo = 0};
+  }
+  return {.hi = acc.partial != nullptr ? InChunks(acc, order, terms, addend) : InUnits(acc, order, terms, addend), .lo = 0};
+}
+
+}  // namespace ulpscope
