@@ -93,17 +93,17 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
     }
   }
   if (passes.empty()) passes.resize(1);
-  // Each pass of a split operand goes on from the sum of the passes before it.
-  TwoDoubles carried;
-  for (size_t pass = 0; pass + 1 < passes.size(); ++pass) carried = Sum(passes[pass], pass == 0 ? nullptr : &carried);
-  const bool carries = passes.size() > 1;
-  if (node.alpha == 1) {
-    if (addend == nullptr) return Stored(id, Sum(passes.back(), carries ? &carried : nullptr));
-    TwoDoubles scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
-    if (carries) scaled = Add(scaled, carried);
-    return Stored(id, Sum(passes.back(), &scaled));
+  // The passes of split operands are products of their own, added to one another.
+  TwoDoubles total;
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    const bool last = pass + 1 == passes.size();
+    TwoDoubles scaled;
+    if (addend != nullptr && node.alpha == 1) scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
+    const TwoDoubles sum = Sum(passes[pass], last && addend != nullptr && node.alpha == 1 ? &scaled : nullptr);
+    total = pass == 0 ? sum : Acc().exact() ? Add(total, sum) : TwoDoubles{.hi = AddPartials(Acc(), total.hi, sum.hi), .lo = 0};
   }
-  TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, Sum(passes.back(), carries ? &carried : nullptr));
+  if (node.alpha == 1) return Stored(id, total);
+  TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, total);
   if (!Acc().exact()) sum = {.hi = Acc().Store(sum), .lo = 0};
   if (addend != nullptr) {
     sum = Add(sum, ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend));

@@ -10,6 +10,8 @@
 namespace ulpscope {
 namespace {
 
+constexpr const char* kChunkProbe = "{a b, -c} apart";
+
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
 /// A value as the product of two operands.
@@ -31,6 +33,10 @@ class Maker {
     const double fraction = std::frexp(value, &exponent);  // in [1/2, 1)
     // Halves of the exponent on both sides keep both operands in range.
     const int half = exponent >= 0 ? std::min(exponent, format_.emax) : std::max(exponent, format_.emin + 2);
+    // A kernel may convert its operands to float16: they stay in its range where they can.
+    const bool small = std::fabs(value) >= Pow2(-14) && std::fabs(value) <= Pow2(15);
+    const Factors even{.a = std::ldexp(fraction, exponent / 2), .b = Pow2(exponent - exponent / 2)};
+    if (!small && std::abs(exponent) <= 30 && Holds(even.a) && Normal(even.a)) return even;
     if (Holds(value) && Normal(value)) return Factors{.a = value, .b = 1};
     const Factors by_power{.a = std::ldexp(fraction, half), .b = Pow2(exponent - half)};
     if (Holds(by_power.a) && Holds(by_power.b) && Normal(by_power.a) && Normal(by_power.b)) return by_power;
@@ -69,16 +75,46 @@ class Maker {
     const auto count = static_cast<int64_t>(factors.size());
     if (k_ < count) return;
     for (const auto& positions : spread ? Spreads(count) : std::vector<std::vector<int64_t>>{Slots(count)}) {
-      ProbeGroup group{.family = family, .name = name + At(positions), .members = {}};
-      std::vector<size_t> order(factors.size());
-      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-      do {
-        ProbeDot dot;
-        for (size_t i = 0; i < order.size(); ++i) dot.terms.push_back({.position = positions[i], .a = factors[order[i]].a, .b = factors[order[i]].b});
-        group.members.push_back(std::move(dot));
-      } while (std::next_permutation(order.begin(), order.end()));
-      groups.push_back(std::move(group));
+      PermuteAt(family, name, factors, positions);
     }
+  }
+
+  /// Positions that a split-K of contiguous, strided or block-cyclic chunks puts apart from position 0, in one or another.
+  std::vector<int64_t> Partners() const {
+    std::vector<int64_t> all;
+    for (int64_t i = 1; i <= std::min<int64_t>(16, k_ - 1); ++i) all.push_back(i);
+    for (int64_t i = 32; i < k_; i *= 2) all.push_back(i);
+    for (const int64_t i : {k_ / 2, k_ / 3, k_ - 2, k_ - 1}) {
+      if (i > 0 && std::find(all.begin(), all.end(), i) == all.end()) all.push_back(i);
+    }
+    return all;
+  }
+
+  void Residual(double a, double b, double cut) {
+    if (!Holds(a) || !Holds(b) || !Holds(cut)) return;
+    Permute("residual", "{a b, -c}", {{.a = a, .b = b}, {.a = -cut, .b = 1}}, false);
+    Permute("residual", "{b a, -c}", {{.a = b, .b = a}, {.a = -cut, .b = 1}}, false);
+  }
+
+  void PermuteAt(const std::string& family, const std::string& name, const std::vector<Factors>& factors, const std::vector<int64_t>& positions) {
+    TogetherAt(family, name, {factors}, positions);
+  }
+
+  /// Several sums over the same positions, in one group: one structure has to explain them all.
+  void TogetherAt(const std::string& family, const std::string& name, const std::vector<std::vector<Factors>>& sums, const std::vector<int64_t>& positions) {
+    ProbeGroup group{.family = family, .name = name + At(positions), .members = {}};
+    for (const auto& factors : sums) AddPermutations(factors, positions, &group);
+    groups.push_back(std::move(group));
+  }
+
+  static void AddPermutations(const std::vector<Factors>& factors, const std::vector<int64_t>& positions, ProbeGroup* group) {
+    std::vector<size_t> order(factors.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    do {
+      ProbeDot dot;
+      for (size_t i = 0; i < order.size(); ++i) dot.terms.push_back({.position = positions[i], .a = factors[order[i]].a, .b = factors[order[i]].b});
+      group->members.push_back(std::move(dot));
+    } while (std::next_permutation(order.begin(), order.end()));
   }
 
   const FloatFormat& format() const { return format_; }
@@ -95,7 +131,15 @@ class Maker {
 
   /// Neighbours, ends and a few in between: partial sums of split-K meet far positions late and near ones early.
   std::vector<std::vector<int64_t>> Spreads(int64_t count) const {
-    if (count < 3) return {Slots(count)};
+    if (count < 2) return {Slots(count)};
+    if (count == 2) {
+      std::vector<std::vector<int64_t>> pairs{{0, 1}, {0, k_ - 1}, {0, k_ / 2}, {k_ / 2, k_ - 1}, {k_ - 2, k_ - 1}};
+      std::vector<std::vector<int64_t>> kept;
+      for (auto& pair : pairs) {
+        if (pair[0] < pair[1] && std::find(kept.begin(), kept.end(), pair) == kept.end()) kept.push_back(pair);
+      }
+      return kept;
+    }
     std::vector<std::vector<int64_t>> all{{0, 1, 2}, {0, k_ / 2, k_ - 1}, {k_ - 3, k_ - 2, k_ - 1}, {0, 1, k_ - 1}, {0, k_ - 2, k_ - 1}, {k_ / 3, k_ / 3 + 1, k_ - 1}};
     std::vector<std::vector<int64_t>> kept;
     for (auto& positions : all) {
@@ -164,11 +208,16 @@ void Range(Maker* make) {
   one(Pow2(-70), 1.5 * Pow2(-70));
   one(Pow2(-130), Pow2(40));
   one(Pow2(-130), 1);
+  one(Pow2(-130), 1.5 * Pow2(127));
   one(Pow2(-20), Pow2(10));
   one(Pow2(-20), 1);
   one(Pow2(-14), 1.5 * Pow2(-8));
   one(Pow2(15), Pow2(15));
   one(Pow2(100), Pow2(100));
+  // A tie between two subnormals of float16, but for a term that 11 bits drop.
+  for (const double m : {1.0, 3.0}) {
+    for (const double sign : {1.0, -1.0}) make->Sum("range", "tie of float16 subnormals", {Pow2(-16) * (1 + m * Pow2(-9)), sign * Pow2(-28)}, false);
+  }
   make->Permute("range", "{m, -1.5 m}", {{.a = Pow2(make->format().emin), .b = 1}, {.a = -1.5 * Pow2(make->format().emin), .b = 1}}, false);
 }
 
@@ -184,9 +233,18 @@ void DoubleRound(Maker* make) {
 void Pair(Maker* make) {
   for (const double sign : {1.0, -1.0}) {
     for (int k = 5; k <= 30; ++k) {
-      make->Sum("pair", "{1, 2^-" + std::to_string(k) + "}", {sign, sign * Pow2(-k)}, false);
+      make->Sum("pair", "{1, 2^-" + std::to_string(k) + "}", {sign, sign * Pow2(-k)}, true);
       make->Sum("pair", "{1, -2^-" + std::to_string(k) + "}", {sign, -sign * Pow2(-k)}, false);
       make->Sum("pair", "{1, 3 2^-" + std::to_string(k) + "}", {sign, sign * 3 * Pow2(-k)}, false);
+    }
+    // A sum that is a tie of a narrow format but for a term that float32 drops: accumulators that pass through float32 round twice.
+    for (const int p : {8, 11}) {
+      for (const double m : {1.0, 3.0, 5.0, 7.0}) {
+        for (const int k : {25, 26, 30}) {
+          make->Sum("pair", "{tie, 2^-k}, p=" + std::to_string(p), {sign * (1 + m * Pow2(-p)), Pow2(-k)}, false);
+          make->Sum("pair", "{1, tie}, p=" + std::to_string(p), {sign, sign * (m * Pow2(-p) + Pow2(-k))}, false);
+        }
+      }
     }
     for (const int p : {8, 11, 24}) {
       for (const double m : {0.5, 1.0, 1.5, 3.0}) make->Sum("pair", "{1 + ulp, m ulp/2}, p=" + std::to_string(p), {sign * (1 + Pow2(1 - p)), sign * m * Pow2(-p)}, false);
@@ -196,34 +254,44 @@ void Pair(Maker* make) {
 
 void Residual(Maker* make) {
   const int p = make->format().precision;
+  // One value at many pairs of positions: whether two positions lie in one chunk of split-K.
+  for (const uint64_t i : {uint64_t{0}, uint64_t{1}}) {
+    const int width = std::min(p, 12);
+    const double a = Significand(1000 + i, width), b = Significand(1100 + i, width);
+    const double cut = std::ldexp(std::floor(std::ldexp(a * b, 6)), -6);
+    const std::vector<std::vector<Factors>> sums{{{.a = a, .b = b}, {.a = -cut, .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-9), .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-12), .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-14), .b = 1}}};
+    for (const int64_t other : make->Partners()) make->TogetherAt("residual", kChunkProbe, sums, {0, other});
+  }
   for (uint64_t i = 0; i < 16; ++i) {
     for (const int width : {std::min(p, 12), p}) {
       const double a = Significand(600 + i, width), b = width == 12 || p <= 12 ? Significand(700 + i, width) : 1;
-      const double cut = std::ldexp(std::floor(std::ldexp(a * b, 6)), -6);
-      if (make->Holds(a) && make->Holds(b) && make->Holds(cut)) {
-        make->Permute("residual", "{a b, -c}", {{.a = a, .b = b}, {.a = -cut, .b = 1}}, false);
-        make->Permute("residual", "{b a, -c}", {{.a = b, .b = a}, {.a = -cut, .b = 1}}, false);
-      }
+      make->Residual(a, b, std::ldexp(std::floor(std::ldexp(a * b, 6)), -6));
     }
+    // What is left of a full product: the passes that a split operand leaves out are as large.
+    if (p == 24) make->Residual(Significand(640 + i, p), Significand(740 + i, p), RoundTo(Significand(640 + i, p) * Significand(740 + i, p), Binary32()));
   }
 }
 
+/// The largest summand: products of float16, which a kernel may make, reach from 2^-24 to 2^15; sums of float16 products from
+/// 2^-24, the least that float16 stores, to 2^30.
+int TopFor(int gap) { return gap <= 38 ? 14 : 30; }
+
 void Swamp(Maker* make) {
   for (int e = 6; e <= 54; ++e) {
-    // Scaled so that both ends stay within 2^+-30, which products of two float16 reach.
-    const int down = std::max(0, e - 28);
-    if (down > 24 && make->format().emin > -126) continue;
-    make->Sum("swamp", "e=" + std::to_string(e), {Pow2(e - down), Pow2(-down), -Pow2(e - down)}, true);
+    const double top = Pow2(e <= 14 ? e : TopFor(e));
+    make->Sum("swamp", "e=" + std::to_string(e), {top, top * Pow2(-e), -top}, true);
   }
 }
 
 void Mode(Maker* make) {
   for (const int p : {8, 11, 24, 25, 26}) {
+    const double scale = Pow2(13 - p);
     for (const double sign : {1.0, -1.0}) {
       for (const double odd : {0.0, 2.0}) {
         for (const double m : {0.5, 0.75, 1.0, 1.5, 1.75}) {
-          make->Sum("mode", "p=" + std::to_string(p) + (odd > 0 ? " odd" : ""), {sign * (Pow2(p) + odd), sign * m, -sign * Pow2(p)}, false);
-          make->Sum("mode", "p=" + std::to_string(p) + (odd > 0 ? " odd" : ""), {sign * (Pow2(p) + odd), -sign * m, -sign * Pow2(p)}, false);
+          const std::string name = "p=" + std::to_string(p) + (odd > 0 ? " odd" : "");
+          make->Sum("mode", name, {sign * scale * (Pow2(p) + odd), sign * scale * m, -sign * scale * Pow2(p)}, false);
+          make->Sum("mode", name, {sign * scale * (Pow2(p) + odd), -sign * scale * m, -sign * scale * Pow2(p)}, false);
         }
       }
     }
@@ -231,10 +299,20 @@ void Mode(Maker* make) {
 }
 
 void Wide(Maker* make) {
-  for (const int p : {8, 11, 24}) {
-    for (int k = 26; k <= 58; ++k) {
-      if (k <= p) continue;
-      for (const double sign : {1.0, -1.0}) make->Sum("wide", "p=" + std::to_string(p) + " k=" + std::to_string(k), {1, Pow2(-p), sign * Pow2(-k)}, false);
+  for (int k = 26; k <= 56; ++k) {
+    const double top = Pow2(TopFor(k));
+    for (const double sign : {1.0, -1.0}) {
+      for (const int p : {8, 11, 24}) make->Sum("wide", "p=" + std::to_string(p) + " k=" + std::to_string(k), {top, top * Pow2(-p), sign * top * Pow2(-k)}, false);
+      // A tie of a narrow store, kept open by a tie of float32, kept open by the last term.
+      for (const int p : {8, 11}) {
+        for (const double m : {1.0, 3.0, 5.0}) make->Sum("wide", "tie at " + std::to_string(p) + " k=" + std::to_string(k), {top * (1 + m * Pow2(-p)), top * Pow2(-24), sign * top * Pow2(-k)}, false);
+      }
+    }
+  }
+  // The same two roundings, brought up by a cancellation for stores that are narrower still.
+  for (const int p : {8, 11}) {
+    for (const double m : {1.0, 3.0, 5.0}) {
+      for (const double sign : {1.0, -1.0}) make->Sum("wide", "{tie, 2^-25, -1}, p=" + std::to_string(p), {1 + m * Pow2(-p), sign * Pow2(-25), -1}, false);
     }
   }
   for (const double m : {0.5, 1.0, 1.5}) make->Sum("wide", "{1, 2^-23, m 2^-24}", {1, Pow2(-23), m * Pow2(-24)}, false);

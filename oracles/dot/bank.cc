@@ -58,6 +58,22 @@ std::string KeyOf(const ProbeGroup& group) {
   return key;
 }
 
+std::vector<double> OnePass(const AccSpec& acc, std::span<const SumTerm> terms) {
+  std::vector<double> values;
+  SumTrees::For(acc, static_cast<int>(terms.size()))->Evaluate(terms, &values);
+  return values;
+}
+
+/// Passes are products of their own that are added to one another, as XLA lowers its split algorithms.
+std::vector<double> SeveralPasses(const AccSpec& acc, const std::vector<std::vector<SumTerm>>& passes) {
+  std::vector<double> apart = OnePass(acc, passes[0]);
+  for (size_t pass = 1; pass < passes.size(); ++pass) {
+    const auto next = OnePass(acc, passes[pass]);
+    for (size_t s = 0; s < apart.size(); ++s) apart[s] = AddPartials(acc, apart[s], next[s]);
+  }
+  return apart;
+}
+
 /// The interval of an accumulator around exact terms, in any order: see AccSpec's bounds.
 Interval BoundOf(const AccSpec& acc, std::span<const SumTerm> terms) {
   TwoDoubles sum;
@@ -112,7 +128,10 @@ double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const 
     }
   }
   TwoDoubles sum = SumInOrder(model.acc, order, passes[0], nullptr);
-  for (size_t pass = 1; pass < count; ++pass) sum = SumInOrder(model.acc, order, passes[pass], &sum);
+  for (size_t pass = 1; pass < count; ++pass) {
+    const TwoDoubles next = SumInOrder(model.acc, order, passes[pass], nullptr);
+    sum = model.acc.exact() ? Add(sum, next) : TwoDoubles{.hi = AddPartials(model.acc, sum.hi, next.hi), .lo = 0};
+  }
   return model.Store(sum);
 }
 
@@ -142,7 +161,14 @@ DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
     ULPSCOPE_CHECK(model.has_value(), "a word of the bank does not parse: " + name.Name());
     // Identities have one name: see hypothesis.h.
     if (model->in.format != nullptr && (Holds(*model->in.format, operand) || operand.precision <= 11)) return;
-    if (model->in.passes == 9 && model->acc.exact()) return;
+    // A rounding after the sum is looked for where the accumulator itself is a plain wide one.
+    const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() && model->acc.format->precision >= 24;
+    if (mid != "none" && !plain_wide) return;
+    if (model->in.daz_below > -100000 && !plain_wide) return;
+    const bool narrow_sum = !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
+    if (model->in.passes > 1 && (narrow_sum || (model->in.passes == 9 && (model->acc.exact() || model->acc.compensated || model->acc.format->precision == 53)))) return;
+    // Sums of float16 products are multiples of 2^-48: float32 has no subnormal there.
+    if (model->acc.subnormals == Subnormals::kFlushed && (operand.emin > -126 || stored.emin > -126 || (model->mid.format != nullptr && model->mid.format->emin > -126))) return;
     if (model->prod.format != nullptr && 2 * FormatPrecision(model->in, in) <= model->prod.format->precision && model->prod.format->emin <= -126) return;
     const FloatFormat* sum = SumFormat(model->acc);
     if (model->mid.format != nullptr && (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum)))) return;
@@ -165,10 +191,13 @@ DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
       }
     }
   }
-  for (const char* prod : {"float32", "float16", "bfloat16"}) {
-    for (const char* acc : {"exact", "float64", "float32", "float32_rz", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32"}) {
-      for (const char* mode : {"_rne", "_rz", "_rna"}) add("as_is", prod, acc, "none", mode);
-    }
+  // Products that are rounded, where kernels do: one multiplication and one addition in the accumulator's own format, or
+  // narrow products in float32 sums.
+  constexpr std::pair<const char*, const char*> kRoundedProducts[] = {{"float32", "float32"},          {"float32", "float32_rz"}, {"float16", "float32"},  {"float16", "float64"},
+                                                                      {"float16", "float16"},          {"bfloat16", "float32"},   {"bfloat16", "float64"}, {"bfloat16", "bfloat16"},
+                                                                      {"float16", "float16_via_float32"}, {"bfloat16", "bfloat16_via_float32"}};
+  for (const auto& [prod, acc] : kRoundedProducts) {
+    for (const char* mode : {"_rne", "_rz", "_rna"}) add("as_is", prod, acc, "none", mode);
   }
   std::map<std::string, size_t> known;
   for (const DotModel& model : models_) {
@@ -192,58 +221,64 @@ const DotBank& DotBank::For(DType in, DType out) {
 
 DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) const {
   Prediction prediction;
-  std::vector<std::vector<SumTerm>> members;
+  // Terms of each member by pass of a split operand (one pass otherwise), in their slots.
+  std::vector<std::vector<std::vector<SumTerm>>> members;
   size_t slots = 0;
-  bool split = false;
   for (const ProbeDot& dot : group.members) {
-    std::vector<SumTerm> terms;
+    std::vector<std::vector<SumTerm>> passes;
     for (const ProbeTerm& factor : dot.terms) {
       const Products products = Multiply(core.in, core.in, core.prod, factor.a, factor.b);
-      for (int i = 0; i < products.count; ++i) {
-        const auto pass = static_cast<size_t>(i);
+      passes.resize(static_cast<size_t>(products.count));
+      for (size_t pass = 0; pass < passes.size(); ++pass) {
         SumTerm term = TermOf(products.a[pass], products.b[pass]);
         term.value = products.value[pass];
-        if (products.count == 1 || term.value.hi != 0) terms.push_back(term);
+        passes[pass].push_back(term);
       }
-      if (products.count > 1) split = true;
     }
-    slots = std::max(slots, terms.size());
-    members.push_back(std::move(terms));
+    slots = std::max(slots, dot.terms.size());
+    members.push_back(std::move(passes));
   }
-  const size_t own = group.members.front().terms.size();
   if (core.acc.exact()) {
     prediction.structures.emplace_back();
-    for (const auto& terms : members) {
+    for (const auto& passes : members) {
       TwoDoubles sum;
-      for (const SumTerm& term : terms) sum = Add(sum, term.value);
+      for (const auto& terms : passes) {
+        for (const SumTerm& term : terms) sum = Add(sum, term.value);
+      }
       prediction.structures[0].push_back(ToOdd(sum));
+    }
+    std::sort(prediction.structures[0].begin(), prediction.structures[0].end(), Less);
+    return prediction;
+  }
+  const size_t passes = members.front().size();
+  if (slots < 1 || slots > SumTrees::kMostSlots) {
+    for (const auto& member : members) {
+      std::vector<SumTerm> all;
+      for (const auto& terms : member) all.insert(all.end(), terms.begin(), terms.end());
+      prediction.bounds.push_back(BoundOf(core.acc, all));
     }
     return prediction;
   }
-  // Pieces of split operands are summed in passes, whose order over the members is not one structure any more.
-  const bool listed = !core.acc.compensated && slots >= 1 && slots <= SumTrees::kMostSlots && (!split || slots <= own);
-  if (!listed) {
-    for (const auto& terms : members) prediction.bounds.push_back(BoundOf(core.acc, terms));
-    return prediction;
-  }
-  const auto trees = SumTrees::For(core.acc, static_cast<int>(slots));
-  std::vector<std::vector<double>> by_member(members.size());
-  for (size_t m = 0; m < members.size(); ++m) {
-    members[m].resize(slots, SumTerm{.value = {}, .exponent = -4000});
-    trees->Evaluate(members[m], &by_member[m]);
-  }
+  std::vector<std::vector<double>> by_member;
+  for (auto& member : members) by_member.push_back(passes == 1 ? OnePass(core.acc, member[0]) : SeveralPasses(core.acc, member));
   std::set<std::vector<double>> distinct;
-  for (size_t s = 0; s < trees->structures(); ++s) {
+  for (size_t s = 0; s < by_member[0].size(); ++s) {
     std::vector<double> row;
     for (const auto& values : by_member) row.push_back(values[s]);
     std::sort(row.begin(), row.end(), Less);
     const bool nan = std::any_of(row.begin(), row.end(), [](double value) { return std::isnan(value); });
-    if (nan || distinct.insert(row).second) prediction.structures.push_back(std::move(row));
+    const bool one_chunk = passes == 1 && SumTrees::For(core.acc, static_cast<int>(slots))->one_chunk(s);
+    // The key's first entry keeps structures in one chunk apart from the others.
+    std::vector<double> key{one_chunk ? 1.0 : 0.0};
+    key.insert(key.end(), row.begin(), row.end());
+    if (!nan && !distinct.insert(std::move(key)).second) continue;
+    prediction.structures.push_back(std::move(row));
+    prediction.one_chunk.push_back(one_chunk ? 1 : 0);
   }
   return prediction;
 }
 
-bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest) const {
+bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest, Chunks* chunks) const {
   const auto& observed = outputs.outputs;  // sorted
   if (!prediction.bounds.empty()) {
     // Bounds of a group's members are those of one sum in other orders.
@@ -260,19 +295,26 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
   std::vector<double> stored(observed.size());
   const bool together = outputs.same_coordinate == SameCoordinate::kYes;
   std::vector<char> met(observed.size(), 0);
-  for (const auto& structure : prediction.structures) {
+  bool matched = false;
+  for (size_t s = 0; s < prediction.structures.size(); ++s) {
+    const auto& structure = prediction.structures[s];
     bool same = structure.size() == observed.size();
     for (size_t i = 0; i < structure.size() && i < observed.size(); ++i) {
       stored[i] = model.Store(structure[i]);
       if (!Same(stored[i], observed[i])) same = false;
     }
-    if (same) return true;
+    if (same) {
+      if (chunks == nullptr) return true;
+      matched = true;
+      (prediction.one_chunk[s] != 0 ? chunks->together : chunks->apart) = true;
+    }
     if (!together) {
       for (size_t i = 0; i < observed.size(); ++i) {
         if (std::any_of(stored.begin(), stored.end(), [&](double value) { return Same(value, observed[i]); })) met[i] = 1;
       }
     }
   }
+  if (matched) return true;
   if (!together && std::all_of(met.begin(), met.end(), [](char c) { return c != 0; })) return true;
   *nearest = stored;
   return false;
@@ -280,6 +322,7 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
 
 int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive, std::vector<std::optional<ProbeWitness>>* witnesses) const {
   int64_t used = 0;
+  std::vector<Chunks> chunks(models_.size());
   for (const GroupOutputs& given : outputs) {
     if (given.group->family == "mask" || given.group->family == "fuse") continue;
     ULPSCOPE_CHECK(given.outputs.size() == given.group->members.size(), "a probe group without all its outputs: " + given.group->name);
@@ -293,9 +336,19 @@ int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char
       auto& prediction = known[core_of_[i]];
       if (!prediction) prediction = std::make_shared<const Prediction>(Predict(cores_[core_of_[i]], *given.group));
       std::vector<double> nearest;
-      if (Matches(models_[i], *prediction, sorted, &nearest)) continue;
+      const bool chunked = models_[i].acc.partial != nullptr && models_[i].in.pieces == 1 && given.group->tells_chunks() && given.same_coordinate == SameCoordinate::kYes;
+      if (chunked) ++chunks[i].asked;
+      if (Matches(models_[i], *prediction, sorted, &nearest, chunked ? &chunks[i] : nullptr)) continue;
       (*alive)[i] = 0;
       if (witnesses != nullptr) (*witnesses)[i] = ProbeWitness{.family = given.group->family, .group = given.group->name, .observed = given.outputs, .predicted = nearest};
+    }
+  }
+  // Split-K puts some pair of positions apart, and no chunk for each product: that is rounding the products.
+  for (size_t i = 0; i < models_.size(); ++i) {
+    // Below four terms there is nothing to split.
+    if ((*alive)[i] && chunks[i].asked >= 6 && !(chunks[i].apart && chunks[i].together)) {
+      (*alive)[i] = 0;
+      if (witnesses != nullptr) (*witnesses)[i] = ProbeWitness{.family = "residual", .group = "every pair of positions", .observed = {}, .predicted = {}};
     }
   }
   return used;
@@ -306,7 +359,7 @@ void DotBank::Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* a
   for (size_t i = 0; i < models_.size(); ++i) {
     const AccSpec& acc = models_[i].acc;
     if (acc.block == 0) {
-      if (decode.kind == BlockDecode::Kind::kFused && !acc.compensated) (*alive)[i] = 0;
+      if (decode.kind == BlockDecode::Kind::kFused) (*alive)[i] = 0;
       continue;
     }
     if (decode.kind == BlockDecode::Kind::kNotFused) {

@@ -93,6 +93,7 @@ class DotBank {
   /// Outputs of each structure before MID and OUT, by member; or bounds, where structures cannot be listed.
   struct Prediction {
     std::vector<std::vector<double>> structures;
+    std::vector<char> one_chunk;  ///< of split-K, by structure
     std::vector<Interval> bounds;
   };
   /// Models that differ in MID and OUT alone share predictions.
@@ -101,8 +102,13 @@ class DotBank {
     AccSpec acc;
   };
 
+  /// What split-K has to show: a pair of positions that may lie apart, and one that may lie in one chunk.
+  struct Chunks {
+    int asked = 0;
+    bool apart = false, together = false;
+  };
   Prediction Predict(const Core& core, const ProbeGroup& group) const;
-  bool Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest) const;
+  bool Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest, Chunks* chunks) const;
 
   DType in_, out_;
   std::vector<DotModel> models_;

@@ -13,13 +13,12 @@
 namespace ulpscope {
 namespace {
 
-ProbeTerm TermAt(int64_t position, double value, DType dtype) {
-  const FloatFormat& format = *FormatOf(dtype);
+/// Operands stay inside float16's normal range, whatever the dtype: a kernel may convert them.
+ProbeTerm TermAt(int64_t position, double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
-  const int half = exponent / 2;
-  if (std::fabs(value) <= format.max_finite && std::fabs(value) >= std::ldexp(1.0, format.emin)) return {.position = position, .a = value, .b = 1};
-  return {.position = position, .a = std::ldexp(fraction, half), .b = std::ldexp(1.0, exponent - half)};
+  if (std::fabs(value) <= 0x1p15 && std::fabs(value) >= 0x1p-14) return {.position = position, .a = value, .b = 1};
+  return {.position = position, .a = std::ldexp(fraction, exponent / 2), .b = std::ldexp(1.0, exponent - exponent / 2)};
 }
 
 /// 2^e u, u, -2^e u with u small enough that 2^e u stays in reach of two float16 operands.
@@ -27,24 +26,32 @@ double UnitFor(int e) { return std::ldexp(1.0, std::min(0, 28 - e)); }
 
 constexpr int kLeastFraction = 8, kMostFraction = 40;
 
-/// The fused groups that the masks show: sets of positions.
-std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, int64_t>>& pairs, const std::vector<int64_t>& lost, int64_t least, int64_t window) {
+/// The fused groups that the masks show: sets of positions that lose each other's units all at once. In a binary tree only
+/// siblings do; an unpaired leaf beside a pair loses both, but they do not lose as many.
+std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, int64_t>>& pairs, const std::vector<int64_t>& lost, int64_t window) {
+  std::vector<int64_t> least(static_cast<size_t>(window), window + 1);
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    for (const int64_t i : {pairs[p].first, pairs[p].second}) least[static_cast<size_t>(i)] = std::min(least[static_cast<size_t>(i)], lost[p]);
+  }
   std::vector<std::set<int64_t>> partners(static_cast<size_t>(window));
   for (size_t p = 0; p < pairs.size(); ++p) {
-    if (lost[p] != least) continue;
-    partners[static_cast<size_t>(pairs[p].first)].insert(pairs[p].second);
-    partners[static_cast<size_t>(pairs[p].second)].insert(pairs[p].first);
+    const auto i = static_cast<size_t>(pairs[p].first), j = static_cast<size_t>(pairs[p].second);
+    if (lost[p] != least[i] || lost[p] != least[j]) continue;
+    partners[i].insert(pairs[p].second);
+    partners[j].insert(pairs[p].first);
   }
   std::vector<std::vector<int64_t>> groups;
   std::set<int64_t> taken;
   for (int64_t i = 0; i < window; ++i) {
-    if (taken.contains(i) || partners[static_cast<size_t>(i)].empty()) continue;
     std::set<int64_t> group = partners[static_cast<size_t>(i)];
+    if (taken.contains(i) || group.empty()) continue;
     group.insert(i);
-    if (static_cast<int64_t>(group.size()) != least) continue;
+    if (static_cast<int64_t>(group.size()) != least[static_cast<size_t>(i)]) continue;
     taken.insert(group.begin(), group.end());
     groups.emplace_back(group.begin(), group.end());
   }
+  // The last group may be cut short by the end of the sum.
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& x, const auto& y) { return x.size() > y.size(); });
   return groups;
 }
 
@@ -61,24 +68,21 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   decode.dots += static_cast<int64_t>(dots.size());
   const auto pairs = MaskPairs(k);
   std::vector<int64_t> lost;
-  int64_t least = window + 1, most = 0;
   for (const double output : outputs) {
     const double units = std::ldexp(output, -kMaskUnitExponent);
     if (!(units >= 0 && units <= static_cast<double>(window - 2))) return decode;  // overflow, NaN, or no sum of these terms
     lost.push_back(window - static_cast<int64_t>(std::llround(units)));
-    least = std::min(least, lost.back());
-    most = std::max(most, lost.back());
   }
-  decode.n = static_cast<int>(least);
-  if (least <= 2) {
+  auto groups = GroupsOf(pairs, lost, window);
+  if (groups.empty()) return decode;
+  decode.n = static_cast<int>(groups.front().size());
+  if (decode.n <= 2) {
     decode.kind = BlockDecode::Kind::kNotFused;
-    decode.n = 2;
     return decode;
   }
-  const auto groups = GroupsOf(pairs, lost, least, window);
-  if (groups.empty()) return decode;
+  std::erase_if(groups, [&](const auto& group) { return group.size() != groups.front().size(); });
   decode.group = groups.front();
-  decode.n_is_least = least == window;
+  decode.n_is_least = groups.size() == 1 && decode.n + 2 > window;
 
   // Inside a group, in separate launches: members of one permutation meet the same coordinate.
   std::vector<std::vector<int64_t>> inside{{groups.front()[0], groups.front()[1], groups.front()[2]}};
@@ -93,7 +97,7 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
       std::vector<size_t> order{0, 1, 2};
       for (auto& launch : launches) {
         ProbeDot dot;
-        for (size_t i = 0; i < 3; ++i) dot.terms.push_back(TermAt(at[i], summands[order[i]], in));
+        for (size_t i = 0; i < 3; ++i) dot.terms.push_back(TermAt(at[i], summands[order[i]]));
         launch.push_back(std::move(dot));
         std::next_permutation(order.begin(), order.end());
       }
@@ -103,6 +107,7 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
       const auto results = run(launch);
       decode.dots += static_cast<int64_t>(launch.size());
       for (size_t i = 0; i < results.size(); ++i) {
+        if (std::isnan(results[i])) return decode;
         if (results[i] != 0) ++kept[i];
       }
     }
@@ -126,8 +131,8 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
       for (const double sign : {1.0, -1.0}) {
         for (int64_t outside = -1; outside < window; ++outside) {
           if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
-          ProbeDot dot{.terms = {TermAt(group[0], sign, in), TermAt(group[1], sign, in), TermAt(group[2], sign * 3 * 0x1p-23, in)}, .addend = 0};
-          if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign, in));
+          ProbeDot dot{.terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 3 * 0x1p-23)}, .addend = 0};
+          if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign));
           probes.push_back(std::move(dot));
         }
       }

@@ -144,7 +144,8 @@ double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTe
   inner.format = &Binary32();
   inner.subnormals = acc.subnormals;
   Chunks chunks = ChunksOf(order);
-  chunks.count = std::clamp<size_t>(chunks.count, 1, std::max<size_t>(1, terms.size()));
+  // A chunk for each product would be rounding the products: chunks hold two or more.
+  chunks.count = std::clamp<size_t>(chunks.count, 1, std::max<size_t>(1, terms.size() / 2));
   std::vector<double> sums(chunks.count, 0.0);
   const size_t length = (terms.size() + chunks.count - 1) / chunks.count;
   for (size_t k = 0; k < terms.size(); ++k) {

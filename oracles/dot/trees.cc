@@ -17,13 +17,20 @@ std::shared_ptr<const SumTrees> SumTrees::For(const AccSpec& acc, int slots) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const SumTrees>> known;
   const std::lock_guard lock(mutex);
-  auto& trees = known[{acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding), static_cast<int>(acc.subnormals) * 2 + (acc.via_float32 ? 1 : 0), slots}];
+  auto& trees = known[{acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding), static_cast<int>(acc.subnormals) * 4 + (acc.via_float32 ? 1 : 0) + (acc.compensated ? 2 : 0), slots}];
   if (!trees) trees = std::make_shared<const SumTrees>(acc, slots);
   return trees;
 }
 
 SumTrees::SumTrees(const AccSpec& acc, int slots) : acc_(acc), slots_(slots) {
-  ULPSCOPE_CHECK(slots >= 1 && slots <= kMostSlots && !acc.exact() && !acc.compensated, "summation trees of this accumulator cannot be listed");
+  ULPSCOPE_CHECK(slots >= 1 && slots <= kMostSlots && !acc.exact(), "summation trees of this accumulator cannot be listed");
+  if (acc.compensated) {
+    std::vector<int> order;
+    for (int slot = 0; slot < slots; ++slot) order.push_back(slot);
+    do visits_.push_back(order);
+    while (std::next_permutation(order.begin(), order.end()));
+    return;
+  }
   inner_.format = &Binary32();
   inner_.subnormals = acc.subnormals;
   const unsigned all = (1u << slots) - 1;
@@ -75,6 +82,11 @@ const std::vector<int>& SumTrees::Blocks(unsigned set) {
       for (const int y : Blocks(rest)) made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
     }
   }
+  if (acc_.fraction < 23) {
+    // A block of zeros cuts the running sum again: F bits below its leading bit are fewer than float32 keeps.
+    const size_t count = made.size();
+    for (size_t i = 0; i < count; ++i) made.push_back(Add({.kind = Kind::kIdle, .left = made[i], .right = -1, .slots = 0}));
+  }
   return blocks_[set] = made;
 }
 
@@ -95,6 +107,17 @@ const std::vector<int>& SumTrees::Split(unsigned set) {
 }
 
 void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* results) const {
+  if (acc_.compensated) {
+    static const SumOrder sequential;
+    results->clear();
+    std::vector<SumTerm> visited;
+    for (const auto& order : visits_) {
+      visited.clear();
+      for (const int slot : order) visited.push_back(terms[static_cast<size_t>(slot)]);
+      results->push_back(SumInOrder(acc_, sequential, visited, nullptr).hi);
+    }
+    return;
+  }
   thread_local std::vector<double> values;
   values.resize(nodes_.size());
   const AccSpec& step = acc_.partial != nullptr ? inner_ : acc_;
@@ -115,6 +138,7 @@ void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* res
         values[i] = BlockStep(acc_, node.left < 0 ? 0 : values[left], {joined, count});
         break;
       }
+      case Kind::kIdle: values[i] = BlockStep(acc_, values[left], {}); break;
       case Kind::kPartial: values[i] = RoundTo(values[left], *acc_.partial, Rounding::kNearestEven, acc_.subnormals); break;
     }
   }

@@ -23,12 +23,14 @@ class SumTrees {
 
   SumTrees(const AccSpec& acc, int slots);
 
-  size_t structures() const { return roots_.size(); }
+  size_t structures() const { return acc_.compensated ? visits_.size() : roots_.size(); }
+  /// Of split-K: all summands of structure s lie in one chunk.
+  bool one_chunk(size_t s) const { return acc_.partial != nullptr && nodes_[static_cast<size_t>(roots_[s])].kind == Kind::kPartial; }
   /// The result of each structure for the summands in their slots, before any later rounding.
   void Evaluate(std::span<const SumTerm> terms, std::vector<double>* results) const;
 
  private:
-  enum class Kind { kEnter, kFuse, kPlus, kPlusInside, kBlock, kPartial };
+  enum class Kind { kEnter, kFuse, kPlus, kPlusInside, kBlock, kIdle, kPartial };
   struct Node {
     Kind kind = Kind::kEnter;
     int left = -1, right = -1;  ///< operands; of kFuse right is a slot
@@ -40,6 +42,7 @@ class SumTrees {
   const std::vector<int>& Split(unsigned set);
   int Add(Node node);
 
+  std::vector<std::vector<int>> visits_;  ///< of compensated: the orders in which slots are visited
   AccSpec acc_, inner_;
   int slots_ = 0;
   std::vector<Node> nodes_;

@@ -163,45 +163,56 @@ Judged Judge(const Kernel& kernel, const Answers& answers, const DotBank& bank) 
   return judged;
 }
 
-bool SameAnswers(const Answers& x, const Answers& y) {
-  const auto same = [](const std::vector<double>& p, const std::vector<double>& q) {
-    return std::equal(p.begin(), p.end(), q.begin(), q.end(), [](double u, double v) { return u == v || (std::isnan(u) && std::isnan(v)); });
-  };
-  if (!same(x.y, y.y)) return false;
-  for (size_t g = 0; g < x.probes.size(); ++g) {
-    if (!same(x.probes[g].outputs, y.probes[g].outputs)) return false;
+bool SameValue(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
+/// True if `twin` gives these answers, asked in the order in which a difference shows soonest.
+bool GivesSame(const Kernel& twin, const Answers& answers) {
+  std::vector<double> a(static_cast<size_t>(twin.k)), b(a);
+  for (int64_t e = 0; e < answers.m * answers.n; ++e) {
+    for (int64_t t = 0; t < twin.k; ++t) {
+      a[static_cast<size_t>(t)] = answers.a[static_cast<size_t>(e / answers.n * twin.k + t)];
+      b[static_cast<size_t>(t)] = answers.b[static_cast<size_t>(t * answers.n + e % answers.n)];
+    }
+    if (!SameValue(twin.dot(a, b), answers.y[static_cast<size_t>(e)])) return false;
   }
-  return x.decode.kind == y.decode.kind && x.decode.n == y.decode.n && x.decode.fraction == y.decode.fraction && x.decode.mode == y.decode.mode;
+  std::fill(a.begin(), a.end(), 0.0);
+  std::fill(b.begin(), b.end(), 0.0);
+  for (const GroupOutputs& outputs : answers.probes) {
+    for (size_t i = 0; i < outputs.outputs.size(); ++i) {
+      if (!SameValue(RunDot(twin, outputs.group->members[i], &a, &b), outputs.outputs[i])) return false;
+    }
+  }
+  const BlockDecode decode = DecodeBlocks(twin.in, twin.k, [&](std::span<const ProbeDot> dots) {
+    std::vector<double> outputs;
+    for (const ProbeDot& dot : dots) outputs.push_back(RunDot(twin, dot, &a, &b));
+    return outputs;
+  });
+  return decode.kind == answers.decode.kind && decode.n == answers.decode.n && decode.fraction == answers.decode.fraction && decode.mode == answers.decode.mode;
 }
 
 /// True if some conforming model gives these answers in some order.
-bool LooksConforming(const Kernel& kernel, const Answers& answers, uint64_t seed, const DotBank& bank) {
+bool LooksConforming(const Kernel& kernel, const Answers& answers, const DotBank& bank) {
   for (const DotModel& model : bank.models()) {
     if (!IsConforming(model.name, kernel.out)) continue;
     for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
       Kernel twin = kernel;
       twin.dot = [&](std::span<const double> a, std::span<const double> b) { return EmulateDot(model, order, a, b); };
-      // The first outputs refute most twins.
-      bool may = true;
-      std::vector<double> a(static_cast<size_t>(kernel.k)), b(a);
-      for (int64_t e = 0; may && e < std::min<int64_t>(8, answers.m * answers.n); ++e) {
-        for (int64_t t = 0; t < kernel.k; ++t) {
-          a[static_cast<size_t>(t)] = answers.a[static_cast<size_t>(e / answers.n * kernel.k + t)];
-          b[static_cast<size_t>(t)] = answers.b[static_cast<size_t>(t * answers.n + e % answers.n)];
-        }
-        may = twin.dot(a, b) == answers.y[static_cast<size_t>(e)];
-      }
-      if (may && SameAnswers(answers, Ask(twin, seed))) return true;
+      if (GivesSame(twin, answers)) return true;
     }
   }
   return false;
 }
 
-/// Accumulators that differ in no bit for operands of `in` at lengths below 2^13: one class.
+/// The class of an accumulator: its sub-variants (fused or not, flushing, how partial sums are joined) taken together. A float64 sum of
+/// 16-bit operands is exact.
 std::string AccumulatorClass(const PrecisionModel& model, DType in) {
   const bool narrow = in != DType::kFloat32 && in != DType::kFloat64;
   if (narrow && (model.acc == "exact" || model.acc == "float64")) return "float64";
-  return model.acc;
+  std::string word = model.acc;
+  for (const std::string_view suffix : {"+ftz", "_via_float32"}) {
+    if (word.ends_with(suffix)) word.resize(word.size() - suffix.size());
+  }
+  return word.starts_with("split_k(") ? word.substr(0, word.find(',')) + ")" : word;
 }
 
 struct Tally {
@@ -258,6 +269,7 @@ class Selfcheck {
           const PrecisionModel& name = bank.models()[model].name;
           for (size_t order = 0; order < SumOrders(AddendOrders::kNone).size(); ++order) {
             const uint64_t index = counter;
+            if (bank.models()[model].acc.partial != nullptr && k < 4) continue;  // nothing to split
             // Conforming models are a tenth of the bank: they are drawn more often.
             const double weight = IsConforming(name, pair.out) ? 6 : 1;
             Numbers numbers(++counter + 7919 * options_.seed);
@@ -268,7 +280,7 @@ class Selfcheck {
         }
         for (size_t outsider = 0; outsider < OutsiderNames().size() && options_.only.empty(); ++outsider) {
           for (const char* distribution : kDistributions) {
-            if (k < 7 || (rarely < 1 && distribution != kDistributions[0])) continue;
+            if (k < 7 || (options_.share < 0.02 && distribution != kDistributions[(outsider + static_cast<size_t>(k)) % 4])) continue;
             jobs_.push_back({.pair = pair, .k = k, .model = outsider, .outside = true, .order = 0, .distribution = distribution, .seed = ++counter});
           }
         }
@@ -302,14 +314,14 @@ class Selfcheck {
     const Answers answers = Ask(kernel, job.seed);
     const Judged judged = Judge(kernel, answers, bank);
     // Twins are looked for where the verdict alone does not settle the count.
-    const bool twin = kernel.truth == Truth::kNonConforming && judged.verdict != Verdict::kViolates && LooksConforming(kernel, answers, job.seed, bank);
+    const bool twin = kernel.truth == Truth::kNonConforming && judged.verdict != Verdict::kViolates && LooksConforming(kernel, answers, bank);
     const std::lock_guard lock(mutex_);
     Count(kernel, answers, judged, twin, bank);
   }
 
   void Fault(const Kernel& kernel, const std::string& what, const Judged& judged, const DotBank& bank) {
     std::string set;
-    for (size_t i = 0; i < std::min<size_t>(judged.alive.size(), 4); ++i) set += " " + bank.models()[judged.alive[i]].name.Name();
+    for (size_t i = 0; i < std::min<size_t>(judged.alive.size(), 6); ++i) set += " " + bank.models()[judged.alive[i]].name.Name();
     tally_.faults.push_back(fmt::format("{}: {} {}->{} K={} {} {}; {} left:{}", what, kernel.name, Name(kernel.in), Name(kernel.out), kernel.k, kernel.order, kernel.distribution, judged.alive.size(), set));
   }
 
@@ -377,6 +389,7 @@ class Selfcheck {
     if (kernel.k == 64) {
       ++t.of_full;
       if (judged.alive.size() == 1 && kept) ++t.unique_full;
+      else Fault(kernel, "full model open", judged, bank);
     }
     if (kernel.k >= 64) {
       for (const auto& word : classes) ++t.confusion[AccumulatorClass(kernel.model->name, kernel.in)][word];
