@@ -75,21 +75,35 @@ TwoDoubles EmulatedArithmetic::Sum(std::span<const SumTerm> terms, const TwoDoub
   return SumInOrder(Acc(), order_ == nullptr ? sequential : *order_, terms, addend);
 }
 
+/// `aligned`: the accumulator asks for the exponent of the product.
+SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b, bool aligned) const {
+  SumTerm term;
+  // An operand that no rounding touched may carry a tail: an intermediate that its model keeps exact.
+  const TwoDoubles x = in[0].none() ? a : TwoDoubles{.hi = in[0].Apply(a.hi), .lo = 0};
+  const TwoDoubles y = in[1].none() ? b : TwoDoubles{.hi = in[1].Apply(b.hi), .lo = 0};
+  if (aligned) term = TermOf(x.hi, y.hi);
+  term.value = Multiply(x, y);
+  if (binding_->prod.format != nullptr) term.value = {.hi = binding_->prod.Apply(term.value), .lo = 0};
+  return term;
+}
+
 TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
   const auto& in = binding_->in[static_cast<size_t>(id)];
   std::vector<std::vector<SumTerm>> passes;
-  for (size_t k = 0; k < a.size(); ++k) {
-    const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a[k].hi, b[k].hi);
-    passes.resize(static_cast<size_t>(products.count));
-    for (size_t pass = 0; pass < passes.size(); ++pass) {
-      SumTerm term = TermOf(products.a[pass], products.b[pass]);
-      term.value = products.value[pass];
-      // An operand that no rounding touched may carry a tail: an intermediate that its model keeps exact.
-      if (passes.size() == 1 && in[0].none() && in[1].none() && (a[k].lo != 0 || b[k].lo != 0)) {
-        term.value = Multiply(a[k], b[k]);
-        if (binding_->prod.format != nullptr) term.value = {.hi = binding_->prod.Apply(term.value), .lo = 0};
+  if (in[0].pieces == 1 && in[1].pieces == 1) {
+    passes.resize(1);
+    passes[0].reserve(a.size());
+    const bool aligned = Acc().block > 0;
+    for (size_t k = 0; k < a.size(); ++k) passes[0].push_back(OneProduct(in, a[k], b[k], aligned));
+  } else {
+    for (size_t k = 0; k < a.size(); ++k) {
+      const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a[k].hi, b[k].hi);
+      passes.resize(static_cast<size_t>(products.count));
+      for (size_t pass = 0; pass < passes.size(); ++pass) {
+        SumTerm term = TermOf(products.a[pass], products.b[pass]);
+        term.value = products.value[pass];
+        passes[pass].push_back(term);
       }
-      passes[pass].push_back(term);
     }
   }
   if (passes.empty()) passes.resize(1);

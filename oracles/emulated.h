@@ -4,6 +4,7 @@
 // rounding is done once, from the pair. One order holds for every reduction of the program.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +51,7 @@ class EmulatedArithmetic {
   TwoDoubles Reduce(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
 
  private:
+  SumTerm OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b, bool aligned) const;
   TwoDoubles Sum(std::span<const SumTerm> terms, const TwoDoubles* addend) const;
   TwoDoubles Stored(int id, TwoDoubles value) const;
   AccSpec Acc() const { return order_ == nullptr ? AccSpec{} : binding_->acc; }

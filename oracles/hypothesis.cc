@@ -366,12 +366,40 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   return binding;
 }
 
+namespace {
+
+/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands' format or
+/// the result's; units of 13 fraction bits take float8.
+std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
+  if (path.reductions.empty() && !path.has_inner) return {"exact"};
+  std::set<std::string_view> formats;
+  bool float8 = false;
+  const auto add = [&](DType dtype) {
+    const FloatFormat* format = FormatOf(dtype);
+    if (format == nullptr) return;
+    formats.insert(format->name);
+    float8 = float8 || format->precision < 8;
+  };
+  for (const auto& [operand, dtype] : path.operands) add(dtype);
+  add(At(plan, path.root).dtype);
+  add(observed);
+  std::vector<std::string> words;
+  for (const auto& word : AccWords()) {
+    const AccSpec acc = *ParseAcc(word);
+    if (acc.partial != nullptr && (!formats.contains(acc.partial->name) || !path.has_products)) continue;
+    if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) || (acc.format->precision < 24 && !formats.contains(acc.format->name)))) continue;
+    words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;
   std::set<std::string> seen;
   const auto cuts = EnumerateCuts(plan, path);
-  const bool sums = !path.reductions.empty() || path.has_inner;
-  const auto accs = sums ? AccWords() : std::vector<std::string>{"exact"};
+  const auto accs = AccumulatorsFor(plan, path, observed);
   const auto prods = path.has_products ? ProdWords() : std::vector<std::string>{"exact"};
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {

@@ -49,12 +49,16 @@ std::optional<AccSpec> ParseBlock(AccSpec spec, const std::vector<std::string>& 
   };
   std::string mode = arguments[2];
   for (char& letter : mode) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  spec.format = &Binary32();
+  if (mode.ends_with("_float16")) {
+    spec.format = &Binary16();
+    mode.resize(mode.size() - std::string_view("_float16").size());
+  }
   const auto rounding = ParseMode(mode);
   spec.block = number(arguments[0]);
   spec.fraction = number(arguments[1]);
   if (spec.block < 2 || spec.block > 64 || spec.fraction < 8 || spec.fraction > 40 || !rounding) return std::nullopt;
   spec.rounding = *rounding;
-  spec.format = &Binary32();
   return spec;
 }
 
@@ -68,7 +72,7 @@ double Growth(double unit, double n) { return n <= 0 ? 0 : std::expm1(n * std::l
 double AccSpec::Unit() const {
   if (exact()) return 0;
   if (partial != nullptr) return std::max(std::max(Pow2(-24), Pow2(-partial->precision)), Pow2(-combine->precision));
-  if (block > 0) return Pow2(-23);
+  if (block > 0) return Pow2(1 - format->precision);
   const double unit = Pow2((rounding == Rounding::kTowardZero ? 1 : 0) - format->precision);
   return via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
 }
@@ -81,7 +85,7 @@ double AccSpec::RelativeBound(int64_t n) const {
   // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the largest product or
   // running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is added to nearest, which errs by less).
   // A cut is counted against sum|t|, to which every running sum stays close: Growth covers its own error.
-  if (block > 0) return Growth((block + 1) * Pow2(-fraction) + 0x1p-23, steps);
+  if (block > 0) return Growth((block + 1) * Pow2(-fraction) + Pow2(1 - format->precision), steps);
   if (compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (rounding == Rounding::kNearestEven && !via_float32) return steps * Unit() * (1 + 0x1p-40);
   return Growth(Unit(), steps);
@@ -234,7 +238,7 @@ const std::vector<std::string>& ProdWords() {
 const std::vector<std::string>& AccWords() {
   static const std::vector<std::string> words{
       "exact", "float64", "compensated", "float32", "float32_rz", "blockfma(4,23,rz)", "blockfma(4,24,rz)", "blockfma(8,24,rz)", "blockfma(8,25,rz)", "blockfma(16,25,rz)", "blockfma(16,26,rz)", "blockfma(32,25,rz)",
-      "blockfma(32,13,rz)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)", "split_k(bfloat16,bfloat16)", "split_k(float16,float32)", "split_k(float16,float16)"};
+      "blockfma(32,13,rz)", "blockfma(4,23,rne_float16)", "blockfma(8,24,rne_float16)", "blockfma(16,25,rne_float16)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)", "split_k(bfloat16,bfloat16)", "split_k(float16,float32)", "split_k(float16,float16)"};
   return words;
 }
 const std::vector<std::string>& MidWords() {

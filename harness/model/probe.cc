@@ -35,8 +35,9 @@ class Maker {
     const int half = exponent >= 0 ? std::min(exponent, format_.emax) : std::max(exponent, format_.emin + 2);
     // A kernel may convert its operands to float16: they stay in its range where they can.
     const bool small = std::fabs(value) >= Pow2(-14) && std::fabs(value) <= Pow2(15);
-    const Factors even{.a = std::ldexp(fraction, exponent / 2), .b = Pow2(exponent - exponent / 2)};
-    if (!small && std::abs(exponent) <= 30 && Holds(even.a) && Normal(even.a)) return even;
+    const int upper = (exponent + 1) / 2;
+    const Factors even{.a = std::ldexp(fraction, upper), .b = Pow2(exponent - upper)};
+    if (!small && std::abs(exponent) <= 31 && Holds(even.a) && Normal(even.a)) return even;
     if (Holds(value) && Normal(value)) return Factors{.a = value, .b = 1};
     const Factors by_power{.a = std::ldexp(fraction, half), .b = Pow2(exponent - half)};
     if (Holds(by_power.a) && Holds(by_power.b) && Normal(by_power.a) && Normal(by_power.b)) return by_power;

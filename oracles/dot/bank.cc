@@ -161,6 +161,8 @@ DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
     ULPSCOPE_CHECK(model.has_value(), "a word of the bank does not parse: " + name.Name());
     // Identities have one name: see hypothesis.h.
     if (model->in.format != nullptr && (Holds(*model->in.format, operand) || operand.precision <= 11)) return;
+    // Units with float16 accumulators take float16.
+    if (model->acc.block > 0 && model->acc.format->precision < 24 && in != DType::kFloat16) return;
     // A rounding after the sum is looked for where the accumulator itself is a plain wide one.
     const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() && model->acc.format->precision >= 24;
     if (mid != "none" && !plain_wide) return;
@@ -168,7 +170,7 @@ DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
     const bool narrow_sum = !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
     if (model->in.passes > 1 && (narrow_sum || (model->in.passes == 9 && (model->acc.exact() || model->acc.compensated || model->acc.format->precision == 53)))) return;
     // Sums of float16 products are multiples of 2^-48: float32 has no subnormal there.
-    if (model->acc.subnormals == Subnormals::kFlushed && (operand.emin > -126 || stored.emin > -126 || (model->mid.format != nullptr && model->mid.format->emin > -126))) return;
+    if (model->acc.subnormals == Subnormals::kFlushed && (operand.emin > -126 || stored.emin > -126 || (model->in.format != nullptr && model->in.format->emin > -126) || (model->mid.format != nullptr && model->mid.format->emin > -126))) return;
     if (model->prod.format != nullptr && 2 * FormatPrecision(model->in, in) <= model->prod.format->precision && model->prod.format->emin <= -126) return;
     const FloatFormat* sum = SumFormat(model->acc);
     if (model->mid.format != nullptr && (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum)))) return;
@@ -367,7 +369,8 @@ void DotBank::Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* a
       if (k > 2) (*alive)[i] = 0;
       continue;
     }
-    if (decode.n_is_least ? acc.block < decode.n : acc.block != decode.n) (*alive)[i] = 0;
+    const bool left_over = decode.may_be_tail && k % acc.block == decode.n;
+    if (decode.n_is_least ? acc.block < decode.n : acc.block != decode.n && !left_over) (*alive)[i] = 0;
     if (decode.fraction > 0 && acc.fraction != decode.fraction) (*alive)[i] = 0;
     if (decode.mode && acc.rounding != *decode.mode) (*alive)[i] = 0;
   }
@@ -378,6 +381,23 @@ void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std:
     for (size_t e = 0; (*alive)[i] && e < y.size(); ++e) {
       if (!Same(models_[i].Store(y[e]), y[e])) (*alive)[i] = 0;
     }
+  }
+  if (k <= SumTrees::kMostSlots) {
+    // Short sums: every structure can be listed.
+    for (int64_t e = 0; k > 0 && e < m * n; ++e) {
+      ProbeGroup group{.family = "data", .name = "", .members = {{}}};
+      for (int64_t t = 0; t < k; ++t) group.members[0].terms.push_back({.position = t, .a = a[static_cast<size_t>(e / n * k + t)], .b = b[static_cast<size_t>(t * n + e % n)]});
+      const GroupOutputs outputs{.group = &group, .outputs = {y[static_cast<size_t>(e)]}, .same_coordinate = SameCoordinate::kNo};
+      std::vector<std::optional<Prediction>> known(cores_.size());
+      for (size_t i = 0; i < models_.size(); ++i) {
+        if (!(*alive)[i]) continue;
+        auto& prediction = known[core_of_[i]];
+        if (!prediction) prediction = Predict(cores_[core_of_[i]], group);
+        std::vector<double> nearest;
+        if (!Matches(models_[i], *prediction, outputs, &nearest, nullptr)) (*alive)[i] = 0;
+      }
+    }
+    return;
   }
   std::vector<std::vector<Interval>> bounds(cores_.size());
   std::vector<SumTerm> terms;

@@ -61,6 +61,7 @@ struct BlockDecode {
   Kind kind = Kind::kUnclear;
   int n = 0;                     ///< products that join; 2 for any binary tree
   bool n_is_least = false;       ///< the window ended before the group did
+  bool may_be_tail = false;      ///< the group holds the last product: n, or what a larger unit leaves over
   int fraction = 0;              ///< F; 0 when not read
   std::optional<Rounding> mode;
   std::vector<int64_t> group;    ///< positions of one fused group

@@ -55,23 +55,64 @@ std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, 
   return groups;
 }
 
+/// Rounding of a block's result to p bits: 1 + 1 + 3 2^(1-p) = 2 + 1.5 ulp. Where the store is too narrow to show it, -2 outside the
+/// group brings it up; a position that the kernel visits before the group leaves 3 2^(1-p), or what F bits keep of it.
+std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vector<int64_t>>& groups, int64_t window, const RunDots& run, int64_t* dots) {
+  std::optional<Rounding> mode;
+  if (fraction < p - 1) return mode;
+  const double ulp = std::ldexp(1.0, 2 - p);
+  for (const auto& group : groups) {
+    std::vector<ProbeDot> probes;
+    for (const double sign : {1.0, -1.0}) {
+      for (int64_t outside = -1; outside < window; ++outside) {
+        if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
+        ProbeDot dot{.terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 1.5 * ulp)}, .addend = 0};
+        if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign));
+        probes.push_back(std::move(dot));
+      }
+    }
+    const auto results = run(probes);
+    *dots += static_cast<int64_t>(probes.size());
+    for (double result : results) {
+      result = std::fabs(result);
+      if (result >= 1) result -= 2;
+      if (result == 2 * ulp) return Rounding::kNearestEven;
+      if (result == ulp) mode = Rounding::kTowardZero;
+    }
+  }
+  return mode;
+}
+
 }  // namespace
 
 BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   BlockDecode decode;
   const int64_t window = std::min(k, kMaskWindow);
   if (window < 3) return decode;
-  const auto masks = ProbeGroups("mask", in, k);
   std::vector<ProbeDot> dots;
-  for (const ProbeGroup& group : masks) dots.push_back(group.members.front());
-  const auto outputs = run(dots);
-  decode.dots += static_cast<int64_t>(dots.size());
+  for (const ProbeGroup& group : ProbeGroups("mask", in, k)) dots.push_back(group.members.front());
   const auto pairs = MaskPairs(k);
-  std::vector<int64_t> lost;
-  for (const double output : outputs) {
-    const double units = std::ldexp(output, -kMaskUnitExponent);
-    if (!(units >= 0 && units <= static_cast<double>(window - 2))) return decode;  // overflow, NaN, or no sum of these terms
-    lost.push_back(window - static_cast<int64_t>(std::llround(units)));
+  const auto count_lost = [&](const std::vector<double>& outputs) {
+    std::vector<int64_t> lost;
+    for (const double output : outputs) {
+      const double units = std::ldexp(output, -kMaskUnitExponent);
+      if (!(units >= 0 && units <= static_cast<double>(window - 2))) return std::vector<int64_t>{};  // overflow, or no sum of these terms
+      lost.push_back(window - static_cast<int64_t>(std::llround(units)));
+    }
+    return lost;
+  };
+  std::vector<int64_t> lost = count_lost(run(dots));
+  decode.dots += static_cast<int64_t>(dots.size());
+  if (lost.empty()) {
+    // An accumulator of float16 overflows: the largest mask that it holds still swamps the units.
+    for (ProbeDot& dot : dots) {
+      for (ProbeTerm& term : dot.terms) {
+        if (std::fabs(term.a * term.b) > 1) term = TermAt(term.position, std::copysign(0x1p15, term.a));
+      }
+    }
+    lost = count_lost(run(dots));
+    decode.dots += static_cast<int64_t>(dots.size());
+    if (lost.empty()) return decode;
   }
   auto groups = GroupsOf(pairs, lost, window);
   if (groups.empty()) return decode;
@@ -82,6 +123,7 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   }
   std::erase_if(groups, [&](const auto& group) { return group.size() != groups.front().size(); });
   decode.group = groups.front();
+  decode.may_be_tail = groups.size() == 1 && groups.front().back() == k - 1;
   decode.n_is_least = groups.size() == 1 && decode.n + 2 > window;
 
   // Inside a group, in separate launches: members of one permutation meet the same coordinate.
@@ -123,32 +165,8 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
   decode.kind = BlockDecode::Kind::kFused;
   decode.fraction = fraction >= kLeastFraction && fraction <= kMostFraction ? fraction : 0;
 
-  // Rounding of the block's result: 1 + 1 + 3 2^-23 = 2 + 1.5 ulp of float32. Where the store is too narrow to show it, -2 outside
-  // the group brings it up; a position that the kernel visits before the group gives 3 2^-23 or 2^-22, exactly.
-  if (decode.fraction >= 23) {
-    for (const auto& group : groups) {
-      std::vector<ProbeDot> probes;
-      for (const double sign : {1.0, -1.0}) {
-        for (int64_t outside = -1; outside < window; ++outside) {
-          if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
-          ProbeDot dot{.terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 3 * 0x1p-23)}, .addend = 0};
-          if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign));
-          probes.push_back(std::move(dot));
-        }
-      }
-      const auto results = run(probes);
-      decode.dots += static_cast<int64_t>(probes.size());
-      bool up = false, down = false;
-      for (double result : results) {
-        result = std::fabs(result);
-        if (result >= 1) result -= 2;
-        if (result == 0x1p-21) up = true;
-        if (result == 0x1p-22) down = true;
-      }
-      if (up) decode.mode = Rounding::kNearestEven;
-      else if (down && !decode.mode) decode.mode = Rounding::kTowardZero;
-    }
-  }
+  decode.mode = ReadMode(24, decode.fraction, groups, window, run, &decode.dots);
+  if (!decode.mode) decode.mode = ReadMode(11, decode.fraction, groups, window, run, &decode.dots);
   return decode;
 }
 

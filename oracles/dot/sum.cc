@@ -197,11 +197,11 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
     if (term.value.lo != 0 && high == std::ldexp(term.value.hi, -quantum) && std::signbit(term.value.lo) != std::signbit(term.value.hi)) high -= std::copysign(1, high);
     sum += static_cast<int64_t>(high);
   }
-  return RoundTo(std::ldexp(static_cast<double>(sum), quantum), Binary32(), acc.rounding, acc.subnormals);
+  return RoundTo(std::ldexp(static_cast<double>(sum), quantum), *acc.format, acc.rounding, acc.subnormals);
 }
 
 double AddPartials(const AccSpec& acc, double x, double y) {
-  if (acc.block > 0) return RoundTo(TwoSum(x, y), Binary32(), Rounding::kNearestEven, acc.subnormals);
+  if (acc.block > 0) return RoundTo(TwoSum(x, y), *acc.format, Rounding::kNearestEven, acc.subnormals);
   if (acc.combine != nullptr) return RoundTo(TwoSum(x, y), *acc.combine, Rounding::kNearestEven, acc.subnormals);
   return acc.Step(x, {.hi = y, .lo = 0});
 }

@@ -270,8 +270,8 @@ class Selfcheck {
           for (size_t order = 0; order < SumOrders(AddendOrders::kNone).size(); ++order) {
             const uint64_t index = counter;
             if (bank.models()[model].acc.partial != nullptr && k < 4) continue;  // nothing to split
-            // Conforming models are a tenth of the bank: they are drawn more often.
-            const double weight = IsConforming(name, pair.out) ? 6 : 1;
+            // Conforming models are a small part of the bank: they are drawn more often.
+            const double weight = IsConforming(name, pair.out) ? 11 : 1;
             Numbers numbers(++counter + 7919 * options_.seed);
             if (std::fabs(numbers.Uniform()) >= options_.share * weight * rarely) continue;
             if (!options_.only.empty() && name.Name().find(options_.only) == std::string::npos) continue;
@@ -399,7 +399,7 @@ class Selfcheck {
     if (acc.block > 0 && kernel.k >= 64 && plain) {
       ++t.blocks;
       const BlockDecode& d = answers.decode;
-      const bool mode = acc.fraction < 23 || d.mode == acc.rounding;
+      const bool mode = acc.fraction < acc.format->precision - 1 || d.mode == acc.rounding;
       if (d.kind == BlockDecode::Kind::kFused && d.n == acc.block && d.fraction == acc.fraction && mode) ++t.blocks_right;
       else Fault(kernel, fmt::format("decoded n={} F={} mode={} kind={}", d.n, d.fraction, d.mode ? static_cast<int>(*d.mode) : -1, static_cast<int>(d.kind)), judged, bank);
     }
