@@ -1,0 +1,97 @@
+// The certified fast path: batched products out[b,m,n] = alpha * sum_k a[b,m,k] b[b,k,n] + beta * c[b,m,n], exactly or with
+// a proven bound, at close to the speed of a BLAS.
+//
+// Each element gets what oracle.md's contract asks: hi, the exact value rounded to binary64; lo; a bound; a kind. Four tiers
+// give it, each refusing where its proof does not apply, the next one taking over:
+//
+//   P1 peel.h             bfloat16, float16, float8: one binary64 GEMM of a BLAS, proved free of rounding
+//   P2 grid.h             everything else with finite elements of ordinary size: a compensated GEMM of our own
+//   P2' grid.h            the same with more levels, for the tiles that cancel
+//   P3 superaccumulator.h element by element, exact for all of binary64; NaN and infinities by the rules of IEEE 754
+//
+// What every tier assumes: round to nearest, no flushing of subnormals (checked in each thread that computes; if it is not
+// so, the product is refused), and a classical algorithm. Boost.Multiprecision remains the definition of truth: who uses
+// this path compares it (oracles/fast/references.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "harness/model/reference.h"
+#include "harness/num/dtype.h"
+#include "oracles/fast/kernels.h"
+
+namespace ulpscope::fast {
+
+/// One operand in memory; strides count elements and may be 0 (broadcast).
+struct Matrix {
+  const void* data = nullptr;
+  DType dtype = DType::kFloat32;
+  int64_t batch_stride = 0, row_stride = 0, column_stride = 1;
+};
+
+struct Product {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  Matrix a;  ///< [batch, m, k]
+  Matrix b;  ///< [batch, k, n]
+  std::optional<Matrix> c;
+  double alpha = 1, beta = 1;
+};
+
+/// True for the element types that the fast path converts exactly.
+bool IsFastType(DType dtype);
+
+/// Which tier gave how many elements.
+struct TierCounts {
+  int64_t peel = 0, grid = 0, deep = 0, accumulated = 0, special = 0;
+  int64_t total() const { return peel + grid + deep + accumulated + special; }
+};
+
+enum class BlasUse { kWhenBound, kNever };
+enum class LastTier { kAll, kAccumulatorOnly };  ///< kAccumulatorOnly: every element by P3, as a second opinion
+
+struct Options {
+  int threads = 1;
+  const Kernels* kernels = nullptr;  ///< null: the best that the machine has
+  BlasUse blas = BlasUse::kWhenBound;
+  LastTier tiers = LastTier::kAll;
+};
+
+/// The results of one product. Buffers are kept from one product to the next.
+class Results {
+ public:
+  Results();
+  ~Results();
+  Results(Results&&) noexcept;
+  Results& operator=(Results&&) noexcept;
+
+  int64_t size() const;
+  /// Element (b * m + i) * n + j.
+  Reference At(int64_t element) const;
+  /// True where P1 and P2 both refused (deep counts as fallen back).
+  bool FellBack(int64_t element) const;
+  const TierCounts& counts() const;
+
+  struct Store;
+  Store& store() { return *store_; }
+
+ private:
+  std::unique_ptr<Store> store_;
+};
+
+/// Computes products; keeps threads and buffers. Not for several threads at a time.
+class Engine {
+ public:
+  explicit Engine(Options options = {});
+  ~Engine();
+
+  /// False, with nothing computed, where the floating-point environment is not the default one.
+  [[nodiscard]] bool Compute(const Product& product, Results* results);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ulpscope::fast

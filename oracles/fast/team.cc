@@ -1,0 +1,73 @@
+// Threads that spin for a moment between two pieces of work, then sleep.
+#include "oracles/fast/team.h"
+
+#include <algorithm>
+
+namespace ulpscope::fast {
+namespace {
+
+constexpr int kSpins = 20000;
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Team::Team(int members) {
+  for (int member = 1; member < members; ++member) threads_.emplace_back([this, member] { Serve(member); });
+}
+
+Team::~Team() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Team::Part(int member) const {
+  const int64_t grains = (count_ + grain_ - 1) / grain_, all = members();
+  const int64_t begin = std::min(count_, grains * member / all * grain_), end = std::min(count_, grains * (member + 1) / all * grain_);
+  if (begin < end) (*work_)(begin, end, member);
+}
+
+void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& work) {
+  if (threads_.empty() || count <= grain) {
+    if (count > 0) work(0, count, 0);
+    return;
+  }
+  work_ = &work;
+  count_ = count;
+  grain_ = grain;
+  busy_ = static_cast<int>(threads_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    ++round_;
+  }
+  wake_.notify_all();
+  Part(0);
+  for (int spins = 0; busy_ != 0; ++spins) {
+    if (spins < 50 * kSpins) Pause();
+    else std::this_thread::yield();
+  }
+}
+
+void Team::Serve(int member) {
+  for (uint64_t seen = 0;;) {
+    for (int spins = 0; spins < kSpins && round_ == seen && !stop_; ++spins) Pause();
+    if (round_ == seen) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return round_ != seen || stop_; });
+    }
+    if (stop_) return;
+    seen = round_;
+    Part(member);
+    --busy_;
+  }
+}
+
+}  // namespace ulpscope::fast
