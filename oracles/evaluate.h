@@ -90,6 +90,15 @@ class Evaluator {
     }
   }
 
+  /// The gathered operands of a reduction whose operands are tensors of the case.
+  const RawOperands& Raw(int id, int64_t index) {
+    auto& known = arithmetic_.cache()->operands[static_cast<size_t>(id)];
+    if (const auto entry = known.find(index); entry != known.end()) return entry->second;
+    std::vector<Value> a, b;
+    Gather(id, index, &a, &b);
+    return known.at(index);
+  }
+
  private:
   /// Operands that are tensors of the case are gathered once for all models.
   void Gather(int id, int64_t index, std::vector<Value>* a, std::vector<Value>* b) {

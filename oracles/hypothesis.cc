@@ -393,6 +393,25 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   return words;
 }
 
+/// Accumulators and input roundings that kernels combine. Matrix units take operands of at most 11 bits; an operand split into
+/// pieces, a compensated sum and partial sums of split-K come with products in a plain sum.
+bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>& in, const std::string& prod, const AccSpec& acc) {
+  int widest = 0;
+  bool split = false, rounded = false;
+  for (const auto& [operand, dtype] : path.operands) {
+    const auto word = in.find(operand);
+    const auto spec = word == in.end() ? std::optional<RoundSpec>() : ParseIn(word->second);
+    const FloatFormat* format = spec && spec->format != nullptr ? spec->format : FormatOf(dtype);
+    split = split || (spec && spec->pieces > 1);
+    rounded = rounded || spec.has_value();
+    widest = std::max(widest, spec && spec->pieces > 1 ? 24 : format == nullptr ? 53 : format->precision);
+  }
+  if (split) return acc.binary() && acc.format->precision == 24 && acc.rounding == Rounding::kNearestEven && prod == "exact";
+  if (acc.exact() || acc.binary()) return true;
+  if (prod != "exact") return false;
+  return acc.block > 0 ? widest <= 11 : !rounded;
+}
+
 }  // namespace
 
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed) {
@@ -404,6 +423,7 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {
       for (const auto& acc : accs) {
+        if (!GoTogether(path, in, prod, *ParseAcc(acc))) continue;
         for (const auto& cut : cuts) {
           for (const auto& mid : MidWords()) {
             for (const char* mode : {"_rne", "_rz"}) {

@@ -7,7 +7,9 @@
 #include <unordered_map>
 
 #include "harness/base/check.h"
+#include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
+#include "oracles/error_free.h"
 #include "oracles/enclosure.h"
 #include "oracles/evaluate.h"
 #include "oracles/exact_arithmetic.h"
@@ -66,7 +68,47 @@ class BoundHypothesis : public Hypothesis {
     return before;
   }
 
-  void Forget() const override { enclosure_.reset(); }
+  std::vector<double> Possible(int64_t element) const override {
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
+    if (binding_.acc.exact() || root.kind != NodeKind::kContract || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha != 1) return {};
+    if (!probe_) probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+    if (in[0].pieces > 1 || in[1].pieces > 1) return {};
+    std::vector<SumTerm> terms;
+    const RawOperands& raw = probe_->Raw(bank_->path.root, at);
+    for (size_t k = 0; k < raw.a.size(); ++k) {
+      if (raw.a[k] == 0 || raw.b[k] == 0) continue;
+      if (terms.size() == SumTrees::kMostSlots) return {};
+      const Products products = Multiply(in[0], in[1], binding_.prod, raw.a[k], raw.b[k]);
+      SumTerm term = TermOf(products.a[0], products.b[0]);
+      term.value = products.value[0];
+      terms.push_back(term);
+    }
+    if (root.args.size() == 3) {
+      const TwoDoubles addend = Multiply(TwoDoubles{.hi = root.beta, .lo = 0}, probe_->At(root.args[2], at));
+      if (terms.size() == SumTrees::kMostSlots) return {};
+      SumTerm term = TermOf(addend.hi, 1);
+      term.value = addend;
+      if (addend.hi != 0) terms.push_back(term);
+    }
+    if (terms.empty()) return {};
+    std::vector<double> values;
+    SumTrees::For(binding_.acc, static_cast<int>(terms.size()))->Evaluate(terms, &values);
+    for (double& value : values) {
+      value = Store(value);
+      if (std::isnan(value)) return {};
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
+  void Forget() const override {
+    enclosure_.reset();
+    probe_.reset();
+  }
 
   bool order_free() const override { return bank_->path.reductions.empty() || binding_.acc.exact(); }
   std::span<const std::string> orders() const override { return bank_->order_names; }
@@ -100,6 +142,7 @@ class BoundHypothesis : public Hypothesis {
   PrecisionModel model_;
   Binding binding_;
   mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_;
+  mutable std::unique_ptr<Evaluator<EmulatedArithmetic>> probe_;
 };
 
 class ConcreteOracle : public CaseOracle {

@@ -130,7 +130,11 @@ std::string_view WithoutSuffix(std::string_view text, std::string_view suffix) {
 bool MatchesIn(std::string_view text) { return OneOf(WithoutSuffix(text, "+daz"), FacetWords("in")); }
 bool MatchesProd(std::string_view text) { return OneOf(text, FacetWords("prod")); }
 
+/// Classes of accumulators, by the lattice of the models; judge/contract.cc says what each holds.
+constexpr std::array<std::string_view, 3> kAccClasses{"at_least_float32", "float32_class", "blockfma"};
+
 bool MatchesAcc(std::string_view text) {
+  if (std::find(kAccClasses.begin(), kAccClasses.end(), text) != kAccClasses.end()) return true;
   text = WithoutSuffix(text, "+ftz");
   if (OneOf(text, FacetWords("acc"))) return true;
   const auto arguments = [&](std::string_view name) {
@@ -147,7 +151,7 @@ bool MatchesAcc(std::string_view text) {
     };
     const std::string_view mode = inside.substr(second + 1);
     return is_count(inside.substr(0, first)) && is_count(inside.substr(first + 1, second - first - 1)) &&
-           (mode == "rz" || mode == "rne" || mode == "rna");
+           (mode == "rz" || mode == "rne" || mode == "rna" || mode == "rne_float16");
   }
   if (const auto inside = arguments("split_k("); !inside.empty()) {
     const size_t comma = inside.find(',');
@@ -252,8 +256,8 @@ const Pattern& LinePattern() {
 
 const Pattern& FacetPattern(std::string_view facet) {
   static const std::string acc_regex =
-      "^(" + std::string(kFacetAcc) +
-      "|blockfma[(][1-9][0-9]{0,2},[1-9][0-9]{0,2},(rz|rne|rna)[)]|split_k[(]" + std::string(kFacetAcc) +
+      "^(at_least_float32|float32_class|blockfma)$|^(" + std::string(kFacetAcc) +
+      "|blockfma[(][1-9][0-9]{0,2},[1-9][0-9]{0,2},(rz|rne|rna|rne_float16)[)]|split_k[(]" + std::string(kFacetAcc) +
       "," + std::string(kFacetAcc) + "[)])([+]ftz)?$";
   static const std::string out_regex = "^(" + Join(OutWords(), "|") + ")([+]ftz)?$";
   static const std::string in_regex = "^(" + Join(FacetWords("in"), "|") + ")([+]daz)?$";
@@ -261,7 +265,7 @@ const Pattern& FacetPattern(std::string_view facet) {
                           in_regex, MatchesIn};
   static const Pattern prod{"exact, float32, float16 or bfloat16", "^(exact|float32|float16|bfloat16)$",
                             MatchesProd};
-  static const Pattern acc{"a word for the accumulator (float32, bfloat16, blockfma(8,24,rz) ...)", acc_regex,
+  static const Pattern acc{"a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)", acc_regex,
                            MatchesAcc};
   static const Pattern mid{"none, bfloat16, float16, tf32, float32 or p<bits>",
                            "^(none|bfloat16|float16|tf32|float32|p[1-9][0-9]?)$", MatchesMid};

@@ -150,7 +150,15 @@ class Classifier {
     for (size_t i = 0; i < elements_.size(); ++i) {
       const Interval range = hypothesis.Enclose(elements_[i]);
       if (range.lo != range.hi) all_points_ = false;
-      if (stored_[i] >= range.lo && stored_[i] <= range.hi) continue;
+      if (stored_[i] >= range.lo && stored_[i] <= range.hi) {
+        if (range.lo == range.hi) continue;
+        const std::vector<double> possible = hypothesis.Possible(elements_[i]);
+        if (possible.empty() || std::binary_search(possible.begin(), possible.end(), stored_[i])) continue;
+        Fall(trial, i, {.lo = possible.front(), .hi = possible.back()},
+             fmt::format("observed {}; the {} results that this model's summation orders give here lie between {} and {} without it (exact value {})", FormatNumber(stored_[i]), possible.size(), FormatNumber(possible.front()),
+                         FormatNumber(possible.back()), FormatNumber(references_[i].hi)));
+        return;
+      }
       if (std::isnan(stored_[i]) && range.lo == -kInf && range.hi == kInf) continue;
       const std::string bounds = range.lo == range.hi ? "exactly " + FormatNumber(range.lo) : "between " + FormatNumber(range.lo) + " and " + FormatNumber(range.hi) + " in any order";
       Fall(trial, i, range, fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds, FormatNumber(references_[i].hi)));

@@ -31,7 +31,7 @@ std::string Lookup(const std::map<std::string, std::string>& entries, std::strin
 bool InsideFacet(const PrecisionModel& model, const std::string& facet, const std::vector<std::string>& words,
                  const Classification& classification) {
   if (facet == "prod") return Contains(words, model.prod);
-  if (facet == "acc") return Contains(words, model.acc);
+  if (facet == "acc") return ContainsAccumulator(words, model.acc);
   if (facet == "mid") return Contains(words, model.mid);
   if (facet == "out") return Contains(words, model.out);
   if (facet.starts_with(kInPrefix)) {
@@ -74,6 +74,19 @@ ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& cla
 }
 
 }  // namespace
+
+bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
+  if (Contains(words, acc)) return true;
+  std::string_view plain = acc;
+  if (plain.ends_with("+ftz")) plain.remove_suffix(4);
+  const bool block = plain.starts_with("blockfma(");
+  if (block && Contains(words, "blockfma")) return true;
+  // 13 fraction bits are fewer than float32 keeps, and so is a float16 result.
+  const bool narrow_block = block && (plain.ends_with("_float16)") || plain.find(",13,") != std::string_view::npos);
+  const bool float32 = plain == "float32" || plain == "float32_rz" || (block && !narrow_block);
+  if (float32 && (Contains(words, "float32_class") || Contains(words, "at_least_float32"))) return true;
+  return (plain == "float64" || plain == "compensated" || plain == "exact") && Contains(words, "at_least_float32");
+}
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
   return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {

@@ -64,10 +64,12 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
   }
   const Classification& classification = value->second.classification;
   for (const auto& [facet, demanded] : demand.facets) {
+    const auto& facet_name = facet;
     const auto& allowed = demanded;  // Clang up to 15 lets no lambda capture a structured binding
     const auto words = ObservedWords(classification, facet);
     const bool met = !words.empty() && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-      return std::find(allowed.begin(), allowed.end(), word) != allowed.end();
+      return facet_name == "acc" ? ContainsAccumulator(allowed, word)
+                                 : std::find(allowed.begin(), allowed.end(), word) != allowed.end();
     });
     if (met) continue;
     const std::string observed = words.empty() ? std::string(Name(classification.kind)) : Join(words, " or ");

@@ -31,6 +31,9 @@ class Hypothesis {
   virtual const PrecisionModel& model() const = 0;
   /// Holds every stored result the model can give for `element`, in any accumulation order. Proven; may be wide.
   virtual Interval Enclose(int64_t element) const = 0;
+  /// Where an element sums at most a few non-zero terms: every result that some summation tree can give, sorted, each stored.
+  /// Empty where the trees cannot be listed; Enclose holds then all the same.
+  virtual std::vector<double> Possible(int64_t) const { return {}; }
   /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last operation; monotone.
   virtual double Store(double before) const = 0;
   /// True if no accumulation order can change a bit.

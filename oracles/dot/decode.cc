@@ -73,8 +73,10 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
     }
     const auto results = run(probes);
     *dots += static_cast<int64_t>(probes.size());
-    for (double result : results) {
-      result = std::fabs(result);
+    for (size_t i = 0; i < results.size(); ++i) {
+      double result = std::fabs(results[i]);
+      // Nothing left after the cancellation: the block's result has fewer bits than p.
+      if (result == 0 && probes[i].terms.size() == 4) return std::nullopt;
       if (result >= 1) result -= 2;
       if (result == 2 * ulp) return Rounding::kNearestEven;
       if (result == ulp) mode = Rounding::kTowardZero;

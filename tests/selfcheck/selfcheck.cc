@@ -12,13 +12,18 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "harness/base/check.h"
 #include "harness/base/text.h"
+#include "harness/judge/classify.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
 #include "tests/selfcheck/zoo.h"
 
 namespace ulpscope::selfcheck {
@@ -213,6 +218,30 @@ std::string AccumulatorClass(const PrecisionModel& model, DType in) {
     if (word.ends_with(suffix)) word.resize(word.size() - suffix.size());
   }
   return word.starts_with("split_k(") ? word.substr(0, word.find(',')) + ")" : word;
+}
+
+/// CPU time of everything that a run does to one value of a 64x64x64 product: exact references, bank, evidence, likelihood.
+double MillisecondsToClassify(DType dtype) {
+  Case c;
+  c.id = "selfcheck/product";
+  c.tensors = {testing::Tensor("x", dtype, {64, 64}), testing::Tensor("y", dtype, {64, 64})};
+  c.program = {testing::MakeStep("matmul", {"x", "y"}, "product")};
+  c.observe = {"product"};
+  const auto inputs = testing::NormalInputs(c, 1);
+  PrecisionModel model;
+  model.out = std::string(Name(dtype)) + "_rne";
+  const auto values = EmulateProgram(c, inputs, model, "lanes16");
+  ULPSCOPE_CHECK(values.has_value(), "the product cannot be emulated");
+  std::vector<double> times;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();
+    auto oracle = OpenCaseOracle(c, inputs);
+    const Classification result = ClassifyValue(**oracle, "product", values->at("product"));
+    times.push_back(1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    ULPSCOPE_CHECK(result.checked == 4096 && !result.models.empty(), "the product was not classified");
+  }
+  std::sort(times.begin(), times.end());
+  return times[1];
 }
 
 struct Tally {
@@ -429,6 +458,8 @@ class Selfcheck {
       row("kernels: non-conforming", fmt::format("{}", t.wrong), ">= 6000", t.wrong >= 6000);
       row("kernels: conforming", fmt::format("{}", t.conforming), ">= 4000", t.conforming >= 4000);
     }
+    const double narrow = MillisecondsToClassify(DType::kBfloat16), wide = MillisecondsToClassify(DType::kFloat32);
+    row("time to classify one 64x64x64 case, all models, one core: bfloat16 / float32", fmt::format("{:.0f} / {:.0f} ms", narrow, wide), "250 ms", std::max(narrow, wide) <= 250);
     fmt::print("\n{:<40} {:>14} {:>14} {:>14}\n", "the same data", "allclose", "RMSE (dynamo)", "ulpscope");
     fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("missed of {} non-conforming", t.wrong), t.allclose_missed, t.rmse_missed, t.missed);
     fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("false alarms of {} conforming", t.conforming), t.allclose_false, t.rmse_false, t.false_alarms);
