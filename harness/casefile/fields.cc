@@ -2,6 +2,7 @@
 #include "harness/casefile/fields.h"
 
 #include "harness/casefile/ops.h"
+#include "harness/model/probe.h"
 #include "harness/num/dtype.h"
 
 namespace ulpscope {
@@ -65,6 +66,20 @@ const Type& FillMap() {
                                               {"step", &NumberType(), kOptional, "difference (1)"}});
   static const Type ties = Parameters(
       "the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
+  static const Type family{.kind = Kind::kWord, .what = "a probe", .words = ProbeFamilies()};
+  static const Type role{.kind = Kind::kWord, .what = "a role", .words = {"a", "b", "addend"}};
+  static const Type length{.kind = Kind::kInteger, .what = "a length", .low = 1, .high = int64_t{1} << 28};
+  static const Type probe_parameters = Parameters(
+      "the parameters of probe",
+      {{"name", &family, kRequired, "which dot products"},
+       {"role", &role, kOptional, "the operand whose values these are: a (without), b, or what is added"},
+       {"dim", &IntegerType(), kOptional, "dimension that a dot product lies along (-1; for role b -2)"},
+       {"k", &length, kOptional, "for role addend: terms of the sums"}});
+  static const Type probe{
+      .kind = Kind::kEither, .what = "a probe", .scalar = &family, .map = &probe_parameters};
+  static const Type record =
+      Parameters("the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
+                                              {"tensor", &NameType(), kRequired, "a tensor of it"}});
   static const Type type{
       .kind = Kind::kMap,
       .what = "a fill with parameters",
@@ -79,7 +94,9 @@ const Type& FillMap() {
                  {"values", &Values(), kOptional, "the elements themselves, row-major"},
                  {"full", &full, kOptional, "one value everywhere"},
                  {"arange", &arange, kOptional, "start, start + step, ..."},
-                 {"ties", &ties, kOptional, "half-way between two values of a narrower format"}},
+                 {"ties", &ties, kOptional, "half-way between two values of a narrower format"},
+                 {"probe", &probe, kOptional, "dot products that tell how they were computed"},
+                 {"record", &record, kOptional, "inputs of recorded hardware, row by row"}},
       .exactly_keys = 1};
   return type;
 }

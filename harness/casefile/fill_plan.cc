@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "harness/casefile/fill_data.h"
 #include "harness/casefile/number.h"
 
 namespace ulpscope {
@@ -378,6 +379,8 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
     return Fail("tensor '" + spec.name + "' has no fill");
   const std::string& name = word != nullptr ? *word : map->begin()->first;
   if (name == "values" && map != nullptr) return PlanValues(map->begin()->second, spec, with_values);
+  if (name == "probe" && map != nullptr) return PlanProbe(map->begin()->second, spec, with_values);
+  if (name == "record" && map != nullptr) return PlanRecord(map->begin()->second, spec, with_values);
   const auto* given = map == nullptr ? &none : std::get_if<Attr::Map>(&map->begin()->second.value);
   if (given == nullptr) return Fail("fill '" + name + "' takes named parameters, {" + name + ": {...}}");
   const Parameters parameters(*given);

@@ -11,6 +11,8 @@ namespace ulpscope {
 namespace {
 
 constexpr int64_t kSample = 4096;
+/// Elements that are looked up are read whole, or not at all: their places depend on the shape.
+constexpr int64_t kLiteralSample = 1 << 18;
 
 std::optional<BitRange> RangeOf(double value) {
   if (value == 0) return BitRange{};
@@ -38,9 +40,9 @@ BitRange Sum(BitRange range, int64_t count) {
 std::optional<BitRange> BitsOfTensor(const TensorSpec& spec) {
   TensorSpec sample = spec;
   const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  const bool literal = map != nullptr && map->contains("values");
+  const bool literal = map != nullptr && (map->contains("values") || map->contains("probe") || map->contains("record"));
   const int64_t count = ElementCount(spec.shape);
-  if (literal && count > kSample) return std::nullopt;
+  if (literal && count > kLiteralSample) return std::nullopt;
   // Element i depends on i alone, so a part says what the whole begins with.
   if (!literal) sample.shape = {std::min(count, kSample)};
   const auto data = GenerateTensor(sample, 0);
@@ -144,7 +146,7 @@ class Follower {
         Multiply(of[0], of[1], shape, result);
         if (of.size() == 3) Add(of[2], result);
       }
-    } else if ((op == "addmm" || op == "baddbmm") && plain) {
+    } else if ((op == "addmm" || op == "baddbmm") && !step.attrs.contains("alpha") && !step.attrs.contains("beta")) {
       Multiply(of[1], of[2], MatmulShape(of[1].shape, of[2].shape), result);
       Add(of[0], result);
     } else if ((op == "add" || op == "sub") && plain) {

@@ -10,6 +10,7 @@
 
 #include "harness/casefile/normal_table.h"
 #include "harness/casefile/philox.h"
+#include "harness/model/probe.h"
 
 namespace ulpscope {
 namespace {
@@ -277,6 +278,66 @@ TEST(Generate, LiteralElements) {
   EXPECT_EQ(data.At(4), RoundTo(0.1, Bfloat16()));
   EXPECT_EQ(data.At(5), -std::numeric_limits<double>::infinity());
   EXPECT_FALSE(GenerateTensor(Spec(DType::kBfloat16, {7}, fill), 0).has_value());
+}
+
+/// Elements of row `row` along the last dimension.
+std::vector<double> Row(const TensorData& data, int64_t row) {
+  const int64_t k = data.shape.back();
+  std::vector<double> values;
+  for (int64_t i = 0; i < k; ++i) values.push_back(data.At(row * k + i));
+  return values;
+}
+
+TEST(Probes, EachRowIsTheOperandOfItsDotProduct) {
+  int64_t dots = 0;
+  for (const std::string& family : ProbeFamilies()) {
+    const int64_t k = 64;
+    std::vector<ProbeDot> all;
+    for (const ProbeGroup& group : ProbeGroups(family, DType::kFloat32, k)) all.insert(all.end(), group.members.begin(), group.members.end());
+    ASSERT_FALSE(all.empty()) << family;
+    const auto rows = static_cast<int64_t>(all.size()) + 3;
+    const TensorData a = Generate(Spec(DType::kFloat32, {rows, k}, {.value = Parameters{{"probe", Text(family)}}}));
+    // Batched, along the second last dimension: three columns in each of the batches.
+    const TensorData b = Generate(Spec(DType::kFloat32, {(rows + 2) / 3, k, 3}, Fill("probe", {{"name", Text(family)}, {"role", Text("b")}})));
+    for (int64_t r = 0; r < rows; ++r) {
+      const ProbeDot& dot = all[static_cast<size_t>(r) % all.size()];
+      std::vector<double> expected_a(k, 0.0), expected_b(k, 0.0), found_b;
+      for (const ProbeTerm& term : dot.terms) {
+        expected_a[static_cast<size_t>(term.position)] = term.a;
+        expected_b[static_cast<size_t>(term.position)] = term.b;
+      }
+      for (int64_t i = 0; i < k; ++i) found_b.push_back(b.At((r / 3 * k + i) * 3 + r % 3));
+      ASSERT_EQ(Row(a, r), expected_a) << family << " row " << r;
+      ASSERT_EQ(found_b, expected_b) << family << " row " << r;
+      ++dots;
+    }
+  }
+  EXPECT_GT(dots, 4000);
+}
+
+TEST(Probes, AnAddendIsThatOfItsDotProduct) {
+  const TensorData addend = Generate(Spec(DType::kFloat32, {4, 1}, Fill("probe", {{"name", Text("fuse")}, {"role", Text("addend")}, {"k", Text("64")}})));
+  const auto groups = ProbeGroups("fuse", DType::kFloat32, 64);
+  ASSERT_GE(groups.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(addend.At(static_cast<int64_t>(i)), groups[i].members[0].addend);
+    EXPECT_NE(groups[i].members[0].addend, 0);
+  }
+}
+
+TEST(Records, GiveTheirBitsAndRoundOnlyWhereTheDTypeIsNarrower) {
+  const auto fill = [](const char* tensor) { return Fill("record", {{"name", Text("a100_fp16")}, {"tensor", Text(tensor)}}); };
+  const TensorData a = Generate(Spec(DType::kFloat16, {5000, 1, 8}, fill("a")));
+  const TensorData front = Generate(Spec(DType::kFloat16, {3, 8}, fill("a")));
+  EXPECT_EQ(Digest(a), 0x860305f50bb088d9u) << std::hex << Digest(a);
+  EXPECT_TRUE(std::equal(front.bytes.begin(), front.bytes.end(), a.bytes.begin()));
+  const TensorData wide = Generate(Spec(DType::kFloat32, {5000}, fill("c"))), narrow = Generate(Spec(DType::kFloat16, {5000}, fill("c")));
+  int64_t rounded = 0;
+  for (int64_t i = 0; i < 5000; ++i) {
+    EXPECT_EQ(narrow.At(i), RoundTo(wide.At(i), Binary16()));
+    rounded += narrow.At(i) != wide.At(i) ? 1 : 0;
+  }
+  EXPECT_GT(rounded, 4900);
 }
 
 TEST(Generate, RefusesWhatDoesNotFit) {

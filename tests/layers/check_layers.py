@@ -15,7 +15,8 @@ MAY_USE = {
     "harness/num": ["harness/base"],
     "harness/model": ["harness/base", "harness/num"],
     "oracles": ["harness/base", "harness/num", "harness/model"],
-    "harness/casefile": ["harness/base", "harness/num", "harness/model"],
+    # A fill may take the rows of a record, a safetensors file.
+    "harness/casefile": ["harness/base", "harness/num", "harness/model", "backends/sdk"],
     "harness/judge": ["harness/base", "harness/num", "harness/model"],
     "harness/record": ["harness/base", "harness/num", "harness/model", "backends/sdk"],
     "harness/run": ["harness/base", "harness/num", "harness/model", "harness/record", "backends/sdk"],

@@ -1,0 +1,188 @@
+// Probes and records as elements.
+#include "harness/casefile/fill_data.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "backends/sdk/safetensors.h"
+#include "harness/base/text.h"
+#include "harness/casefile/number.h"
+#include "harness/casefile/words.h"
+#include "harness/model/probe.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Role { kA, kB, kAddend };
+
+struct ProbeFill {
+  std::string name;
+  Role role = Role::kA;
+  size_t axis = 0;
+  int64_t k = 0;                ///< extent of `axis`; for an addend the K that the other operands have
+  int64_t rows = 0;
+  std::vector<ProbeDot> dots;
+};
+
+/// The text of a parameter; "" where it is not given.
+Result<std::string> Word(const Attr::Map& map, const std::string& key) {
+  const auto place = map.find(key);
+  if (place == map.end()) return std::string();
+  if (const auto* text = std::get_if<std::string>(&place->second.value)) return *text;
+  if (const auto* integer = std::get_if<int64_t>(&place->second.value)) return std::to_string(*integer);
+  return Fail("'" + key + "' is one word");
+}
+
+Result<int64_t> IntegerOr(const Attr::Map& map, const std::string& key, int64_t otherwise) {
+  auto text = Word(map, key);
+  if (!text) return Fail(text.error());
+  return text->empty() ? Result<int64_t>(otherwise) : ParseInteger(*text);
+}
+
+Result<Role> RoleOf(const Attr::Map& map) {
+  auto word = Word(map, "role");
+  if (!word) return Fail(word.error());
+  if (word->empty() || *word == "a") return Role::kA;
+  if (*word == "b") return Role::kB;
+  if (*word == "addend") return Role::kAddend;
+  return Fail(Problem("no such role", "'" + *word + "'", "a, b or addend"));
+}
+
+/// Which dimension the dot products lie along, and how many they are.
+Result<void> Place(const Attr::Map& map, const TensorSpec& spec, ProbeFill* fill) {
+  const auto rank = static_cast<int64_t>(spec.shape.size());
+  if (fill->role == Role::kAddend) {
+    const auto k = IntegerOr(map, "k", 0);
+    if (!k) return Fail(k.error());
+    if (*k < 1) return Fail("probe: an addend needs 'k', the length of the sums that it is added to");
+    fill->k = *k;
+    fill->rows = ElementCount(spec.shape);
+    return {};
+  }
+  const auto dim = IntegerOr(map, "dim", fill->role == Role::kA ? -1 : -2);
+  if (!dim) return Fail(dim.error());
+  if (*dim < -rank || *dim >= rank) {
+    return Fail(Problem("probe: the dot products lie along no dimension of " + Describe(spec.dtype, spec.shape), "dim " + std::to_string(*dim),
+                        "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
+  }
+  fill->axis = static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
+  fill->k = spec.shape[fill->axis];
+  fill->rows = fill->k == 0 ? 0 : ElementCount(spec.shape) / fill->k;
+  return {};
+}
+
+Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
+  static const Attr::Map none;
+  ProbeFill fill;
+  const auto* map = std::get_if<Attr::Map>(&parameters.value);
+  if (map == nullptr) map = &none;
+  if (const auto* word = std::get_if<std::string>(&parameters.value)) {
+    fill.name = *word;
+  } else {
+    auto name = Word(*map, "name");
+    if (!name) return Fail(name.error());
+    fill.name = *name;
+  }
+  const auto& families = ProbeFamilies();
+  if (std::find(families.begin(), families.end(), fill.name) == families.end())
+    return Fail(Problem("no such probe", "'" + fill.name + "'", Join(families, ", "), DidYouMean(fill.name, families)));
+  if (FormatOf(spec.dtype) == nullptr) return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
+  const auto role = RoleOf(*map);
+  if (!role) return Fail(role.error());
+  fill.role = *role;
+  if (auto placed = Place(*map, spec, &fill); !placed) return Fail(placed.error());
+  for (ProbeGroup& group : ProbeGroups(fill.name, spec.dtype, fill.k)) {
+    for (ProbeDot& dot : group.members) fill.dots.push_back(std::move(dot));
+  }
+  if (fill.dots.empty()) {
+    return Fail("probe '" + fill.name + "' has no dot product of " + std::to_string(fill.k) + " terms in " + std::string(Name(spec.dtype)));
+  }
+  return fill;
+}
+
+constexpr uintmax_t kMostRecordBytes = uintmax_t{64} << 20;
+
+fs::path RecordFolder() {
+  const char* root = std::getenv("ULPSCOPE_ROOT");
+  return fs::path(root != nullptr && *root != '\0' ? root : ULPSCOPE_SOURCE_DIR) / "backends" / "recorded" / "data";
+}
+
+std::vector<std::string> RecordNames() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(RecordFolder(), error)) {
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+Result<FillPlan> PlanProbe(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {
+  const auto fill = ReadProbe(parameters, spec);
+  if (!fill) return Fail(fill.error());
+  FillPlan plan;
+  plan.kind = FillPlan::Kind::kValues;
+  if (with_values == WithValues::kNo) return plan;
+  plan.values.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
+  int64_t inner = 1;  // elements between two neighbours along the axis
+  for (size_t axis = spec.shape.size(); axis-- > fill->axis + 1;) inner *= spec.shape[axis];
+  for (int64_t row = 0; row < fill->rows; ++row) {
+    const ProbeDot& dot = fill->dots[static_cast<size_t>(row % static_cast<int64_t>(fill->dots.size()))];
+    if (fill->role == Role::kAddend) {
+      plan.values[static_cast<size_t>(row)] = BitsOf(dot.addend, spec.dtype);
+      continue;
+    }
+    const int64_t first = row / inner * inner * fill->k + row % inner;
+    for (const ProbeTerm& term : dot.terms)
+      plan.values[static_cast<size_t>(first + term.position * inner)] = BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
+  }
+  return plan;
+}
+
+std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
+  const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
+  const auto place = map == nullptr ? Attr::Map::const_iterator() : map->find("probe");
+  if (map == nullptr || place == map->end()) return std::nullopt;
+  const auto fill = ReadProbe(place->second, spec);
+  if (!fill) return std::nullopt;
+  const auto all = static_cast<int64_t>(fill->dots.size());
+  return ProbeShare{.name = fill->name, .held = std::min(all, fill->rows), .all = all};
+}
+
+Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {
+  const auto* map = std::get_if<Attr::Map>(&parameters.value);
+  if (map == nullptr) return Fail("fill 'record' takes named parameters, {record: {name: ..., tensor: ...}}");
+  auto name = Word(*map, "name"), tensor = Word(*map, "tensor");
+  if (!name) return Fail(name.error());
+  if (!tensor) return Fail(tensor.error());
+  const auto names = RecordNames();
+  // A name out of the folder's own list can lead nowhere else.
+  if (std::find(names.begin(), names.end(), *name) == names.end())
+    return Fail(Problem("no such record", "'" + *name + "'", names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(*name, names)));
+  const FloatFormat* format = FormatOf(spec.dtype);
+  if (format == nullptr) return Fail("record: for floating dtypes, not " + std::string(Name(spec.dtype)));
+  const auto record = sdk::ReadSafetensors(RecordFolder() / (*name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
+  if (!record) return Fail(record.error());
+  const auto found = record->find(*tensor);
+  if (found == record->end()) {
+    std::vector<std::string> tensors;
+    for (const auto& [key, data] : *record) tensors.push_back(key);
+    return Fail(Problem("no such tensor in record " + *name, "'" + *tensor + "'", Join(tensors, ", "), DidYouMean(*tensor, tensors)));
+  }
+  const TensorData& data = found->second;
+  if (ElementCount(spec.shape) > data.size()) {
+    return Fail("tensor '" + *tensor + "' of record " + *name + " has " + std::to_string(data.size()) + " elements, too few for " + Describe(spec.dtype, spec.shape));
+  }
+  FillPlan plan;
+  plan.kind = FillPlan::Kind::kValues;
+  if (with_values == WithValues::kNo) return plan;
+  for (int64_t i = 0; i < ElementCount(spec.shape); ++i) plan.values.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
+  return plan;
+}
+
+}  // namespace ulpscope
