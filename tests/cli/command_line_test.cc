@@ -367,7 +367,7 @@ TEST_F(CommandLine, EveryKnownBackendIsInTheMatrixOrNamedBelowIt) {
   for (const json& result : report["results"]) named.insert(result["backend"].get<std::string>());
   for (const json& row : json::parse(Run("list backends --json").out)) {
     const std::string backend = row["backend"];
-    if (backend == "emulated" || backend == "faulty") continue;
+    if (backend == "emulated" || backend == "faulty" || backend == "recorded") continue;
     EXPECT_TRUE(named.contains(backend)) << backend;
     EXPECT_NE(outcome.out.find(backend), std::string::npos) << backend;
   }
