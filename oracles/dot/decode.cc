@@ -64,7 +64,8 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
   for (const auto& group : groups) {
     std::vector<ProbeDot> probes;
     for (const double sign : {1.0, -1.0}) {
-      for (int64_t outside = -1; outside < window; ++outside) {
+      // A store of 11 bits would round a result that is read as it is.
+      for (int64_t outside = p == 24 ? -1 : 0; outside < window; ++outside) {
         if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
         ProbeDot dot{.terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 1.5 * ulp)}, .addend = 0};
         if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign));
