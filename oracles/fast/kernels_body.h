@@ -322,8 +322,9 @@ struct DeepSum {
 };
 
 /// level += x on its grid; x becomes what the grid cannot hold. Exact: |x| is below level's least magnitude.
+/// The sum is an fma with 1, the same number: half of the units that add can do nothing else than fma and multiply.
 ULPSCOPE_INLINE void OntoGrid(V& level, V& x) {
-  const V next = level + x;
+  const V next = Fma(x, Spread(1.0), level);
   x = x - (next - level);
   level = next;
 }
@@ -335,8 +336,8 @@ ULPSCOPE_INLINE void DeepStep(DeepSum& sum, V a, V b) {
   OntoGrid(sum.second, product);
   OntoGrid(sum.third, product);
   OntoGrid(sum.third, tail);
-  sum.rest = sum.rest + product;
-  sum.rest = sum.rest + tail;
+  sum.rest = Fma(product, Spread(1.0), sum.rest);
+  sum.rest = Fma(tail, Spread(1.0), sum.rest);
 }
 
 ULPSCOPE_INLINE void DeepStore(const DeepSum& sum, const DeepAnchors& anchors, double* to) {
