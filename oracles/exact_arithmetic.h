@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "harness/model/tensor.h"
 #include "oracles/exact/real.h"
@@ -20,7 +22,11 @@ class ExactArithmetic {
   /// Divisions and roots are enclosed to `precision` bits.
   explicit ExactArithmetic(int64_t precision) : precision_(precision) {}
 
-  std::optional<Real> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
+  /// Exact values of sums and products that something faster knows; it answers nothing where it has no exact value.
+  using Source = std::function<std::optional<Real>(int node, int64_t element)>;
+  ExactArithmetic(int64_t precision, Source known) : precision_(precision), known_(std::move(known)) {}
+
+  std::optional<Real> Known(const PlanNode&, int id, int64_t index) const { return known_ ? known_(id, index) : std::nullopt; }
   Real Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Real Constant(const PlanNode& node) const;
   Real Elementwise(const PlanNode& node, int id, std::span<const Real> args, std::span<const Real> slack) const;
@@ -29,6 +35,7 @@ class ExactArithmetic {
 
  private:
   int64_t precision_;
+  Source known_;
 };
 
 }  // namespace ulpscope

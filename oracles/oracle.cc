@@ -13,6 +13,7 @@
 #include "oracles/enclosure.h"
 #include "oracles/evaluate.h"
 #include "oracles/exact_arithmetic.h"
+#include "oracles/fast/references.h"
 #include "oracles/hypothesis.h"
 #include "oracles/lower.h"
 
@@ -147,7 +148,17 @@ class BoundHypothesis : public Hypothesis {
 
 class ConcreteOracle : public CaseOracle {
  public:
-  explicit ConcreteOracle(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ConcreteOracle(std::shared_ptr<Shared> shared, const std::string& name, const OracleOptions& options) : shared_(std::move(shared)) {
+    if (options.engine == OracleEngine::kBoost) return;
+    const auto truth = [this](int node, int64_t element) { return Decide(&boost_, {}, node, element); };
+    fast_ = std::make_unique<fast::FastReferences>(shared_->plan, shared_->inputs, name, truth, options.plant_fault);
+    known_ = [this](int node, int64_t element) -> std::optional<Real> {
+      if (!fast_->Has(node, asked_)) return std::nullopt;
+      const Reference reference = fast_->At(node, element);
+      if (reference.kind != ReferenceKind::kExact || !std::isfinite(reference.hi)) return std::nullopt;
+      return Real::From(Dyadic::From(reference.hi) + Dyadic::From(reference.lo));
+    };
+  }
 
   Result<ValueShape> Describe(const std::string& value) const override {
     if (const auto gap = shared_->plan.gaps.find(value); gap != shared_->plan.gaps.end()) return Fail(gap->second);
@@ -163,11 +174,26 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const override {
-    const int node = shared_->plan.values.at(value);
+    const int node = shared_->plan.values.at(value), root = shared_->plan.Root(node);
     std::vector<Reference> references;
     references.reserve(elements.size());
-    for (const int64_t element : elements) references.push_back(One(node, element));
+    asked_ = static_cast<int64_t>(elements.size());
+    if (fast_ != nullptr && fast_->Has(root, asked_)) {
+      for (const int64_t element : elements) references.push_back(fast_->At(root, shared_->plan.RootIndex(node, element)));
+      return references;
+    }
+    answered_ += asked_;
+    for (const int64_t element : elements) references.push_back(Decide(&mixed_, known_, node, element));
     return references;
+  }
+
+  OracleCounts Counts() const override {
+    OracleCounts counts{.fast = 0, .compared = 0, .boost = answered_};
+    if (fast_ != nullptr) {
+      counts.fast = fast_->computed();
+      counts.compared = fast_->compared();
+    }
+    return counts;
   }
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
@@ -188,12 +214,15 @@ class ConcreteOracle : public CaseOracle {
   }
 
  private:
+  /// Evaluators by the precision of their divisions and roots.
+  using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
+
   /// Ziv's strategy: doubles the precision until the enclosure decides, up to a cap (then UNDECIDED).
-  Reference One(int node, int64_t element) const {
+  Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node, int64_t element) const {
     Reference reference;
     for (const int64_t precision : {256, 1024, 4096}) {
-      auto& evaluator = exact_[precision];
-      if (!evaluator) evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs, ExactArithmetic(precision));
+      auto& evaluator = (*evaluators)[precision];
+      if (!evaluator) evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs, ExactArithmetic(precision, known));
       reference = evaluator->At(node, element).ToReference();
       if (reference.kind != ReferenceKind::kUndecided) return reference;
     }
@@ -202,7 +231,11 @@ class ConcreteOracle : public CaseOracle {
 
   std::shared_ptr<Shared> shared_;
   mutable std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>> banks_;
-  mutable std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>> exact_;
+  std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost
+  ExactArithmetic::Source known_;
+  mutable Evaluators mixed_;                    ///< take sums and products from fast_
+  mutable Evaluators boost_;                    ///< take nothing from it
+  mutable int64_t asked_ = 0, answered_ = 0;
 };
 
 Result<void> CheckInputs(const Case& c, const std::map<std::string, TensorData>& inputs) {
@@ -216,11 +249,11 @@ Result<void> CheckInputs(const Case& c, const std::map<std::string, TensorData>&
 
 }  // namespace
 
-Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs) {
+Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs, OracleOptions options) {
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
-  return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)));
+  return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id, options);
 }
 
 Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const std::map<std::string, TensorData>& inputs,

@@ -1,6 +1,7 @@
 // The concrete oracle: exact references by Boost.Multiprecision, the bank of models, their enclosures and emulations.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,8 +10,19 @@
 
 namespace ulpscope {
 
+enum class OracleEngine {
+  kFast,   ///< the certified fast path where it applies, compared with Boost as oracles/fast/references.h says
+  kBoost,  ///< Boost.Multiprecision, the definition of truth, alone
+};
+
+struct OracleOptions {
+  OracleEngine engine = OracleEngine::kFast;
+  /// Only tests: may change what the fast path gave, to see that the comparison with Boost finds it.
+  std::function<void(int64_t element, Reference*)> plant_fault;
+};
+
 /// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the reason.
-Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs);
+Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs, OracleOptions options = {});
 
 /// Runs the whole program at one precision model in one accumulation order (SumOrders' names): the emulated backend.
 /// Observed values by name, stored in the dtype that PyTorch's type rules declare.

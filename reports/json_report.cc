@@ -197,9 +197,16 @@ Json Volatile(const RunReport& report) {
     if (!result.durations_ms.empty())
       cases[Utf8Safe(result.id + "@" + result.backend)] = NumberMap(result.durations_ms);
   }
-  return {{"id", Text(report.id)},
-          {"started", Text(report.started)},
-          {"durations", {{"run_s", NumberMap(report.durations_s)}, {"cases_ms", cases}}}};
+  Json json = {{"id", Text(report.id)},
+               {"started", Text(report.started)},
+               {"durations", {{"run_s", NumberMap(report.durations_s)}, {"cases_ms", cases}}}};
+  if (!report.oracle_engine.empty()) {
+    json["oracle"] = {{"engine", Text(report.oracle_engine)},
+                      {"elements_fast", report.oracle_counts.fast},
+                      {"elements_compared", report.oracle_counts.compared},
+                      {"elements_boost", report.oracle_counts.boost}};
+  }
+  return json;
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ Result<void> ChooseBackends(const RunArguments& arguments, Prepared* prepared) {
 /// Progress, and classification while the workers go on.
 class Watcher : public RunObserver {
  public:
-  Watcher(int64_t seed, size_t backends, Progress::Style style)
-      : seed_(seed), backends_(backends), progress_("running", style) {}
+  Watcher(int64_t seed, OracleEngine engine, size_t backends, Progress::Style style)
+      : seed_(seed), engine_(engine), backends_(backends), progress_("running", style) {}
 
   void OnStart(int64_t total, const RunSummary&) override { progress_.Start(total); }
   void OnBegin(const Case& test_case, const BackendSpec& backend) override {
@@ -166,15 +166,23 @@ class Watcher : public RunObserver {
   }
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
     auto& classifier = classifiers_[test_case.id];
-    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_);
+    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
     classified_[{test_case.id, backend.Text()}] = classifier->Classify(observation);
-    if (++seen_[test_case.id] == backends_ || InputElements(test_case) > kMostKeptElements)
+    if (++seen_[test_case.id] == backends_ || InputElements(test_case) > kMostKeptElements) {
+      counts_ += classifier->Counts();
       classifiers_.erase(test_case.id);
+    }
     progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
   }
   void OnEnd(const RunSummary&) override { progress_.End(); }
 
   ClassifiedRun TakeClassified() { return std::move(classified_); }
+  /// What the oracles have done, those of cases that some backend never answered included.
+  OracleCounts Counts() const {
+    OracleCounts counts = counts_;
+    for (const auto& [id, classifier] : classifiers_) counts += classifier->Counts();
+    return counts;
+  }
 
  private:
   static int64_t InputElements(const Case& test_case) {
@@ -184,8 +192,10 @@ class Watcher : public RunObserver {
   }
 
   int64_t seed_;
+  OracleEngine engine_;
   size_t backends_;
   Progress progress_;
+  OracleCounts counts_;
   std::map<std::string, std::unique_ptr<CaseClassifier>> classifiers_;  ///< until every backend has answered
   std::map<std::string, size_t> seen_;
   ClassifiedRun classified_;
@@ -210,7 +220,8 @@ RunOptions OptionsFor(const RunArguments& arguments) {
 
 int Execute(const Prepared& prepared, const RunArguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  Watcher watcher(arguments.seed, prepared.backends.size(), StyleFor(arguments));
+  const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
+  Watcher watcher(arguments.seed, engine, prepared.backends.size(), StyleFor(arguments));
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;
@@ -219,7 +230,8 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   if (!summary) return Usage(summary.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return Usage(run.error());
-  auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {});
+  auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {}, engine,
+                         watcher.Counts());
   if (!report) return Usage(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -283,7 +295,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--timeout", arguments->timeout, "seconds for one case")->check(CLI::PositiveNumber);
   command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--oracle", arguments->oracle, "fast or boost")
+  command->add_option("--oracle", arguments->oracle, "fast: the certified fast path, compared with Boost; boost: Boost alone")
       ->check(CLI::IsMember({"fast", "boost"}));
   command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "harness/base/check.h"
 #include "harness/casefile/generate.h"
 #include "harness/judge/classify.h"
 #include "harness/record/observation_json.h"
@@ -26,8 +27,9 @@ struct JudgedCase {
 
 class RunJudge {
  public:
-  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known)
-      : run_(run), workspace_(workspace), known_(std::move(known)) {}
+  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known, OracleEngine engine,
+           OracleCounts counted)
+      : run_(run), workspace_(workspace), known_(std::move(known)), engine_(engine), counted_(counted) {}
 
   Result<RunReport> Judge(const std::function<void(const std::string&)>& on_case) {
     std::vector<const Case*> cases;
@@ -49,7 +51,12 @@ class RunJudge {
       std::move(one.results.begin(), one.results.end(), std::back_inserter(results));
       std::move(one.divergences.begin(), one.divergences.end(), std::back_inserter(divergences));
     }
-    return BuildReport(Facts(), std::move(results), std::move(divergences));
+    RunReport report = BuildReport(Facts(), std::move(results), std::move(divergences));
+    ULPSCOPE_CHECK(counted_.fast == 0 || counted_.compared > 0,
+                   "nothing of what the fast oracle computed was compared with Boost");
+    report.oracle_engine = engine_ == OracleEngine::kFast ? "fast" : "boost";
+    report.oracle_counts = counted_;
+    return report;
   }
 
  private:
@@ -98,7 +105,7 @@ class RunJudge {
 
   JudgedCase JudgeOne(const Case& test_case) {
     JudgedCase judged;
-    CaseClassifier classifier(test_case, run_.header.seed);
+    CaseClassifier classifier(test_case, run_.header.seed, engine_);
     std::vector<RecordedResult> records;
     records.reserve(run_.header.backends.size());  // participants point into it
     std::vector<size_t> record_of;
@@ -128,6 +135,8 @@ class RunJudge {
       participants.push_back(
           {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
     judged.divergences = FindDivergences(test_case, participants);
+    const std::lock_guard lock(mutex_);
+    counted_ += classifier.Counts();
     return judged;
   }
 
@@ -164,6 +173,8 @@ class RunJudge {
   const RecordedRun& run_;
   const Workspace& workspace_;
   ClassifiedRun known_;
+  OracleEngine engine_;
+  OracleCounts counted_;
   std::mutex mutex_;
 };
 
@@ -191,7 +202,7 @@ Classified CaseClassifier::Classify(const Observation& observation) {
       opened_ = true;
       auto inputs = MakeInputs(case_, seed_);
       if (!inputs) return {.values = {}, .fault = "the inputs cannot be made: " + inputs.error().Text()};
-      auto oracle = OpenCaseOracle(case_, std::move(*inputs));
+      auto oracle = OpenCaseOracle(case_, std::move(*inputs), {.engine = engine_, .plant_fault = {}});
       if (oracle) {
         oracle_ = std::move(*oracle);
       } else {
@@ -216,8 +227,9 @@ Classified CaseClassifier::Classify(const Observation& observation) {
 }
 
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
-                           const std::function<void(const std::string&)>& on_case) {
-  return RunJudge(run, workspace, std::move(known)).Judge(on_case);
+                           const std::function<void(const std::string&)>& on_case, OracleEngine engine,
+                           OracleCounts counted) {
+  return RunJudge(run, workspace, std::move(known), engine, counted).Judge(on_case);
 }
 
 }  // namespace ulpscope

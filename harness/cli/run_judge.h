@@ -13,6 +13,7 @@
 #include "harness/judge/judge.h"
 #include "harness/model/oracle.h"
 #include "harness/record/journal.h"
+#include "oracles/oracle.h"
 
 namespace ulpscope {
 
@@ -25,12 +26,16 @@ struct Classified {
 /// Classifies observations of one case; its oracle is opened once. Not for several threads at a time.
 class CaseClassifier {
  public:
-  CaseClassifier(const Case& test_case, int64_t seed) : case_(test_case), seed_(seed) {}
+  CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)
+      : case_(test_case), seed_(seed), engine_(engine) {}
   Classified Classify(const Observation& observation);
+  /// What its oracle has done so far.
+  OracleCounts Counts() const { return oracle_ == nullptr ? OracleCounts{} : oracle_->Counts(); }
 
  private:
   const Case& case_;
   int64_t seed_;
+  OracleEngine engine_;
   std::unique_ptr<CaseOracle> oracle_;
   std::string no_oracle_;  ///< why there is none
   bool opened_ = false;
@@ -44,8 +49,9 @@ using ClassifiedRun = std::map<std::pair<std::string, std::string>, Classified>;
 
 /// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
 /// digest) is an error. `known` saves work; what it lacks is classified here, on all cores. `on_case` is told
-/// of each case as it is done.
+/// of each case as it is done. `counted` is what the oracles behind `known` did.
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
-                           const std::function<void(const std::string&)>& on_case);
+                           const std::function<void(const std::string&)>& on_case,
+                           OracleEngine engine = OracleEngine::kFast, OracleCounts counted = {});
 
 }  // namespace ulpscope

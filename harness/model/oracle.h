@@ -64,6 +64,7 @@ class CaseOracle {
   /// Null (with the reason) when the oracle has no reference for this value.
   virtual Result<ValueShape> Describe(const std::string& value) const = 0;
   virtual std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const = 0;
+  virtual OracleCounts Counts() const { return {}; }
   /// The bank for a value that was observed with dtype `observed`.
   virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
 };

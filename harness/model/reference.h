@@ -1,6 +1,8 @@
 // Reference: the exact value of one element, as the oracle gives it.
 #pragma once
 
+#include <cstdint>
+
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
@@ -20,6 +22,20 @@ struct Reference {
   double lo = 0;
   double err = 0;
   ReferenceKind kind = ReferenceKind::kUndecided;
+};
+
+/// Who gave the references so far, in elements.
+struct OracleCounts {
+  int64_t fast = 0;      ///< computed by the certified fast path
+  int64_t compared = 0;  ///< of these, compared with Boost.Multiprecision, bit for bit
+  int64_t boost = 0;     ///< answered by Boost.Multiprecision alone
+
+  OracleCounts& operator+=(const OracleCounts& other) {
+    fast += other.fast;
+    compared += other.compared;
+    boost += other.boost;
+    return *this;
+  }
 };
 
 }  // namespace ulpscope

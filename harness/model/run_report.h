@@ -9,6 +9,7 @@
 #include "harness/model/case.h"
 #include "harness/model/classification.h"
 #include "harness/model/observation.h"
+#include "harness/model/reference.h"
 
 namespace ulpscope {
 
@@ -70,6 +71,8 @@ struct RunReport {
   // Volatile: not part of byte-for-byte promises.
   std::string id, started;
   std::map<std::string, double> durations_s;
+  std::string oracle_engine;                                              ///< "fast" or "boost"; empty when nothing was judged
+  OracleCounts oracle_counts;
 };
 
 /// 3 if any HARNESS; else 6 if any CRASH TIMEOUT OOM PROTOCOL TAINTED NOT_RUN; else 1 if any FAIL XPASS NONDET UNMODELLED

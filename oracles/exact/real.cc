@@ -18,12 +18,8 @@ Real Bounded(Dyadic lo, Dyadic hi, int64_t precision) {
   return Real::Between(Limit(lo, precision, Direction::kDown), Limit(hi, precision, Direction::kUp));
 }
 
-double DomainOf(const Real& a) {
-  if (a.is_domain()) return a.domain();
-  int rest;
-  const double value = ToTwoDoubles(a.lo(), &rest).hi;
-  return value == 0 || std::isfinite(value) ? (a.lo().sign() > 0 ? 1.0 : a.lo().sign() < 0 ? -1.0 : 0.0) : value;
-}
+/// A real number next to an infinity counts as its sign, however large: its exact value is finite.
+double DomainOf(const Real& a) { return a.is_domain() ? a.domain() : static_cast<double>(a.lo().sign()); }
 
 /// The IEEE rules for NaN and infinities do not depend on finite magnitudes, only on signs and zeros.
 template <class F>

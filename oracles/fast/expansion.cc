@@ -31,8 +31,10 @@ size_t Compress(double* x, size_t count) {
   return static_cast<size_t>(std::remove(x, x + count, 0.0) - x);
 }
 
-/// True if every real within `slack` of hi + lo rounds to hi. The slack is doubled because lo +- slack rounds itself.
+/// True if every real within `slack` of hi + lo rounds to hi. The slack is doubled because lo +- 2 slack rounds itself: by at
+/// most 2^-53 |lo|, which is why the slack is never less. A tie with something below it is thus never decided here.
 bool Decided(double hi, double lo, double slack) {
+  slack = std::max(slack, std::fabs(lo) * 0x1p-53);
   return hi + (lo + 2 * slack) == hi && hi + (lo - 2 * slack) == hi;
 }
 

@@ -16,8 +16,8 @@
 //   low part is a multiple of 2^(l_i + l_j) far below its 2^53rd multiple), and errs far less than delta in the second;
 //   the first case then asks for 2^12 in the place of k, and delta becomes k (2^12 + 1) 2^-105 (1 + 2^-10).
 //   Then hi + lo = TwoSum(S - 3, c); S - 3 is exact (Sterbenz). Where delta is not 0, Ziv's test: hi is accepted only if
-//   hi + (lo - 2 delta) and hi + (lo + 2 delta) both round to hi. The factor 2 covers the rounding of lo +- 2 delta, and
-//   rounding is monotone: so hi is the exact value rounded to nearest.
+//   hi + (lo - 2 delta) and hi + (lo + 2 delta) both round to hi. The factor 2 covers the rounding of lo +- 2 delta (at most
+//   2^-53 |lo| <= 2^-107 < delta, since |hi| < 1), and rounding is monotone: so hi is the exact value rounded to nearest.
 //
 // P2'. Every product as p = RN(ab), q = ab - p (exact: one fma; products near the bottom of the range lose at most 2^-1075).
 //   Three levels, each an anchor 3 * 2^L of its own, so that its unit is 2^(L - 51) throughout; x is put on a level by

@@ -106,11 +106,12 @@ void Results::Store::Count() {
 
 Reference Results::At(int64_t element) const {
   const Store& s = *store_;
-  // Adding +0 makes a zero of either sign +0 and changes nothing else.
+  // Adding +0 makes a zero of either sign +0 and changes nothing else. (What has a mark may be a -0: a tiny negative number.)
   Reference reference{.hi = s.hi.data()[element] + 0.0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
   const Mark mark = s.MarkOf(element);
   if (mark != Mark::kNone) {
-    reference.lo = s.lo.data()[element] + 0.0;
+    reference.hi = s.hi.data()[element];
+    reference.lo = s.lo.data()[element];
     reference.err = s.errs[static_cast<size_t>(element)];
     reference.kind = mark == Mark::kExact       ? ReferenceKind::kExact
                      : mark == Mark::kCertified ? ReferenceKind::kCertified

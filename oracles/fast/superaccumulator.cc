@@ -104,13 +104,12 @@ Reference Superaccumulator::ToReference() {
     }
     reference = RoundSum(std::span(parts).first(static_cast<size_t>(top - bottom + 1)), 0);
   }
-  if (!reference) reference = Real::From(Value()).ToReference();
   if (negative) {
-    reference->hi = -reference->hi;
-    reference->lo = -reference->lo;
     for (auto& digit : digits_) digit = -digit;
     Carry();
+    if (reference) *reference = {.hi = -reference->hi, .lo = reference->lo == 0 ? 0 : -reference->lo, .err = reference->err, .kind = reference->kind};
   }
+  if (!reference) reference = Real::From(Value()).ToReference();
   return *reference;
 }
 
