@@ -267,7 +267,8 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   Interval value{.lo = sum.lo, .hi = sum.hi};
   const AccSpec& acc = binding_->acc;
   if (!acc.exact() && std::isfinite(sum.magnitude)) {
-    const double radius = (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
+    // Zeros alone are summed exactly by every accumulator.
+    const double radius = sum.magnitude == 0 ? 0 : (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
     value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
     if (!HasNan(value)) value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
   } else if (!std::isfinite(sum.magnitude)) {

@@ -1,6 +1,9 @@
 // selfcheck: the classifier's error rates on kernels of known arithmetic, beside the practices in use; a gate that falls is exit 1.
 //
-//   ulpscope-selfcheck [--short | --long] [--threads N] [--seed S] [--only TEXT]
+//   ulpscope-selfcheck [--short | --long] [--threads N] [--seed S] [--share X] [--only TEXT] [--plant]
+//
+// --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every tenth kernel to be what it is
+// not: the gates have to fall.
 //
 // Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS and VIOLATES come
 // from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the bits of a conforming one cannot be
@@ -43,6 +46,7 @@ struct Options {
   int threads = 2;
   uint64_t seed = 0;
   std::string only;
+  bool plant = false;
 };
 
 /// What was asked of one kernel and what it answered.
@@ -340,6 +344,7 @@ class Selfcheck {
       kernel.truth = IsConforming(kernel.model->name, job.pair.out) ? Truth::kConforming : Truth::kNonConforming;
       kernel.dot = [model = kernel.model, &order](std::span<const double> a, std::span<const double> b) { return EmulateDot(*model, order, a, b); };
     }
+    if (options_.plant && !job.outside && job.seed % 10 == 0) kernel.truth = kernel.truth == Truth::kConforming ? Truth::kNonConforming : Truth::kConforming;
     const Answers answers = Ask(kernel, job.seed);
     const Judged judged = Judge(kernel, answers, bank);
     // Twins are looked for where the verdict alone does not settle the count.
@@ -505,6 +510,8 @@ int Main(int argc, char** argv) {
       options.seed = std::strtoull(value().c_str(), nullptr, 10);
     } else if (word == "--share") {
       options.share = std::atof(value().c_str());
+    } else if (word == "--plant") {
+      options.plant = true;
     } else if (word == "--only") {
       options.only = value();
     } else {
