@@ -50,7 +50,11 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty()) return Format(cut->second.back());
     return OperationFormat(plan, argument, choice);
   }
-  if (IsReduction(node.kind) || node.inner) return ParseAcc(choice.acc)->format;
+  if (IsReduction(node.kind) || node.inner) {
+    const AccSpec acc = *ParseAcc(choice.acc);
+    // Partial sums are no wider than what they are combined in.
+    return acc.combine != nullptr ? acc.combine : acc.format;
+  }
   return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
 }
 
@@ -368,6 +372,9 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
 
 namespace {
 
+/// Kernels split sums of hundreds of terms or more: below this length split-K is no model of a sum.
+constexpr int64_t kLeastSplit = 128;
+
 /// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands' format or
 /// the result's; units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
@@ -386,7 +393,7 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
-    if (acc.partial != nullptr && (!formats.contains(acc.partial->name) || !path.has_products)) continue;
+    if (acc.partial != nullptr && (path.reduction_length < kLeastSplit || !formats.contains(acc.partial->name) || !path.has_products)) continue;
     if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) || (acc.format->precision < 24 && !formats.contains(acc.format->name)))) continue;
     words.push_back(word);
   }
@@ -423,9 +430,12 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {
       for (const auto& acc : accs) {
-        if (!GoTogether(path, in, prod, *ParseAcc(acc))) continue;
+        const AccSpec spec = *ParseAcc(acc);
+        if (!GoTogether(path, in, prod, spec)) continue;
         for (const auto& cut : cuts) {
           for (const auto& mid : MidWords()) {
+            // A partial sum's rounding and a compensated sum are what such kernels do before their store.
+            if (mid != "none" && (spec.partial != nullptr || spec.compensated)) continue;
             for (const char* mode : {"_rne", "_rz"}) {
               Choice choice{.in = in, .prod = prod, .acc = acc, .mid = mid, .out = std::string(Name(observed)) + mode, .cuts = cut, .mode = mode};
               // A cast that the program asks for is rounded as casts are, whatever the mode of the stores before it.

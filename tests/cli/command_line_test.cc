@@ -46,7 +46,7 @@ cases:
       - {op: empty, shape: [8, 8], dtype: float32, as: buffer}
       - {op: matmul, of: [x, y], out: buffer, as: product}
     observe: [product]
-    contract: {status: documented, accept: {product: {dtype: float32, acc: [float32, float32_rz, float64, exact], mid: [none]}}}
+    contract: {status: documented, accept: {product: {dtype: float32, acc: [at_least_float32], mid: [none]}}}
 )";
 
 constexpr const char* kPlain = "emulated:model=in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne";
