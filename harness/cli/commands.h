@@ -15,5 +15,6 @@ void AddSchemaCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);
 void AddNewCommand(CLI::App& app, int& exit_code);
 void AddReproCommand(CLI::App& app, int& exit_code);
+void AddProbeCommand(CLI::App& app, int& exit_code);
 
 }  // namespace ulpscope

@@ -1,0 +1,143 @@
+// ulpscope probe BACKEND: what the matrix product of a backend does with numbers, as a datasheet.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+
+#include "harness/base/text.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/probe_reader.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
+#include "oracles/models.h"
+#include "reports/datasheet.h"
+
+namespace ulpscope {
+namespace {
+
+struct ProbeArguments {
+  std::string backend, dtype = "float32", out_dtype, form = "matmul", json;
+  std::vector<std::string> adapters;
+  int64_t k = 64;
+  double timeout = 120;
+};
+
+constexpr int kExitNot = 1;
+constexpr int kExitInterrupted = 2;
+constexpr int kExitIncomplete = 6;
+
+int Usage(const Error& error) {
+  PrintError(error);
+  return kExitUsage;
+}
+
+Result<DType> FloatingDType(const std::string& option, const std::string& name) {
+  std::vector<std::string> known;
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) known.emplace_back(Name(dtype));
+  const auto dtype = ParseDType(name);
+  if (!dtype || std::find(known.begin(), known.end(), name) == known.end())
+    return Fail(Problem(option + " is no dtype that can be probed", "'" + name + "'", Join(known, ", "), DidYouMean(name, known)));
+  return *dtype;
+}
+
+/// What the arithmetic depends on: the processor and its matrix and vector instructions.
+std::map<std::string, std::string> Machine() {
+  std::map<std::string, std::string> machine;
+  std::ifstream file("/proc/cpuinfo");
+  const std::vector<std::string> wanted{"avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16"};
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || colon + 2 > line.size()) continue;
+    const std::string value = line.substr(std::min(colon + 2, line.size()));
+    if (line.starts_with("model name")) machine.emplace("cpu", value);
+    if (!line.starts_with("flags") || machine.contains("isa")) continue;
+    std::string& isa = machine["isa"];
+    for (const auto& flag : wanted) {
+      if ((" " + value + " ").find(" " + flag + " ") != std::string::npos) isa += (isa.empty() ? "" : " ") + flag;
+    }
+  }
+  return machine;
+}
+
+Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry& registry) {
+  ProbeQuestion question;
+  auto backend = ParseBackend(arguments.backend, registry);
+  if (!backend) return Fail(backend.error());
+  question.backend = std::move(*backend);
+  const RegistryRow* row = registry.Find(question.backend.name);
+  const Availability availability = registry.Check(*row);
+  if (!availability.installed) {
+    return Fail(Problem("backend " + question.backend.name + " is not installed: " + availability.reason, {}, {}, availability.install.empty() ? "" : "install it: " + availability.install));
+  }
+  auto dtype = FloatingDType("--dtype", arguments.dtype);
+  if (!dtype) return Fail(dtype.error());
+  question.dtype = *dtype;
+  auto out = FloatingDType("--out-dtype", arguments.out_dtype.empty() ? arguments.dtype : arguments.out_dtype);
+  if (!out) return Fail(out.error());
+  question.out = *out;
+  const auto& forms = ProbeForms();
+  if (std::find(forms.begin(), forms.end(), arguments.form) == forms.end())
+    return Fail(Problem("--form is no form of a product", "'" + arguments.form + "'", Join(forms, ", "), DidYouMean(arguments.form, forms)));
+  question.form = arguments.form;
+  constexpr int64_t kLongest = 65536;
+  if (arguments.k < 1 || arguments.k > kLongest) return Fail(Problem("--k is no length of a sum", std::to_string(arguments.k), "1 to " + std::to_string(kLongest)));
+  question.k = arguments.k;
+  question.timeout_s = arguments.timeout;
+  return question;
+}
+
+int ExitCodeOf(const Datasheet& sheet) {
+  switch (sheet.outcome) {
+    case Datasheet::Outcome::kRead: return 0;
+    case Datasheet::Outcome::kUnmodelled:
+    case Datasheet::Outcome::kNondeterministic: return kExitNot;
+    case Datasheet::Outcome::kRefused: return kExitNothing;
+    case Datasheet::Outcome::kBroken: return kExitIncomplete;
+  }
+  return kExitNot;
+}
+
+int Probe(const ProbeArguments& arguments) {
+  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!workspace) return Usage(workspace.error());
+  const auto question = QuestionOf(arguments, workspace->registry);
+  if (!question) return Usage(question.error());
+  Datasheet sheet;
+  {
+    auto session = ProbeSession::Open(*question, workspace->registry);
+    if (!session) return Usage(session.error());
+    sheet = ReadDatasheet(*question, session->get());
+    if ((*session)->interrupted()) return kExitInterrupted;
+  }
+  sheet.machine = Machine();
+  sheet.ulpscope = ULPSCOPE_VERSION;
+  const std::string json = arguments.json.empty() ? "" : WriteDatasheetJson(sheet);
+  if (!arguments.json.empty() && arguments.json != "-") {
+    std::ofstream file(arguments.json, std::ios::binary);
+    file << json;
+    file.close();
+    if (!file) return Usage(Error{.message = "cannot write " + arguments.json, .pos = {}, .found = {}, .expected = {}, .hint = {}});
+  }
+  Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));
+  if (sheet.outcome != Datasheet::Outcome::kRead) PrintError("ulpscope: " + Name(sheet.outcome) + ": " + sheet.reason);
+  return ExitCodeOf(sheet);
+}
+
+}  // namespace
+
+void AddProbeCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ProbeArguments>();
+  CLI::App* command = app.add_subcommand("probe", "print a numerics datasheet of a backend's matrix product");
+  command->add_option("backend", arguments->backend, "NAME[@DEVICE][:knob=value,...]")->required();
+  command->add_option("--dtype", arguments->dtype, "of the operands (float32)");
+  command->add_option("--out-dtype", arguments->out_dtype, "of the result (that of the operands)");
+  command->add_option("--k", arguments->k, "terms of a sum (64)");
+  command->add_option("--form", arguments->form, "matmul, bmm or dot: kernels differ by shape");
+  command->add_option("--json", arguments->json, "also write the datasheet as JSON here; - is stdout, instead of the text");
+  command->add_option("--timeout", arguments->timeout, "seconds for one program")->check(CLI::PositiveNumber);
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")->allow_extra_args(false);
+  command->callback([arguments, &exit_code] { exit_code = Probe(*arguments); });
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,470 @@
+// Reading a datasheet.
+#include "harness/cli/probe_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/judge/label.h"
+#include "harness/judge/sum_tree.h"
+#include "oracles/dot/bank.h"
+
+namespace ulpscope {
+namespace {
+
+using State = DatasheetLine::State;
+using Words = std::vector<std::string>;
+
+double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
+
+void Insert(Words* words, const std::string& word) {
+  if (std::find(words->begin(), words->end(), word) == words->end()) words->push_back(word);
+}
+
+std::string WithoutFlag(const std::string& word) { return word.substr(0, word.find('+')); }
+
+std::string_view WordOf(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kNearestEven: return "rne";
+    case Rounding::kTowardZero: return "rz";
+    default: return "rna";
+  }
+}
+
+std::string PhraseOf(std::string_view word) {
+  if (word == "rne") return "to nearest, ties to even";
+  if (word == "rz") return "towards zero";
+  if (word == "rna") return "to nearest, ties away from zero";
+  if (word == "none") return "never rounded";
+  return std::string(word);
+}
+
+class Reader {
+ public:
+  Reader(const ProbeQuestion& question, ProbeSession* session)
+      : question_(question), session_(*session), bank_(DotBank::For(question.dtype, question.out)), alive_(bank_.models().size(), 1), witnesses_(bank_.models().size()) {}
+
+  Datasheet Read() {
+    sheet_.backend = question_.backend.Text();
+    sheet_.dtype = std::string(Name(question_.dtype));
+    sheet_.out_dtype = std::string(Name(question_.out));
+    sheet_.form = question_.form;
+    sheet_.k = question_.k;
+    sheet_.models_tried = static_cast<int64_t>(bank_.models().size());
+    AskGroups();
+    if (Going()) AskMasks();
+    if (Going()) AskRandom();
+    if (Going()) AskOrder();
+    if (Going()) AskSubnormals();
+    if (Going()) AskConsumer();
+    Conclude();
+    return std::move(sheet_);
+  }
+
+ private:
+  bool Going() const { return !session_.failure() && !session_.interrupted() && !session_.nondeterministic(); }
+
+  /// Every family but mask and fuse. The members of a group run at one coordinate, in launches of their own.
+  void AskGroups() {
+    std::map<size_t, std::vector<const ProbeGroup*>> by_members;
+    for (const std::string& family : ProbeFamilies()) {
+      if (family == "mask" || family == "fuse") continue;
+      for (ProbeGroup& group : ProbeGroups(family, question_.dtype, question_.k)) groups_.push_back(std::move(group));
+    }
+    for (const ProbeGroup& group : groups_) by_members[group.members.size()].push_back(&group);
+    std::vector<ProbeDot> dots;
+    std::vector<GroupOutputs> outputs;
+    std::vector<std::vector<size_t>> places;
+    const auto rows = static_cast<size_t>(session_.rows());
+    for (const auto& [members, list] : by_members) {
+      for (size_t first = 0; first < list.size(); first += rows) {
+        const size_t base = dots.size();
+        dots.resize(base + members * rows);
+        for (size_t row = 0; row < std::min(rows, list.size() - first); ++row) {
+          const ProbeGroup* group = list[first + row];
+          outputs.push_back({.group = group, .outputs = {}, .same_coordinate = SameCoordinate::kYes});
+          places.emplace_back();
+          for (size_t member = 0; member < members; ++member) {
+            places.back().push_back(base + member * rows + row);
+            dots[places.back().back()] = group->members[member];
+          }
+          dots_of_[group->family] += static_cast<int64_t>(members);
+        }
+      }
+    }
+    const std::vector<double> results = session_.Run(dots);
+    if (!Going()) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      for (const size_t place : places[i]) outputs[i].outputs.push_back(results[place]);
+    }
+    bank_.Exclude(outputs, &alive_, &witnesses_);
+  }
+
+  void AskMasks() {
+    bool first = true;
+    decode_ = DecodeBlocks(question_.dtype, question_.k, [&](std::span<const ProbeDot> dots) {
+      auto results = session_.Run(dots);
+      if (first) spread_masks_ = results;
+      first = false;
+      return results;
+    });
+    dots_of_["mask"] += decode_.dots;
+    if (Going()) bank_.Exclude(decode_, question_.k, &alive_);
+  }
+
+  void AskRandom() {
+    const auto random = session_.RunRandom();
+    if (!Going()) return;
+    bank_.Exclude(random.a, random.b, random.y, random.m, question_.k, random.n, &alive_);
+    dots_of_["random"] += random.m * random.n;
+  }
+
+  /// Units and masks as operands; `wide` masks absorb units in float64 too.
+  ProbeDot MaskAt(int64_t i, int64_t j, int64_t window, const std::pair<int, int>& exponents) const {
+    ProbeDot dot;
+    const auto [unit, mask] = exponents;
+    for (int64_t position = 0; position < window; ++position) {
+      const double sign = position == i ? 1 : position == j ? -1 : 0;
+      const int exponent = sign == 0 ? unit : mask;
+      dot.terms.push_back({.position = position, .a = (sign == 0 ? 1 : sign) * Pow2(exponent / 2), .b = Pow2(exponent - exponent / 2)});
+    }
+    return dot;
+  }
+
+  void AskOrder() {
+    const int64_t window = std::min(question_.k, kMaskWindow);
+    if (window < 3) return;
+    const bool narrow = question_.dtype == DType::kFloat16 || question_.out == DType::kFloat16;
+    // The narrower pair first; then one that leaves more than 53 bits between; then one that float16 sums hold.
+    for (const std::pair<int, int>& exponents : {std::pair(kMaskUnitExponent, kMaskExponent), narrow ? std::pair(-24, 30) : std::pair(-12, 100), std::pair(-3, 15)}) {
+      int64_t asked = 0;
+      bool counted = true;
+      const auto tree = RevealTree(window, [&](std::span<const std::pair<int64_t, int64_t>> pairs) {
+        std::vector<ProbeDot> dots;
+        for (const auto& [i, j] : pairs) dots.push_back(MaskAt(i, j, window, exponents));
+        const auto results = session_.RunAlone(dots);
+        asked += static_cast<int64_t>(dots.size());
+        std::vector<int64_t> meets;
+        for (const double result : results) {
+          const double units = std::ldexp(result, -exponents.first);
+          counted = counted && units >= 0 && units <= static_cast<double>(window - 2) && units == std::floor(units);
+          if (!counted) return std::vector<int64_t>();
+          meets.push_back(window - static_cast<int64_t>(units));
+        }
+        return meets;
+      });
+      dots_of_["mask"] += asked;
+      order_dots_ += asked;
+      if (!Going()) return;
+      masks_counted_ = masks_counted_ || counted;
+      if (!tree) continue;
+      tree_ = tree;
+      if (exponents.second == kMaskExponent) CompareCoordinates(window);
+      return;
+    }
+  }
+
+  /// The masks of every pair that ran at many coordinates, against the tree of the first.
+  void CompareCoordinates(int64_t window) {
+    const auto pairs = MaskPairs(question_.k);
+    for (size_t p = 0; p < pairs.size() && p < spread_masks_.size(); ++p) {
+      const double lost = static_cast<double>(window) - std::ldexp(spread_masks_[p], -kMaskUnitExponent);
+      ++pairs_compared_;
+      if (lost != static_cast<double>(tree_->Meet(pairs[p].first, pairs[p].second))) ++pairs_elsewhere_;
+    }
+  }
+
+  struct Subnormal {
+    std::string key, title;
+    std::vector<ProbeDot> dots;
+    std::vector<double> exact;
+  };
+
+  static ProbeDot One(double a, double b) { return {.terms = {{.position = 0, .a = a, .b = b}}, .addend = 0}; }
+
+  /// 1.5 2^exponent as a product of two normal operands; nothing where the operands' format does not reach.
+  std::optional<ProbeTerm> NormalFactors(double significand, int exponent) const {
+    const FloatFormat& in = *FormatOf(question_.dtype);
+    const int first = std::max(exponent / 2, in.emin), second = exponent - first;
+    if (second < in.emin || second > in.emax) return std::nullopt;
+    return ProbeTerm{.position = 0, .a = significand * Pow2(first), .b = Pow2(second)};
+  }
+
+  void AskSubnormals() {
+    const FloatFormat& in = *FormatOf(question_.dtype);
+    const FloatFormat& out = *FormatOf(question_.out);
+    std::vector<Subnormal> kinds(3);
+    kinds[0] = {.key = "subnormal_operands", .title = "subnormal operands", .dots = {}, .exact = {}};
+    const int back = std::min(2 - in.emin, in.emax - 8);
+    for (const double sign : {1.0, -1.0}) {
+      const double small = sign * 1.5 * Pow2(in.emin - 2);
+      kinds[0].dots.push_back(One(small, Pow2(back)));
+      kinds[0].dots.push_back(One(Pow2(back), small));
+      kinds[0].exact.insert(kinds[0].exact.end(), 2, small * Pow2(back));
+    }
+    kinds[1] = {.key = "subnormal_results", .title = "subnormal results", .dots = {}, .exact = {}};
+    kinds[2] = {.key = "subnormal_sums", .title = "subnormal sums of normal products", .dots = {}, .exact = {}};
+    for (const double sign : {1.0, -1.0}) {
+      if (const auto term = NormalFactors(sign * 1.5, out.emin - 2)) {
+        kinds[1].dots.push_back(One(term->a, term->b));
+        kinds[1].exact.push_back(sign * 1.5 * Pow2(out.emin - 2));
+      }
+      const auto more = NormalFactors(sign * 1.5, out.emin), less = NormalFactors(-sign * 1.25, out.emin);
+      if (question_.k >= 2 && more && less) {
+        ProbeDot dot = One(more->a, more->b);
+        dot.terms.push_back({.position = 1, .a = less->a, .b = less->b});
+        kinds[2].dots.push_back(std::move(dot));
+        kinds[2].exact.push_back(sign * Pow2(out.emin - 2));
+      }
+    }
+    std::vector<ProbeDot> all;
+    for (const Subnormal& kind : kinds) all.insert(all.end(), kind.dots.begin(), kind.dots.end());
+    const auto results = session_.Run(all);
+    if (!Going()) return;
+    size_t next = 0;
+    for (Subnormal& kind : kinds) {
+      DatasheetLine line{.key = kind.key, .title = kind.title, .state = State::kNotRead, .words = {}, .text = "these dtypes do not reach there", .probes = {"range"}, .dots = static_cast<int64_t>(kind.dots.size())};
+      if (question_.k < 2 && kind.key == "subnormal_sums") line.text = "a sum of one term";
+      for (size_t i = 0; i < kind.dots.size(); ++i, ++next) Insert(&line.words, results[next] == kind.exact[i] ? "kept" : results[next] == 0 ? "flushed" : "changed");
+      if (!kind.dots.empty()) {
+        line.state = State::kRead;
+        line.text = line.words.size() > 1 ? "some kept, some not" : line.words[0] == "kept" ? "kept" : line.words[0] == "flushed" ? "taken as zero" : "changed";
+      }
+      subnormals_.push_back(std::move(line));
+    }
+  }
+
+  /// x + y rounded to the store and then cancelled by an addend, or cancelled before it is rounded.
+  void AskConsumer() {
+    consumer_ = {.key = "rounding_before_consumer", .title = "rounding before an addition", .state = State::kNotRead, .words = {}, .text = "", .probes = {"fuse"}, .dots = 0};
+    const FloatFormat& out = *FormatOf(question_.out);
+    std::vector<ProbeDot> dots;
+    for (const ProbeGroup& group : ProbeGroups("fuse", question_.dtype, question_.k)) dots.push_back(group.members.front());
+    if (dots.empty() || out.precision >= 24) {
+      consumer_.text = dots.empty() ? "no such probe for these operands" : "the result is as wide as a sum";
+      return;
+    }
+    const auto before = session_.failure();
+    const auto results = session_.RunWithAddend(dots);
+    if (session_.failure() && !before) {
+      consumer_.text = "the backend refuses an addition after the product: " + session_.failure()->text;
+      consumer_refused_ = true;
+      return;
+    }
+    bool rounded = true, kept = true;
+    for (size_t i = 0; i < dots.size(); ++i) {
+      double sum = 0;
+      for (const ProbeTerm& term : dots[i].terms) sum += term.a * term.b;
+      rounded = rounded && results[i] == RoundTo(RoundTo(sum, out) + dots[i].addend, out);
+      kept = kept && results[i] == RoundTo(sum + dots[i].addend, out);
+    }
+    consumer_.dots = static_cast<int64_t>(dots.size());
+    dots_of_["fuse"] += consumer_.dots;
+    if (rounded == kept) {
+      consumer_.text = rounded ? "these values do not tell" : "neither rounded once nor twice";
+      return;
+    }
+    consumer_.state = State::kRead;
+    consumer_.words = {rounded ? std::string(Name(question_.out)) : "none"};
+    consumer_.text = rounded ? "the product is rounded to " + consumer_.words[0] + " before it is added to" : "the product goes unrounded into the addition";
+  }
+
+  Words Facet(const std::function<std::string(const DotModel&)>& word) const {
+    Words words;
+    for (size_t i = 0; i < alive_.size(); ++i) {
+      if (alive_[i]) Insert(&words, word(bank_.models()[i]));
+    }
+    return words;
+  }
+
+  int64_t Dots(const Words& families) const {
+    int64_t count = 0;
+    for (const auto& family : families) {
+      const auto entry = dots_of_.find(family);
+      count += entry == dots_of_.end() ? 0 : entry->second;
+    }
+    return count;
+  }
+
+  void Add(std::string key, std::string title, Words words, std::string text, Words probes) {
+    const State state = words.empty() ? State::kNotRead : words.size() == 1 ? State::kRead : State::kPartly;
+    sheet_.lines.push_back({.key = std::move(key), .title = std::move(title), .state = state, .words = std::move(words), .text = std::move(text), .probes = probes, .dots = Dots(probes)});
+  }
+
+  void AddNotRead(std::string key, std::string title, std::string why, Words probes) { Add(std::move(key), std::move(title), {}, std::move(why), std::move(probes)); }
+
+  static std::string AnyOf(const Words& words) { return words.size() == 1 ? words[0] : "one of " + Join(words, ", "); }
+
+  void Conclude() {
+    using enum Datasheet::Outcome;
+    sheet_.dots = session_.dots();
+    sheet_.launches = session_.launches();
+    sheet_.program = session_.program();
+    sheet_.versions = session_.versions();
+    sheet_.knobs = session_.knobs();
+    if (session_.failure() && !consumer_refused_) {
+      const Outcome& failure = *session_.failure();
+      const bool refused = failure.kind == OutcomeKind::kUnsupported || failure.kind == OutcomeKind::kRaised;
+      sheet_.outcome = refused ? kRefused : kBroken;
+      sheet_.reason = fmt::format("{}{}{}", Name(failure.kind), failure.text.empty() ? "" : ": ", failure.text);
+      return;
+    }
+    if (session_.nondeterministic()) {
+      sheet_.outcome = kNondeterministic;
+      sheet_.reason = fmt::format("the same launch gave other bits when it was repeated (up to {:.6g} ulp apart); what rests on single bits is not read", session_.spread());
+      return;
+    }
+    for (size_t i = 0; i < alive_.size(); ++i) {
+      if (alive_[i]) sheet_.models.push_back(bank_.models()[i].name.Name());
+    }
+    if (sheet_.models.empty()) {
+      sheet_.outcome = kUnmodelled;
+      sheet_.reason = "no precision model gives these outputs" + WitnessAgainstFloat32();
+    }
+    DescribeRoundings();
+    DescribeBlocks();
+    for (DatasheetLine& line : subnormals_) sheet_.lines.push_back(std::move(line));
+    DescribeOrder();
+    DescribeSplits();
+    DescribeStores();
+    sheet_.lines.push_back({.key = "determinism", .title = "repeated launches", .state = State::kRead, .words = {"same_bits"}, .text = fmt::format("the same bits, each of {} launches run twice", sheet_.launches), .probes = {}, .dots = sheet_.dots});
+  }
+
+  /// Why the plainest model fell: what a person looks at first.
+  std::string WitnessAgainstFloat32() const {
+    for (size_t i = 0; i < witnesses_.size(); ++i) {
+      const PrecisionModel& name = bank_.models()[i].name;
+      if (!name.in.empty() || name.prod != "exact" || name.acc != "float32" || name.mid != "none" || name.out.find("_rne") == std::string::npos || !witnesses_[i]) continue;
+      const ProbeWitness& witness = *witnesses_[i];
+      const auto list = [](const std::vector<double>& values) {
+        std::string text;
+        for (size_t v = 0; v < std::min<size_t>(values.size(), 6); ++v) text += fmt::format("{}{:a}", v == 0 ? "" : " ", values[v]);
+        return text;
+      };
+      return fmt::format("; float32 fell to {} ({}): observed {}, a float32 sum gives {}", witness.family, witness.group, list(witness.observed), list(witness.predicted));
+    }
+    return "";
+  }
+
+  void DescribeRoundings() {
+    const Words single{"single", "range", "residual"};
+    const Words in = Facet([](const DotModel& model) { return model.name.in.empty() ? std::string("as_is") : WithoutFlag(model.name.in.begin()->second); });
+    if (in.empty()) AddNotRead("input_rounding", "input rounding", "no model survives", single);
+    else Add("input_rounding", "input rounding", in, in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
+    const Words prod = Facet([](const DotModel& model) { return model.name.prod; });
+    if (prod.empty()) AddNotRead("product", "product", "no model survives", single);
+    else Add("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
+    const Words sums{"swamp", "mode", "wide", "pair", "mask", "random"};
+    const Words acc = Facet([](const DotModel& model) { return model.name.acc; });
+    if (acc.empty() || question_.k < 2) {
+      AddNotRead("accumulator", "accumulator", acc.empty() ? "no model survives" : "a sum of one term has none", sums);
+      AddNotRead("accumulator_rounding", "accumulator rounding", acc.empty() ? "no model survives" : "a sum of one term has none", {"mode", "swamp", "mask"});
+      return;
+    }
+    const std::string joined = JoinAccumulators(acc);
+    Add("accumulator", "accumulator", acc, acc.size() == 1 ? acc[0] : joined + ": " + AnyOf(acc), sums);
+    const Words rounding = Facet([](const DotModel& model) { return model.acc.exact() ? std::string("none") : std::string(WordOf(model.acc.rounding)); });
+    std::string phrase;
+    for (const auto& word : rounding) phrase += (phrase.empty() ? "" : ", or ") + PhraseOf(word);
+    Add("accumulator_rounding", "accumulator rounding", rounding, phrase, {"mode", "swamp", "mask"});
+  }
+
+  void DescribeBlocks() {
+    using Kind = BlockDecode::Kind;
+    const auto add = [&](const char* key, const char* title, std::string word, std::string text) {
+      sheet_.lines.push_back({.key = key, .title = title, .state = word.empty() ? State::kNotRead : State::kRead, .words = word.empty() ? Words{} : Words{std::move(word)}, .text = std::move(text), .probes = {"mask"}, .dots = decode_.dots});
+    };
+    if (question_.k < 3 || decode_.kind == Kind::kUnclear) {
+      const std::string why = question_.k < 3 ? "needs sums of three terms or more" : "the masks do not show it: they overflow, nothing absorbs the units, or a cut moves them";
+      // A tree that was read with wider masks tells as much.
+      if (tree_ && question_.k >= 3) add("group_size", "products joined at once", std::to_string(tree_->WidestNode() == 2 ? 1 : tree_->WidestNode()), tree_->WidestNode() == 2 ? "one product at a time" : std::to_string(tree_->WidestNode()));
+      else add("group_size", "products joined at once", "", why);
+      add("alignment_bits", "extra alignment bits", "", why);
+      return;
+    }
+    if (decode_.kind == Kind::kNotFused) {
+      add("group_size", "products joined at once", "1", "one product at a time");
+      add("alignment_bits", "extra alignment bits", "0", "none: every addition is rounded on its own");
+      return;
+    }
+    add("group_size", "products joined at once", std::to_string(decode_.n), decode_.n_is_least ? "at least " + std::to_string(decode_.n) + ", all that a sum of this length has" : std::to_string(decode_.n));
+    if (decode_.fraction == 0) add("alignment_bits", "extra alignment bits", "", "narrower or wider than the probes look");
+    else add("alignment_bits", "extra alignment bits", std::to_string(decode_.fraction - 23), fmt::format("{} (terms are cut at {} fraction bits)", decode_.fraction - 23, decode_.fraction));
+  }
+
+  void DescribeOrder() {
+    DatasheetLine line{.key = "order", .title = "order of summation", .state = State::kNotRead, .words = {}, .text = "", .probes = {"mask"}, .dots = order_dots_};
+    if (question_.k < 3) {
+      line.text = "needs sums of three terms or more";
+    } else if (!tree_) {
+      const Words rounding = Facet([](const DotModel& model) { return std::string(model.acc.exact() ? "none" : WordOf(model.acc.rounding)); });
+      line.text = rounding == Words{"rz"}     ? "a sum that is cut is moved by the masks"
+                  : rounding == Words{"none"} ? "an exact sum has none"
+                  : masks_counted_            ? "the masks show no tree: nothing absorbs the units, or launches differ"
+                                              : "the masks overflow the accumulator";
+    } else {
+      line.state = State::kRead;
+      sheet_.tree = tree_->Text();
+      const std::string name = tree_->Name();
+      line.words = {name.empty() ? "other" : name};
+      line.text = name.empty() ? "none of the known ones: " + Shortened(sheet_.tree) : name;
+      if (pairs_compared_ > 0) {
+        line.text += pairs_elsewhere_ == 0 ? fmt::format("; the same at {} coordinates", session_.rows())
+                                           : fmt::format("; other coordinates sum otherwise ({} of {} pairs of positions)", pairs_elsewhere_, pairs_compared_);
+        line.dots += pairs_compared_;
+      }
+    }
+    sheet_.lines.push_back(std::move(line));
+  }
+
+  static std::string Shortened(const std::string& tree) { return tree.size() <= 100 ? tree : tree.substr(0, 97) + "..."; }
+
+  void DescribeSplits() {
+    const Words probes{"swamp", "residual"};
+    Words words;
+    bool none = false;
+    for (const auto& acc : Facet([](const DotModel& model) { return model.name.acc; })) {
+      if (acc.starts_with("split_k")) Insert(&words, acc);
+      else none = true;
+    }
+    if (none) words.insert(words.begin(), "none");
+    if (question_.k < 4 || words.empty()) return AddNotRead("split_k", "partial sums", words.empty() ? "no model survives" : "needs sums of four terms or more", probes);
+    Add("split_k", "partial sums", words, words == Words{"none"} ? "none is stored in a narrower format" : AnyOf(words), probes);
+  }
+
+  void DescribeStores() {
+    const Words probes{"single", "double_round", "pair", "wide"};
+    const Words mid = Facet([](const DotModel& model) { return model.name.mid; });
+    if (mid.empty()) AddNotRead("intermediate_rounding", "rounding before the store", "no model survives", probes);
+    else Add("intermediate_rounding", "rounding before the store", mid, mid == Words{"none"} ? "none" : AnyOf(mid), probes);
+    const Words out = Facet([](const DotModel& model) { return model.name.out; });
+    if (out.empty()) AddNotRead("final_rounding", "final rounding", "no model survives", probes);
+    else Add("final_rounding", "final rounding", out, AnyOf(out), probes);
+    sheet_.lines.push_back(consumer_);
+  }
+
+  const ProbeQuestion& question_;
+  ProbeSession& session_;
+  const DotBank& bank_;
+  std::vector<char> alive_;
+  std::vector<std::optional<ProbeWitness>> witnesses_;
+  std::vector<ProbeGroup> groups_;
+  std::map<std::string, int64_t> dots_of_;
+  BlockDecode decode_;
+  std::vector<double> spread_masks_;
+  std::optional<SumTree> tree_;
+  int64_t order_dots_ = 0, pairs_compared_ = 0, pairs_elsewhere_ = 0;
+  bool masks_counted_ = false, consumer_refused_ = false;
+  std::vector<DatasheetLine> subnormals_;
+  DatasheetLine consumer_;
+  Datasheet sheet_;
+};
+
+}  // namespace
+
+Datasheet ReadDatasheet(const ProbeQuestion& question, ProbeSession* session) { return Reader(question, session).Read(); }
+
+}  // namespace ulpscope

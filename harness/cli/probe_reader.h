@@ -1,0 +1,12 @@
+// From probe outputs to a datasheet: asks a session every question, weighs the answers, writes one line for each property.
+#pragma once
+
+#include "harness/cli/probe_session.h"
+#include "harness/model/datasheet.h"
+
+namespace ulpscope {
+
+/// Runs all probes. Whatever the backend does is data: Datasheet::outcome says what became of it.
+Datasheet ReadDatasheet(const ProbeQuestion& question, ProbeSession* session);
+
+}  // namespace ulpscope

@@ -1,0 +1,280 @@
+// Reading, writing and naming summation trees.
+#include "harness/judge/sum_tree.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace ulpscope {
+namespace {
+
+using Positions = SumTree::Positions;
+
+/// How lanes are folded into one.
+enum class Fold { kHalves, kNeighbours, kSequential };
+constexpr std::pair<Fold, const char*> kFolds[] = {{Fold::kHalves, "in halves"}, {Fold::kNeighbours, "by neighbours"}, {Fold::kSequential, "one after another"}};
+
+Positions Chain(SumTree* tree, const std::vector<Positions>& parts) {
+  Positions sum = parts.front();
+  for (size_t i = 1; i < parts.size(); ++i) sum = tree->Join({sum, parts[i]});
+  return sum;
+}
+
+Positions FoldAll(SumTree* tree, Fold fold, std::vector<Positions> parts) {
+  if (fold == Fold::kSequential) return Chain(tree, parts);
+  while (parts.size() > 1) {
+    std::vector<Positions> next;
+    const size_t half = (parts.size() + 1) / 2;
+    for (size_t i = 0; i < half; ++i) {
+      const size_t first = fold == Fold::kHalves ? i : 2 * i, second = fold == Fold::kHalves ? i + half : 2 * i + 1;
+      next.push_back(second < parts.size() ? tree->Join({parts[first], parts[second]}) : parts[first]);
+    }
+    parts = std::move(next);
+  }
+  return parts.front();
+}
+
+/// Positions begin, begin + step, ... below end, each a leaf.
+std::vector<Positions> Leaves(int64_t begin, int64_t end, int64_t step) {
+  std::vector<Positions> leaves;
+  for (int64_t i = begin; i < end; i += step) leaves.push_back({i});
+  return leaves;
+}
+
+/// Pairs of neighbours, the odd one first, as two multiply-adds of one pair instruction take them.
+std::vector<Positions> OddFirst(std::vector<Positions> leaves) {
+  for (size_t i = 0; i + 1 < leaves.size(); i += 2) std::swap(leaves[i], leaves[i + 1]);
+  return leaves;
+}
+
+Positions Pairwise(SumTree* tree, int64_t begin, int64_t end, int64_t base) {
+  if (end - begin <= base) return Chain(tree, Leaves(begin, end, 1));
+  const int64_t middle = begin + (end - begin) / 2;
+  const Positions left = Pairwise(tree, begin, middle, base);
+  return tree->Join({left, Pairwise(tree, middle, end, base)});
+}
+
+/// Blocks of `length` products that join the sum so far in one node.
+void Fused(SumTree* tree, int64_t length) {
+  Positions sum;
+  for (int64_t begin = 0; begin < tree->size(); begin += length) {
+    std::vector<Positions> parts = Leaves(begin, std::min(begin + length, tree->size()), 1);
+    if (!sum.empty()) parts.push_back(sum);
+    sum = parts.size() == 1 ? parts.front() : tree->Join(parts);
+  }
+}
+
+struct Candidate {
+  std::string name;
+  SumTree tree;
+};
+
+/// The leaves of [begin, end) that lane `lane` of `lanes` takes; with pairs, two neighbours at a time, the odd one first.
+std::vector<Positions> LaneLeaves(int64_t begin, int64_t end, int64_t lane, int64_t lanes, int64_t run) {
+  std::vector<Positions> leaves;
+  for (int64_t i = begin + lane * run; i < end; i += lanes * run) {
+    for (int64_t j = i; j < std::min(i + run, end); ++j) leaves.push_back({j});
+  }
+  return run == 2 ? OddFirst(std::move(leaves)) : leaves;
+}
+
+/// Lanes of [begin, end), folded: `groups` registers of `width` lanes each first register by register, then inside.
+Positions Lanes(SumTree* tree, int64_t begin, int64_t end, int64_t groups, int64_t width, int64_t run, Fold across, Fold inside) {
+  std::vector<Positions> registers;
+  for (int64_t lane = 0; lane < width; ++lane) {
+    std::vector<Positions> same_lane;
+    for (int64_t group = 0; group < groups; ++group) {
+      const auto leaves = LaneLeaves(begin, end, group * width + lane, groups * width, run);
+      if (!leaves.empty()) same_lane.push_back(Chain(tree, leaves));
+    }
+    if (!same_lane.empty()) registers.push_back(FoldAll(tree, across, std::move(same_lane)));
+  }
+  return FoldAll(tree, inside, std::move(registers));
+}
+
+std::vector<Candidate> Candidates(int64_t size) {
+  std::vector<Candidate> all;
+  const auto add = [&](std::string name, const auto& build) {
+    SumTree tree(size);
+    build(&tree);
+    all.push_back({.name = std::move(name), .tree = std::move(tree)});
+  };
+  add("sequential", [&](SumTree* tree) { Chain(tree, Leaves(0, size, 1)); });
+  add("reversed", [&](SumTree* tree) {
+    auto leaves = Leaves(0, size, 1);
+    std::reverse(leaves.begin(), leaves.end());
+    Chain(tree, leaves);
+  });
+  add("sequential in pairs, the odd one first", [&](SumTree* tree) { Chain(tree, OddFirst(Leaves(0, size, 1))); });
+  for (int64_t length = 2; length <= size; length *= 2) {
+    add("fused blocks of " + std::to_string(length) + ", one after another", [&](SumTree* tree) { Fused(tree, length); });
+  }
+  for (int64_t base = 1; base < size; base *= 2) {
+    const std::string rest = base == 1 ? "" : ", sequential below " + std::to_string(base + 1);
+    add("pairwise" + rest, [&](SumTree* tree) { Pairwise(tree, 0, size, base); });
+  }
+  for (int64_t length = 2; length < size; length *= 2) {
+    for (const int64_t run : {1, 2}) {
+      add("blocks of " + std::to_string(length) + ", each sequential" + (run == 2 ? " in pairs, the odd one first" : "") + ", added one after another", [&](SumTree* tree) {
+        std::vector<Positions> blocks;
+        for (int64_t begin = 0; begin < size; begin += length) {
+          const auto leaves = Leaves(begin, std::min(begin + length, size), 1);
+          blocks.push_back(Chain(tree, run == 2 ? OddFirst(leaves) : leaves));
+        }
+        Chain(tree, blocks);
+      });
+    }
+    for (const auto& [fold, how] : kFolds) {
+      if (fold == Fold::kSequential) continue;
+      add("contiguous parts of " + std::to_string(length) + ", folded " + how, [&](SumTree* tree) {
+        std::vector<Positions> blocks;
+        for (int64_t begin = 0; begin < size; begin += length) blocks.push_back(Chain(tree, Leaves(begin, std::min(begin + length, size), 1)));
+        FoldAll(tree, fold, blocks);
+      });
+    }
+  }
+  for (const int64_t run : {1, 2}) {
+    for (int64_t groups = 1; groups <= 16; groups *= 2) {
+      for (int64_t width = 1; groups * width * run <= size; width *= 2) {
+        if (groups * width < 2) continue;
+        for (const auto& [across, across_how] : kFolds) {
+          if (groups <= 2 && across != Fold::kHalves) continue;
+          for (const auto& [inside, inside_how] : kFolds) {
+            if (width <= 2 && inside != Fold::kHalves) continue;
+            std::string name = std::to_string(groups * width) + " lanes" + (run == 2 ? " of pairs (the odd one first)" : "");
+            if (groups > 1 && width > 1) name += ", " + std::to_string(groups) + " registers of " + std::to_string(width) + (groups > 2 ? std::string(" added ") + across_how : "");
+            else if (groups > 2) name += std::string(", folded ") + across_how;
+            if (width > 2) name += std::string(groups > 1 ? ", then folded " : ", folded ") + inside_how;
+            add(std::move(name), [&](SumTree* tree) { Lanes(tree, 0, size, groups, width, run, across, inside); });
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Positions SumTree::Join(const std::vector<Positions>& parts) {
+  Positions all;
+  for (const Positions& part : parts) all.insert(all.end(), part.begin(), part.end());
+  const auto count = static_cast<int64_t>(all.size());
+  for (size_t a = 0; a < parts.size(); ++a) {
+    for (size_t b = 0; b < parts.size(); ++b) {
+      if (a == b) continue;
+      for (const int64_t i : parts[a]) {
+        for (const int64_t j : parts[b]) meet_[static_cast<size_t>(i * size_ + j)] = count;
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Positions> SumTree::MembersOf(const Positions& leaves) const {
+  const auto count = static_cast<int64_t>(leaves.size());
+  std::vector<Positions> members;
+  for (const int64_t leaf : leaves) {
+    const auto own = std::find_if(members.begin(), members.end(), [&](const Positions& member) { return Meet(member.front(), leaf) < count; });
+    if (own == members.end()) members.push_back({leaf});
+    else own->push_back(leaf);
+  }
+  return members;
+}
+
+std::string SumTree::TextOf(const Positions& leaves) const {
+  if (leaves.size() == 1) return std::to_string(leaves.front());
+  std::string text = "(";
+  for (const Positions& member : MembersOf(leaves)) text += (text.size() > 1 ? " " : "") + TextOf(member);
+  return text + ")";
+}
+
+int64_t SumTree::WidestOf(const Positions& leaves) const {
+  if (leaves.size() == 1) return 1;
+  const auto members = MembersOf(leaves);
+  int64_t widest = std::count_if(members.begin(), members.end(), [](const Positions& member) { return member.size() == 1; });
+  if (members.size() == 2) widest = 2;
+  for (const Positions& member : members) widest = std::max(widest, WidestOf(member));
+  return widest;
+}
+
+std::string SumTree::Text() const {
+  Positions all(static_cast<size_t>(size_));
+  std::iota(all.begin(), all.end(), 0);
+  return all.empty() ? "()" : TextOf(all);
+}
+
+int64_t SumTree::WidestNode() const {
+  Positions all(static_cast<size_t>(size_));
+  std::iota(all.begin(), all.end(), 0);
+  return all.empty() ? 0 : WidestOf(all);
+}
+
+std::string SumTree::Name() const {
+  if (size_ < 3) return "";
+  for (const Candidate& candidate : Candidates(size_)) {
+    if (candidate.tree == *this) return candidate.name;
+  }
+  return "";
+}
+
+std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
+  SumTree tree(size);
+  if (size < 1) return std::nullopt;
+  Positions all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<Positions> open{all};
+  std::map<std::pair<int64_t, int64_t>, int64_t> meets;
+  while (!open.empty()) {
+    std::vector<std::pair<int64_t, int64_t>> pairs;
+    for (const Positions& set : open) {
+      for (size_t j = 1; j < set.size(); ++j) pairs.emplace_back(set.front(), set[j]);
+    }
+    const std::vector<int64_t> answers = ask(pairs);
+    if (answers.size() != pairs.size()) return std::nullopt;
+    size_t next = 0;
+    std::vector<Positions> deeper;
+    for (const Positions& set : open) {
+      std::map<int64_t, Positions> groups;
+      for (size_t j = 1; j < set.size(); ++j, ++next) {
+        meets[pairs[next]] = answers[next];
+        groups[answers[next]].push_back(set[j]);
+      }
+      for (auto& [count, group] : groups) {
+        if (group.size() > 1) deeper.push_back(std::move(group));
+      }
+    }
+    open = std::move(deeper);
+  }
+  // What was not asked follows: j and k that meet i at different heights meet each other at the greater one.
+  const std::function<bool(const Positions&)> fill = [&](const Positions& set) {
+    std::map<int64_t, Positions> groups;
+    for (size_t j = 1; j < set.size(); ++j) groups[meets.at({set.front(), set[j]})].push_back(set[j]);
+    Positions inside{set.front()};
+    for (const auto& [count, group] : groups) {
+      if (count < 2 || count > size) return false;
+      // Each group holds the members that join what lies inside at one node.
+      for (const int64_t i : inside) {
+        for (const int64_t j : group) {
+          tree.meet_[static_cast<size_t>(i * size + j)] = tree.meet_[static_cast<size_t>(j * size + i)] = count;
+        }
+      }
+      if (!fill(group)) return false;
+      inside.insert(inside.end(), group.begin(), group.end());
+    }
+    return true;
+  };
+  if (!fill(all)) return std::nullopt;
+  // A node that is said to hold n products holds n.
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t j = 0; j < size; ++j) {
+      if (i == j) continue;
+      int64_t under = 0;
+      for (int64_t k = 0; k < size; ++k) under += tree.Meet(i, k) <= tree.Meet(i, j) ? 1 : 0;
+      if (under != tree.Meet(i, j)) return std::nullopt;
+    }
+  }
+  return tree;
+}
+
+}  // namespace ulpscope

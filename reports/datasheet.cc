@@ -1,0 +1,129 @@
+// Writing datasheets.
+#include "reports/datasheet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/base/text.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Safe(const std::string& text) { return TerminalSafe(text); }
+
+const DatasheetLine* Find(const Datasheet& sheet, std::string_view key) {
+  const auto line = std::find_if(sheet.lines.begin(), sheet.lines.end(), [&](const DatasheetLine& one) { return one.key == key; });
+  return line == sheet.lines.end() ? nullptr : &*line;
+}
+
+std::string ReadBy(const DatasheetLine& line) {
+  const std::string dots = fmt::format("{} dot product{}", line.dots, line.dots == 1 ? "" : "s");
+  return line.probes.empty() ? dots : Join(line.probes, " ") + ", " + dots;
+}
+
+Json MapOf(const std::map<std::string, std::string>& map) {
+  Json object = Json::object();
+  for (const auto& [key, value] : map) object[Utf8Safe(key)] = Utf8Safe(value);
+  return object;
+}
+
+std::string Cell(std::string text) {
+  std::string safe;
+  for (const char c : TerminalSafe(text)) {
+    if (c == '|' || c == '<' || c == '`' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string WriteDatasheetText(const Datasheet& sheet) {
+  std::string text = fmt::format("{}  {} -> {}  {}\n", Safe(sheet.backend), sheet.dtype, sheet.out_dtype, Safe(sheet.program));
+  std::string about;
+  for (const auto& [package, version] : sheet.versions) about += (about.empty() ? "" : ", ") + package + " " + version;
+  if (const auto cpu = sheet.machine.find("cpu"); cpu != sheet.machine.end()) about += (about.empty() ? "" : "; ") + cpu->second;
+  if (!about.empty()) text += Safe(about) + "\n";
+  text += "\n";
+  if (sheet.outcome != Datasheet::Outcome::kRead) text += fmt::format("{}: {}\n\n", Name(sheet.outcome), Safe(sheet.reason));
+  size_t width = 0, found = 0;
+  for (const auto& line : sheet.lines) {
+    width = std::max(width, line.title.size());
+    found = std::max(found, std::min<size_t>(line.text.size(), 60));
+  }
+  for (const auto& line : sheet.lines) {
+    const std::string value = line.state == DatasheetLine::State::kNotRead ? "not read: " + line.text : line.text;
+    text += fmt::format("  {:<{}}  {:<{}}  [{}]\n", line.title, width, Safe(value), found, ReadBy(line));
+  }
+  if (!sheet.lines.empty()) text += "\n";
+  text += fmt::format("{} dot products in {} launches; {} of {} precision models survive\n", sheet.dots, sheet.launches, sheet.models.size(), sheet.models_tried);
+  return text;
+}
+
+std::string WriteDatasheetJson(const Datasheet& sheet) {
+  Json json;
+  json["schema"] = "ulpscope.datasheet/1";
+  json["ulpscope"] = sheet.ulpscope;
+  json["outcome"] = Name(sheet.outcome);
+  json["reason"] = Utf8Safe(sheet.reason);
+  json["backend"] = Utf8Safe(sheet.backend);
+  json["dtype"] = sheet.dtype;
+  json["out_dtype"] = sheet.out_dtype;
+  json["k"] = sheet.k;
+  json["form"] = sheet.form;
+  json["program"] = Utf8Safe(sheet.program);
+  json["versions"] = MapOf(sheet.versions);
+  json["knobs"] = MapOf(sheet.knobs);
+  json["machine"] = MapOf(sheet.machine);
+  json["dots"] = sheet.dots;
+  json["launches"] = sheet.launches;
+  json["models_tried"] = sheet.models_tried;
+  json["models"] = sheet.models;
+  json["lines"] = Json::array();
+  for (const auto& line : sheet.lines) {
+    Json entry;
+    entry["key"] = line.key;
+    entry["state"] = Name(line.state);
+    entry["words"] = line.words;
+    entry["text"] = Utf8Safe(line.text);
+    entry["probes"] = line.probes;
+    entry["dots"] = line.dots;
+    json["lines"].push_back(std::move(entry));
+  }
+  json["tree"] = sheet.tree;
+  return json.dump(1) + "\n";
+}
+
+std::string WriteDatasheetTable(const std::vector<Datasheet>& sheets) {
+  static const std::vector<std::pair<const char*, const char*>> columns{
+      {"input_rounding", "input"},       {"product", "product"},          {"accumulator", "accumulator"},         {"group_size", "joined at once"}, {"subnormal_operands", "subnormal in"},
+      {"subnormal_results", "subnormal out"}, {"order", "order"}, {"intermediate_rounding", "before the store"}, {"final_rounding", "store"}};
+  std::string text = "| backend | form | dtypes |";
+  std::string rule = "|---|---|---|";
+  for (const auto& [key, title] : columns) {
+    text += fmt::format(" {} |", title);
+    rule += "---|";
+  }
+  text += "\n" + rule + "\n";
+  for (const Datasheet& sheet : sheets) {
+    text += fmt::format("| {} | {} | {} -> {} |", Cell(sheet.backend), sheet.form, sheet.dtype, sheet.out_dtype);
+    if (sheet.lines.empty()) {
+      text += fmt::format(" {}: {} |", Name(sheet.outcome), Cell(sheet.reason));
+      for (size_t i = 1; i < columns.size(); ++i) text += " |";
+    }
+    for (const auto& [key, title] : columns) {
+      const DatasheetLine* line = Find(sheet, key);
+      if (line == nullptr) continue;
+      text += fmt::format(" {} |", line->state == DatasheetLine::State::kNotRead ? "?" : line->words.size() > 4 ? fmt::format("{} of {} kinds", line->words.size(), line->words.size()) : Cell(Join(line->words, ", ")));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace ulpscope
