@@ -19,6 +19,8 @@ readonly kPackages=(
   libboost-dev libcli11-dev libexpected-dev libfmt-dev libgmock-dev libgtest-dev libmpfr-dev libgmp-dev
   libopenblas-dev libpugixml-dev libsqlite3-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
 )
+# ci/bench besides.
+readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
 readonly kPythonPackages=(python3 python3-dev python3-venv)
 

@@ -22,6 +22,19 @@ int64_t Panels(int64_t lines, int width) { return (lines + width - 1) / width; }
 
 }  // namespace
 
+GridBounds BoundsOf(int64_t count) {
+  const int64_t piece = std::min(count, kFlushEvery);
+  const auto terms = static_cast<double>(count);
+  const int log2_terms = CeilLog2(count), second = log2_terms - 51, third = 2 + std::max(-53, second - 52 + log2_terms);
+  GridBounds bounds;
+  bounds.exact_from = -105 + CeilLog2(piece);
+  bounds.delta = terms * static_cast<double>(piece + 1) * 0x1p-105 * (1 + 0x1p-9);
+  bounds.anchors = {.first = 3, .second = 3 * TwoTo(second), .third = 3 * TwoTo(third)};
+  bounds.deep_exact_from = third - 104 + log2_terms;
+  bounds.deep_delta = 4 * terms * terms * TwoTo(third - 105) * (1 + 0x1p-9);
+  return bounds;
+}
+
 /// One tile: which lines, and its left panels.
 struct GridProduct::Tile {
   int64_t row = 0, column = 0;
@@ -57,14 +70,7 @@ void GridProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team, 
   m_ = a.lines;
   n_ = b.lines;
   k_ = a.count;
-  const int64_t piece = std::min(k_, kFlushEvery);
-  const double terms = static_cast<double>(k_);
-  store.exact_from = -105 + CeilLog2(piece);
-  store.twice_delta = 2 * terms * static_cast<double>(piece + 1) * 0x1p-105 * (1 + 0x1p-9);
-  const int log2_terms = CeilLog2(k_), second = log2_terms - 51, third = 2 + std::max(-53, second - 52 + log2_terms);
-  anchors_ = {.first = 3, .second = 3 * TwoTo(second), .third = 3 * TwoTo(third)};
-  deep_exact_from_ = third - 104 + log2_terms;
-  deep_delta_ = 4 * terms * terms * TwoTo(third - 105) * (1 + 0x1p-9);
+  bounds_ = BoundsOf(k_);
   Pack(a, kernels_.rows, team, &scales_a_, &packed_a_, store.row_low.data() + item * m_, store.row_scale.data() + item * m_);
   Pack(b, kernels_.columns, team, &scales_b_, &packed_b_, store.column_low.data() + item * n_, store.column_scale.data() + item * n_);
   store.rules[static_cast<size_t>(item)] = Rule::kGrid;
@@ -199,7 +205,7 @@ int GridProduct::LongSums(const Tile& tile, Results::Store& store, uint32_t* mas
 
 void GridProduct::DeepTile(const Tile& tile, Results::Store& store, const uint32_t* wanted, std::vector<int64_t>* refused) {
   alignas(64) double sums[4 * kMostTile];
-  kernels_.deep(tile.a, tile.b, k_, anchors_, sums);
+  kernels_.deep(tile.a, tile.b, k_, bounds_.anchors, sums);
   store.NeedMarks();
   const int size = kernels_.rows * kernels_.columns;
   for (int i = 0; i < tile.rows; ++i) {
@@ -208,8 +214,8 @@ void GridProduct::DeepTile(const Tile& tile, Results::Store& store, const uint32
       const int64_t row = item_ * m_ + tile.row + i, column = item_ * n_ + tile.column + j, element = row * n_ + tile.column + j;
       const double* sum = sums + i * kernels_.columns + j;
       const double parts[] = {sum[0], sum[size], sum[2 * size], sum[3 * size]};
-      const bool exact = store.row_low.data()[row] + store.column_low.data()[column] >= deep_exact_from_;
-      const auto rounded = RoundSum(parts, exact ? 0 : deep_delta_);
+      const bool exact = store.row_low.data()[row] + store.column_low.data()[column] >= bounds_.deep_exact_from;
+      const auto rounded = RoundSum(parts, exact ? 0 : bounds_.deep_delta);
       if (!rounded) {
         refused->push_back(element);
         continue;

@@ -40,6 +40,15 @@ constexpr int64_t kFlushEvery = int64_t{1} << 12;
 /// The longest sum that the proof covers.
 constexpr int64_t kMostTerms = int64_t{1} << 30;
 
+/// What the proof gives for sums of `terms` terms, in scaled units.
+struct GridBounds {
+  double exact_from = 0;  ///< l_i + l_j from here on: exact
+  double delta = 0;       ///< bound of the error elsewhere
+  double deep_exact_from = 0, deep_delta = 0;
+  DeepAnchors anchors;
+};
+GridBounds BoundsOf(int64_t terms);
+
 class GridProduct {
  public:
   explicit GridProduct(const Kernels& kernels) : kernels_(kernels) {}
@@ -59,8 +68,7 @@ class GridProduct {
   const Kernels& kernels_;
   Buffer<double> packed_a_, packed_b_, scales_a_, scales_b_;
   int64_t item_ = 0, m_ = 0, n_ = 0, k_ = 0;
-  double deep_exact_from_ = 0, deep_delta_ = 0;
-  DeepAnchors anchors_;
+  GridBounds bounds_;
 };
 
 }  // namespace ulpscope::fast

@@ -51,6 +51,9 @@ void Results::Store::Start(const Product& product) {
   errs.clear();
   tiers.clear();
   counts = {};
+  const GridBounds bounds = BoundsOf(product.k);
+  exact_from = bounds.exact_from;
+  twice_delta = 2 * bounds.delta;
 }
 
 void Results::Store::NeedMarks() {
@@ -147,13 +150,29 @@ class Engine::Impl {
     if (!EnvironmentIsDefault()) return false;
     Results::Store& store = results->store();
     store.Start(product);
-    for (int64_t item = 0; item < product.batch; ++item) Item(product, item, store);
+    if (team_.members() > 1 && product.batch >= 2 * team_.members()) {
+      // Each member has buffers of its own.
+      while (static_cast<int>(workers_.size()) < team_.members()) workers_.push_back(std::make_unique<Impl>(Alone()));
+      team_.For(product.batch, 1, [&](int64_t begin, int64_t end, int member) {
+        for (int64_t item = begin; item < end; ++item) workers_[static_cast<size_t>(member)]->Item(product, item, store);
+      });
+    } else {
+      for (int64_t item = 0; item < product.batch; ++item) Item(product, item, store);
+    }
     if (product.c || product.alpha != 1) Epilogue(product, results);
     store.Count();
     return true;
   }
 
+  double correction_seconds() const { return team_.correction_seconds(); }
+
  private:
+  Options Alone() const {
+    Options options = options_;
+    options.threads = 1;
+    return options;
+  }
+
   bool EnvironmentIsDefault() {
     if (team_.members() == 1) return DefaultFloatEnvironment();
     std::atomic<bool> good{true};
@@ -342,6 +361,7 @@ class Engine::Impl {
   Options options_;
   const Kernels& kernels_;
   Team team_;
+  std::vector<std::unique_ptr<Impl>> workers_;
   GridProduct grid_;
   std::unique_ptr<PeeledProduct> peel_;
   Lines rows_, columns_;
@@ -353,5 +373,7 @@ Engine::Engine(Options options) : impl_(std::make_unique<Impl>(options)) {}
 Engine::~Engine() = default;
 
 bool Engine::Compute(const Product& product, Results* results) { return impl_->Compute(product, results); }
+
+double Engine::correction_seconds() const { return impl_->correction_seconds(); }
 
 }  // namespace ulpscope::fast

@@ -88,6 +88,8 @@ class Engine {
 
   /// False, with nothing computed, where the floating-point environment is not the default one.
   [[nodiscard]] bool Compute(const Product& product, Results* results);
+  /// Team::correction_seconds of its threads.
+  double correction_seconds() const;
 
  private:
   class Impl;

@@ -1,6 +1,7 @@
-// Adds 106-bit products to 32-bit digits with deferred carries.
+// Adds 106-bit products to 53-bit digits with deferred carries.
 #include "oracles/fast/superaccumulator.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -12,8 +13,9 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-/// Each addition changes a digit by less than 2^32: carries are due before 2^30 additions overflow 63 bits.
-constexpr int64_t kMostPending = int64_t{1} << 30;
+constexpr uint64_t kDigitMask = (uint64_t{1} << 53) - 1;
+/// Each addition changes a digit by less than 2^54: carries are due before 2^9 additions overflow 63 bits.
+constexpr int64_t kMostPending = 500;
 
 /// Integer and exponent of a finite double's magnitude: integer * 2^(exponent - 1075), exponent >= 1.
 inline void Split(uint64_t bits, uint64_t* integer, int* exponent) {
@@ -35,21 +37,16 @@ void Superaccumulator::AddProducts(const double* x, const double* y, int64_t cou
     Split(b, &integer_b, &exponent_b);
     // The product's lowest bit has the place exponent_a + exponent_b - 2150 >= -2148.
     const int place = exponent_a + exponent_b - 2150 + kBias;
-    const auto product = static_cast<Wide>(integer_a) * integer_b;
-    const int shift = place & 31;
-    int64_t* digit = digits_.data() + (place >> 5);
-    const auto low = static_cast<uint64_t>(product), high = static_cast<uint64_t>(product >> 64);
-    // 106 + 31 bits: five digits.
-    const uint64_t low_shifted = low << shift;
-    const uint64_t middle = high << shift | (shift == 0 ? 0 : low >> (64 - shift));
-    const uint64_t top = shift == 0 ? 0 : high >> (64 - shift);
+    const int shift = place % kDigitBits;
+    int64_t* digit = digits_.data() + place / kDigitBits;
+    // integer_a * integer_b = high * 2^53 + low, both below 2^53.
+    const Wide product = static_cast<Wide>(integer_a << 11) * integer_b;
+    const auto high = static_cast<uint64_t>(product >> 64), low = static_cast<uint64_t>(product) >> 11;
     const auto sign = static_cast<int64_t>(a ^ b) >> 63;  // 0 or -1: (d ^ sign) - sign negates
     const auto add = [&](int at, uint64_t value) { digit[at] += (static_cast<int64_t>(value) ^ sign) - sign; };
-    add(0, low_shifted & 0xffffffff);
-    add(1, low_shifted >> 32);
-    add(2, middle & 0xffffffff);
-    add(3, middle >> 32);
-    add(4, top);
+    add(0, low << shift & kDigitMask);
+    add(1, (low >> (kDigitBits - shift)) + (high << shift & kDigitMask));
+    add(2, high >> (kDigitBits - shift));
     if (++pending_ >= kMostPending) Carry();
   }
 }
@@ -58,8 +55,8 @@ void Superaccumulator::Carry() {
   int64_t carry = 0;
   for (int i = 0; i + 1 < kDigits; ++i) {
     const int64_t sum = digits_[static_cast<size_t>(i)] + carry;
-    carry = sum >> 32;  // floor
-    digits_[static_cast<size_t>(i)] = sum & 0xffffffff;
+    carry = sum >> kDigitBits;  // floor
+    digits_[static_cast<size_t>(i)] = sum & static_cast<int64_t>(kDigitMask);
   }
   digits_.back() += carry;
   pending_ = 0;
@@ -69,7 +66,7 @@ Dyadic Superaccumulator::Value() {
   Carry();
   Dyadic value;
   value.e = -kBias;
-  for (size_t i = kDigits; i-- > 0;) value.m = (value.m << 32) + digits_[i];
+  for (size_t i = kDigits; i-- > 0;) value.m = (value.m << kDigitBits) + digits_[i];
   if (value.is_zero()) return {};
   const boost::multiprecision::cpp_int magnitude = abs(value.m);
   const auto zeros = lsb(magnitude);
@@ -80,9 +77,34 @@ Dyadic Superaccumulator::Value() {
   return value;
 }
 
+/// The reference of a sum whose digits are not negative and whose leading one is `top`, where the leading digits decide it.
+std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
+  if (top < 0) return Reference{.hi = 0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
+  const int place = kDigitBits * top - kBias;  // the sum is at least 2^place, and below 2^(place + 54)
+  if (place >= 1024) return Reference{.hi = HUGE_VAL, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
+  constexpr int kLeading = 8;
+  std::array<double, kLeading + 1> parts{};
+  double unit = 1;  // of the digit at hand, in units of the leading one
+  for (int i = top; i >= std::max(0, top - kLeading + 1); --i, unit *= 0x1p-53) parts[static_cast<size_t>(top - i)] = static_cast<double>(digits_[static_cast<size_t>(i)]) * unit;
+  unit *= 0x1p53;
+  bool more = false;
+  for (int i = top - kLeading; i >= 0; --i) more |= digits_[static_cast<size_t>(i)] != 0;
+  // Whatever is below the last unit rounds like half of it, if both words of the result end far above.
+  if (more) parts[kLeading] = unit / 2;
+  auto reference = RoundSum(parts, 0);
+  if (!reference || place + 54 >= 1023) return std::nullopt;
+  if (more && (reference->kind != ReferenceKind::kWide || std::fabs(reference->lo) < unit * 0x1p60)) return std::nullopt;
+  const double least = reference->lo != 0 ? std::fabs(reference->lo) : reference->hi;
+  if (std::ilogb(least) + place < -900) return std::nullopt;
+  reference->hi = std::ldexp(reference->hi, place);
+  reference->lo = std::ldexp(reference->lo, place);
+  reference->err = std::ldexp(reference->err, place);
+  return reference;
+}
+
 Reference Superaccumulator::ToReference() {
   Carry();
-  // Negative numbers have the last digit negative and all others in [0, 2^32): negate to keep the leading digits leading.
+  // Negative numbers have the last digit negative and all others in [0, 2^53): negate to keep the leading digits leading.
   const bool negative = digits_.back() < 0;
   if (negative) {
     for (auto& digit : digits_) digit = -digit;
@@ -90,20 +112,7 @@ Reference Superaccumulator::ToReference() {
   }
   int top = kDigits - 1;
   while (top >= 0 && digits_[static_cast<size_t>(top)] == 0) --top;
-  int bottom = 0;
-  while (bottom < top && digits_[static_cast<size_t>(bottom)] == 0) ++bottom;
-  constexpr int kMostParts = 12;
-  const bool narrow = top - bottom < kMostParts && 32 * (top + 1) - kBias < 1000 && 32 * bottom - kBias >= -1074;
-  std::optional<Reference> reference;
-  if (top < 0) {
-    reference = Reference{.hi = 0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
-  } else if (narrow) {
-    std::array<double, kMostParts> parts{};
-    for (int i = top; i >= bottom; --i) {
-      parts[static_cast<size_t>(top - i)] = std::ldexp(static_cast<double>(digits_[static_cast<size_t>(i)]), 32 * i - kBias);
-    }
-    reference = RoundSum(std::span(parts).first(static_cast<size_t>(top - bottom + 1)), 0);
-  }
+  std::optional<Reference> reference = FromLeadingDigits(top);
   if (negative) {
     for (auto& digit : digits_) digit = -digit;
     Carry();

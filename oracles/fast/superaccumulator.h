@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "harness/model/reference.h"
 #include "oracles/exact/dyadic.h"
@@ -26,10 +27,13 @@ class Superaccumulator {
 
  private:
   void Carry();
+  std::optional<Reference> FromLeadingDigits(int top) const;
 
-  // Digit i counts 2^(32 i - kBias). Digits are signed and may exceed 32 bits until carries run.
-  static constexpr int kBias = 2176;  // a multiple of 32 above 2 * 1074
-  static constexpr int kDigits = (kBias + 2 * 1024 + 64) / 32 + 2;
+  // Digit i counts 2^(53 i - kBias): a product, 106 bits at any place, meets three digits. Digits are signed and exceed 53
+  // bits until carries run.
+  static constexpr int kDigitBits = 53;
+  static constexpr int kBias = 41 * kDigitBits;  // above 2150
+  static constexpr int kDigits = (kBias + 2 * 1024 + 64) / kDigitBits + 3;
   std::array<int64_t, kDigits> digits_{};
   int64_t pending_ = 0;
 };

@@ -1,12 +1,20 @@
 // Threads that spin for a moment between two pieces of work, then sleep.
 #include "oracles/fast/team.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 namespace ulpscope::fast {
 namespace {
 
 constexpr int kSpins = 20000;
+
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 inline void Pause() {
 #if defined(__x86_64__)
@@ -16,7 +24,7 @@ inline void Pause() {
 
 }  // namespace
 
-Team::Team(int members) {
+Team::Team(int members) : part_seconds_(static_cast<size_t>(members), 0) {
   for (int member = 1; member < members; ++member) threads_.emplace_back([this, member] { Serve(member); });
 }
 
@@ -29,10 +37,12 @@ Team::~Team() {
   for (auto& thread : threads_) thread.join();
 }
 
-void Team::Part(int member) const {
+void Team::Part(int member) {
+  const double start = ThreadSeconds();
   const int64_t grains = (count_ + grain_ - 1) / grain_, all = members();
   const int64_t begin = std::min(count_, grains * member / all * grain_), end = std::min(count_, grains * (member + 1) / all * grain_);
   if (begin < end) (*work_)(begin, end, member);
+  part_seconds_[static_cast<size_t>(member)] = ThreadSeconds() - start;
 }
 
 void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& work) {
@@ -40,6 +50,7 @@ void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, i
     if (count > 0) work(0, count, 0);
     return;
   }
+  const double start = ThreadSeconds();
   work_ = &work;
   count_ = count;
   grain_ = grain;
@@ -51,9 +62,10 @@ void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, i
   wake_.notify_all();
   Part(0);
   for (int spins = 0; busy_ != 0; ++spins) {
-    if (spins < 50 * kSpins) Pause();
+    if (spins < kSpins) Pause();
     else std::this_thread::yield();
   }
+  correction_seconds_ += *std::max_element(part_seconds_.begin(), part_seconds_.end()) - (ThreadSeconds() - start);
 }
 
 void Team::Serve(int member) {

@@ -25,9 +25,13 @@ class Team {
   /// done. Ranges are contiguous and one per member, so that which member does what is no matter of timing.
   void For(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& work);
 
+  /// For benches on busy machines: the CPU time of the longest part of each For so far, less what the caller spent in it.
+  /// Added to the caller's own CPU time it gives the time that free processors would have needed.
+  double correction_seconds() const { return correction_seconds_; }
+
  private:
   void Serve(int member);
-  void Part(int member) const;
+  void Part(int member);
 
   std::vector<std::thread> threads_;
   std::mutex mutex_;
@@ -37,6 +41,8 @@ class Team {
   std::atomic<bool> stop_{false};
   const std::function<void(int64_t, int64_t, int)>* work_ = nullptr;
   int64_t count_ = 0, grain_ = 1;
+  std::vector<double> part_seconds_;
+  double correction_seconds_ = 0;
 };
 
 }  // namespace ulpscope::fast

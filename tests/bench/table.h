@@ -1,0 +1,36 @@
+// The table that the benches fill and the gates that they must keep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ulpscope::bench {
+
+/// What a row's figure may be at most (ratios, shares) or at least (speed-ups).
+enum class Sense { kAtMost, kAtLeast };
+
+struct Row {
+  std::string what, size;
+  int threads = 1;
+  double figure = 0;
+  double gate = 0, aim = 0;
+  Sense sense = Sense::kAtMost;
+  std::string note;
+
+  bool Kept() const { return sense == Sense::kAtMost ? figure <= gate : figure >= gate; }
+  bool AimReached() const { return sense == Sense::kAtMost ? figure <= aim : figure >= aim; }
+};
+
+class Table {
+ public:
+  static Table& Instance();
+  void Add(Row row) { rows_.push_back(std::move(row)); }
+  /// Prints all rows; returns how many gates fell.
+  int Print() const;
+  size_t size() const { return rows_.size(); }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace ulpscope::bench
