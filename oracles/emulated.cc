@@ -6,6 +6,7 @@
 
 #include "oracles/dot/sum.h"
 #include "oracles/error_free.h"
+#include "oracles/functions/pair.h"
 
 namespace ulpscope {
 namespace {
@@ -49,6 +50,7 @@ TwoDoubles EmulatedArithmetic::Stored(int id, TwoDoubles value) const {
 TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return {.hi = data.At(index), .lo = 0}; }
 
 TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
+  if (node.irrational != Irrational::kNone) return PairConstant(node.irrational);
   if (node.denominator == 0) return {.hi = ConstantValue(node, *binding_), .lo = 0};
   return Divide({.hi = static_cast<double>(node.numerator), .lo = 0}, {.hi = static_cast<double>(node.denominator), .lo = 0});
 }
@@ -64,7 +66,14 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
     case NodeKind::kSqrt: value = SquareRoot(args[0]); break;
     case NodeKind::kRsqrt: value = Divide({.hi = 1, .lo = 0}, SquareRoot(args[0])); break;
     case NodeKind::kRelu: value = args[0].hi > 0 ? args[0] : TwoDoubles{}; break;
-    default: value = args[0]; break;
+    case NodeKind::kAbs: value = std::signbit(args[0].hi) ? Negate(args[0]) : args[0]; break;
+    case NodeKind::kMaximum:
+      value = args[0];
+      for (const TwoDoubles& other : args) {
+        if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo)) value = other;
+      }
+      break;
+    default: value = IsFunction(node.kind) ? PairFunction(node.kind, args[0]) : args[0]; break;
   }
   if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = Acc().Store(value), .lo = 0};
   return Stored(id, value);

@@ -7,6 +7,7 @@
 
 #include "harness/base/check.h"
 #include "oracles/error_free.h"
+#include "oracles/functions/enclose.h"
 
 namespace ulpscope {
 namespace {
@@ -135,6 +136,7 @@ Interval EnclosureArithmetic::Input(const PlanNode&, int, const TensorData& data
 }
 
 Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
+  if (node.irrational != Irrational::kNone) return ConstantInterval(node.irrational);
   if (node.denominator == 0) {
     const double value = ConstantValue(node, *binding_);
     return {.lo = value, .hi = value};
@@ -154,8 +156,14 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
     case NodeKind::kSqrt: value = SquareRoot(args[0]); break;
     case NodeKind::kRsqrt: value = Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0])); break;
     case NodeKind::kRelu: value = {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)}; break;
-    default: value = args[0]; break;
+    case NodeKind::kAbs: value = {.lo = args[0].lo > 0 ? args[0].lo : std::max(-args[0].hi, 0.0), .hi = Magnitude(args[0])}; break;
+    case NodeKind::kMaximum:
+      value = args[0];
+      for (const Interval& other : args) value = HasNan(other) || HasNan(value) ? kEverything : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
+      break;
+    default: value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0]; break;
   }
+  value = WithSlack(node, value);
   if (node.inner && !binding_->acc.exact()) {
     const AccSpec& acc = binding_->acc;
     // Narrow formats are modelled in this one algebraic form; wide ones in every form that the op's author names.

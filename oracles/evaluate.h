@@ -4,7 +4,7 @@
 //   using Value;
 //   Value Input(const PlanNode&, int id, const TensorData&, int64_t index)
 //   Value Constant(const PlanNode&)
-//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)
+//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a maximum has many args
 //   Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
 //   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
 //   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
@@ -181,6 +181,10 @@ class Evaluator {
       return arithmetic_.Contract(node, id, index, a, b, &addend);
     }
     std::vector<Value> args, slack;
+    if (node.kind == NodeKind::kMaximum) {
+      Operands(id, index, &args, &slack);
+      return arithmetic_.Elementwise(node, id, args, {});
+    }
     for (size_t i = 0; i < node.args.size(); ++i) args.push_back(At(node.args[i], Source(node, i, index)));
     if constexpr (Arithmetic::kNeedsSlack) {
       // A slack node has the shape of the node, or broadcasts into it like an operand of its own would.

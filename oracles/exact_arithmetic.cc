@@ -3,12 +3,14 @@
 
 #include "harness/base/check.h"
 #include "oracles/evaluate.h"
+#include "oracles/functions/exact.h"
 
 namespace ulpscope {
 
 Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
 
 Real ExactArithmetic::Constant(const PlanNode& node) const {
+  if (node.irrational != Irrational::kNone) return ConstantOf(node.irrational, precision_);
   return node.denominator == 0 ? Real::From(node.alpha) : Real::Ratio(node.numerator, node.denominator, precision_);
 }
 
@@ -30,7 +32,15 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
       return format == nullptr ? args[0] : RoundTo(args[0], *format);
     }
     case NodeKind::kStore: return args[0];
-    default: break;
+    case NodeKind::kAbs: return Absolute(args[0]);
+    case NodeKind::kMaximum: {
+      Real most = args[0];
+      for (const Real& other : args.subspan(1)) most = Maximum(most, other);
+      return most;
+    }
+    default:
+      if (IsFunction(node.kind)) return TabulatedFunction(node.kind, args[0], precision_);
+      break;
   }
   ULPSCOPE_CHECK(false, "not an elementwise node");
 }

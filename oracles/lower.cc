@@ -62,6 +62,12 @@ int Lowering::Constant(int64_t numerator, int64_t denominator, DType dtype) {
   return Emit(std::move(node));
 }
 
+int Lowering::IrrationalConstant(Irrational constant, DType dtype) {
+  const int node = Constant(0, 1, dtype);
+  at(node).irrational = constant;
+  return node;
+}
+
 int Lowering::Scalar(double value, DType dtype) {
   PlanNode node;
   node.kind = NodeKind::kConstant;
@@ -183,6 +189,13 @@ int Lowering::Select(int node, int64_t dim, int64_t index) {
   return id;
 }
 
+int Lowering::Maximum(int node, std::vector<int64_t> axes, bool keepdim) {
+  if (plan.size(node) == 0) throw LoweringError{"a maximum over nothing has no value"};
+  const int id = Sum(node, std::move(axes), keepdim);
+  at(plan.Root(id)).kind = NodeKind::kMaximum;
+  return id;
+}
+
 int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype) {
   const Shape from = at(node).shape;
   for (auto& axis : axes) axis = Wrap(axis, from.size());
@@ -298,6 +311,13 @@ double NumberAttr(const Step& step, const std::string& name, double otherwise) {
   if (const auto* integer = std::get_if<int64_t>(&attr->second.value)) return static_cast<double>(*integer);
   if (const auto* number = std::get_if<double>(&attr->second.value)) return *number;
   throw LoweringError{name + " is no number"};
+}
+
+std::string TextAttr(const Step& step, const std::string& name, const std::string& otherwise) {
+  const auto attr = step.attrs.find(name);
+  if (attr == step.attrs.end()) return otherwise;
+  if (const auto* text = std::get_if<std::string>(&attr->second.value)) return *text;
+  throw LoweringError{name + " is no word"};
 }
 
 bool BoolAttr(const Step& step, const std::string& name, bool otherwise) {

@@ -18,6 +18,7 @@ class Lowering {
   int Emit(PlanNode node);
   int Input(const TensorSpec& tensor);
   int Constant(int64_t numerator, int64_t denominator, DType dtype);
+  int IrrationalConstant(Irrational constant, DType dtype);
   /// A 0-dim constant with exactly this value.
   int Scalar(double value, DType dtype);
   int Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype = std::nullopt);
@@ -30,6 +31,8 @@ class Lowering {
   int Expand(int node, Shape shape);
   int Select(int node, int64_t dim, int64_t index);
   int Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype = std::nullopt);
+  /// The largest element over `axes` (all without any).
+  int Maximum(int node, std::vector<int64_t> axes, bool keepdim);
   /// Sums `node` down to `shape` (the reverse of broadcasting).
   int SumTo(int node, Shape shape);
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is broadcast.
@@ -82,6 +85,7 @@ std::vector<int64_t> IntsAttr(const Step& step, const std::string& name);
 std::optional<int64_t> IntAttr(const Step& step, const std::string& name);
 double NumberAttr(const Step& step, const std::string& name, double otherwise);
 bool BoolAttr(const Step& step, const std::string& name, bool otherwise);
+std::string TextAttr(const Step& step, const std::string& name, const std::string& otherwise);
 
 /// Adds the gradients of `root` (seeded with node `seed`) to the leaves it depends on.
 void Backward(Lowering& lowering, int root, int seed);

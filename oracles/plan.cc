@@ -213,7 +213,15 @@ class Walker {
 bool IsElementwise(NodeKind kind) {
   switch (kind) {
     case NodeKind::kAdd: case NodeKind::kSub: case NodeKind::kMul: case NodeKind::kDiv: case NodeKind::kNeg:
-    case NodeKind::kSqrt: case NodeKind::kRsqrt: case NodeKind::kRelu: case NodeKind::kCast: case NodeKind::kStore: return true;
+    case NodeKind::kSqrt: case NodeKind::kRsqrt: case NodeKind::kRelu: case NodeKind::kAbs: case NodeKind::kCast: case NodeKind::kStore: return true;
+    default: return IsFunction(kind);
+  }
+}
+
+bool IsFunction(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kExp: case NodeKind::kExpm1: case NodeKind::kLog: case NodeKind::kLog1p: case NodeKind::kSin: case NodeKind::kCos:
+    case NodeKind::kTanh: case NodeKind::kSigmoid: case NodeKind::kErf: case NodeKind::kErfc: return true;
     default: return false;
   }
 }

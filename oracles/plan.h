@@ -21,15 +21,23 @@ enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
-  kAdd, kSub, kMul, kDiv, kNeg, kSqrt, kRsqrt, kRelu,
+  kAdd, kSub, kMul, kDiv, kNeg, kSqrt, kRsqrt, kRelu, kAbs,
+  kExp, kExpm1, kLog, kLog1p, kSin, kCos, kTanh, kSigmoid, kErf, kErfc,  ///< oracles/functions
   kCast,      ///< a rounding that the program itself asks for; an identity when a backend drops it
   kStore,     ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
   kReduce,    ///< sum over some axes
+  kMaximum,   ///< maximum over some axes: rounds nothing, so no precision model touches it
 };
 
+/// Real constants that no ratio of integers gives.
+enum class Irrational { kNone, kSqrtHalf, kSqrtTwoOverPi };
+
 bool IsElementwise(NodeKind kind);
+/// True for sums: what an accumulator rounds.
 bool IsReduction(NodeKind kind);
+/// True for the transcendental functions, which oracles/functions evaluates.
+bool IsFunction(NodeKind kind);
 
 struct PlanNode {
   NodeKind kind = NodeKind::kInput;
@@ -39,12 +47,13 @@ struct PlanNode {
   std::string name;                 ///< program name of a cut point; empty for views, inputs and inner steps without one
   std::string tensor;               ///< kInput; of a Python scalar the op that takes it ("scalar.mul")
   int64_t numerator = 0, denominator = 1;          ///< kConstant
+  Irrational irrational = Irrational::kNone;       ///< kConstant: this, whatever stands in the other fields
   double alpha = 1, beta = 1;                      ///< kContract; a constant with denominator 0 has its value in alpha
   bool scalar = false;                             ///< kConstant: a Python scalar, which backends convert as they like
   /// Element `index` of an elementwise node or view reads argument j at offset + sum over axes of coordinate * strides[j].
   std::vector<std::vector<int64_t>> strides;
   int64_t offset = 0;
-  std::vector<int64_t> axes;                       ///< kReduce: the summed axes of the argument
+  std::vector<int64_t> axes;                       ///< kReduce, kMaximum: the axes of the argument that vanish
   int64_t m = 0, n = 0, k = 0;                     ///< kContract; kReduce: k is the number of terms
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;

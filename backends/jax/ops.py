@@ -12,6 +12,8 @@ DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_
 NOTES = {
     "layer_norm":
         "layer_norm: mean, variance and affine part in at least float32, then cast to the dtype of the input",
+    "rms_norm":
+        "rms_norm: mean square, root and weight in at least float32, then cast to the dtype of the input",
     "linear":
         "linear: x @ weight.T, then + bias as an op of its own",
     "addmm":
@@ -57,6 +59,23 @@ def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
     return result.astype(x.dtype)
 
 
+def _rms_norm(x, weight=None, *, normalized_shape, eps):
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    result = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=axes, keepdims=True) + eps)
+    if weight is not None:
+        result = result * weight.astype(wide.dtype)
+    return result.astype(x.dtype)
+
+
+def _along(function):
+    """PyTorch's dtype= casts the operand first."""
+    def apply_along(a, dim, dtype=None):
+        return function(a if dtype is None else a.astype(dtype), axis=dim)
+
+    return apply_along
+
+
 def _expand(a, shape):
     kept = (1,) * (len(shape) - a.ndim) + a.shape
     return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])
@@ -86,12 +105,30 @@ OPS = {
     "sqrt": (jnp.sqrt, ()),
     "rsqrt": (jax.lax.rsqrt, ()),
     "exp": (jnp.exp, ()),
+    "expm1": (jnp.expm1, ()),
+    "log": (jnp.log, ()),
+    "log1p": (jnp.log1p, ()),
+    "sin": (jnp.sin, ()),
+    "cos": (jnp.cos, ()),
+    "tanh": (jnp.tanh, ()),
+    "sigmoid": (jax.nn.sigmoid, ()),
+    "erf": (jax.lax.erf, ()),
+    "erfc": (jax.lax.erfc, ()),
+    "abs": (jnp.abs, ()),
+    "gelu": (lambda a, approximate="none": jax.nn.gelu(a, approximate=approximate == "tanh"), ("approximate",)),
+    "silu": (jax.nn.silu, ()),
+    "softmax": (_along(jax.nn.softmax), ("dim", "dtype")),
+    "log_softmax": (_along(jax.nn.log_softmax), ("dim", "dtype")),
+    "logsumexp": (lambda a, dim, keepdim=False: jax.nn.logsumexp(a, axis=dim, keepdims=keepdim), ("dim", "keepdim")),
+    "amax": (lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
+                                                        keepdims=keepdim), ("dim", "keepdim")),
     "clone": (lambda a: a, ()),
     "detach": (jax.lax.stop_gradient, ()),
     "sum": (_reduction(jnp.sum), ("dim", "keepdim", "dtype")),
     "mean": (_reduction(jnp.mean), ("dim", "keepdim", "dtype")),
     "cast": (lambda a, dtype: a.astype(dtype), ("dtype",)),
     "layer_norm": (_layer_norm, ("normalized_shape", "eps")),
+    "rms_norm": (_rms_norm, ("normalized_shape", "eps")),
     "transpose": (lambda a, dim0, dim1: jnp.swapaxes(a, dim0, dim1), ("dim0", "dim1")),
     "t": (jnp.transpose, ()),
     "reshape": (jnp.reshape, ("shape",)),

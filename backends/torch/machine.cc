@@ -41,7 +41,8 @@ const std::vector<Word>& Words() {
           "select",   "unsqueeze", "squeeze", "einsum",     "addmv",     "mv",      "dot",     "sigmoid",
           "tanh",     "gelu",      "silu",    "log",        "sin",       "cos",     "softmax", "log_softmax",
           "rms_norm", "cat",       "where",   "gather",     "amax",      "cumsum",  "cumprod", "logsumexp",
-          "var",      "std",       "clamp",   "remainder",  "addcmul",   "addcdiv", "lerp"}) {
+          "var",      "std",       "clamp",   "remainder",  "addcmul",   "addcdiv", "lerp",    "expm1",
+          "log1p",    "erf",       "erfc",    "abs"}) {
       rows.push_back({word, std::string("aten::") + word, {}});
     }
     return rows;

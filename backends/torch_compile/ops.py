@@ -25,6 +25,10 @@ def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
     return F.layer_norm(x, normalized_shape, weight, bias, eps)
 
 
+def _rms_norm(x, weight=None, *, normalized_shape, eps=None):
+    return F.rms_norm(x, normalized_shape, weight, eps)
+
+
 # op -> (callable over the operands with the attributes as keywords, attributes, takes out=)
 OPS = {
     "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype), ("shape", "dtype"), False),
@@ -46,12 +50,29 @@ OPS = {
     "sqrt": (torch.sqrt, (), True),
     "rsqrt": (torch.rsqrt, (), True),
     "exp": (torch.exp, (), True),
+    "expm1": (torch.expm1, (), True),
+    "log": (torch.log, (), True),
+    "log1p": (torch.log1p, (), True),
+    "sin": (torch.sin, (), True),
+    "cos": (torch.cos, (), True),
+    "tanh": (torch.tanh, (), True),
+    "sigmoid": (torch.sigmoid, (), True),
+    "erf": (torch.erf, (), True),
+    "erfc": (torch.erfc, (), True),
+    "abs": (torch.abs, (), True),
+    "gelu": (F.gelu, ("approximate",), False),
+    "silu": (F.silu, (), False),
+    "softmax": (F.softmax, ("dim", "dtype"), False),
+    "log_softmax": (F.log_softmax, ("dim", "dtype"), False),
+    "logsumexp": (torch.logsumexp, ("dim", "keepdim"), True),
+    "amax": (torch.amax, ("dim", "keepdim"), True),
     "clone": (torch.clone, (), False),
     "detach": (torch.detach, (), False),
     "sum": (torch.sum, ("dim", "keepdim", "dtype"), True),
     "mean": (torch.mean, ("dim", "keepdim", "dtype"), True),
     "cast": (lambda a, dtype: a.to(dtype), ("dtype",), False),
     "layer_norm": (_layer_norm, ("normalized_shape", "eps"), False),
+    "rms_norm": (_rms_norm, ("normalized_shape", "eps"), False),
     "transpose": (torch.transpose, ("dim0", "dim1"), False),
     "t": (torch.t, (), False),
     "reshape": (lambda a, shape: a.reshape(shape), ("shape",), False),
@@ -139,8 +160,8 @@ def _function(step):
         function, _, takes_out = OPS[step.op]
         if step.out and not takes_out:
             raise Unsupported(f"torch's {step.op} has no out=")
-        if step.op == "layer_norm" and "normalized_shape" not in keywords:
-            raise Unsupported("layer_norm without normalized_shape")
+        if step.op in ("layer_norm", "rms_norm") and "normalized_shape" not in keywords:
+            raise Unsupported(f"{step.op} without normalized_shape")
         return function, keywords
     name, _, overload = step.op.removeprefix("aten::").partition(".")
     packet = getattr(torch.ops.aten, name, None)

@@ -39,6 +39,10 @@ const Type& Device() {
       .kind = Type::Kind::kWord, .what = "a device", .words = {"auto", "cpu", "cuda", "xla"}};
   return type;
 }
+const Type& GeluForm() {
+  static const Type type{.kind = Type::Kind::kWord, .what = "a form of gelu", .words = {"none", "tanh"}};
+  return type;
+}
 const Type& SetDataTo() {
   static const Type type{.kind = Type::Kind::kMap,
                          .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
@@ -94,12 +98,29 @@ std::vector<OpRow> MakeRows() {
       {"sqrt", 1, 1, kValue, kYes, {}},
       {"rsqrt", 1, 1, kValue, kYes, {}},
       {"exp", 1, 1, kValue, kYes, {}},
+      {"expm1", 1, 1, kValue, kYes, {}},
+      {"log", 1, 1, kValue, kYes, {}},
+      {"log1p", 1, 1, kValue, kYes, {}},
+      {"sin", 1, 1, kValue, kYes, {}},
+      {"cos", 1, 1, kValue, kYes, {}},
+      {"tanh", 1, 1, kValue, kYes, {}},
+      {"sigmoid", 1, 1, kValue, kYes, {}},
+      {"erf", 1, 1, kValue, kYes, {}},
+      {"erfc", 1, 1, kValue, kYes, {}},
+      {"abs", 1, 1, kValue, kYes, {}},
+      {"gelu", 1, 1, kValue, kNo, {{"approximate", &GeluForm(), kOptional, "none (erf, the default) or tanh"}}},
+      {"silu", 1, 1, kValue, kNo, {}},
+      {"softmax", 1, 1, kValue, kNo, {dim, maybe_dtype}},
+      {"log_softmax", 1, 1, kValue, kNo, {dim, maybe_dtype}},
+      {"logsumexp", 1, 1, kValue, kYes, {dim, keepdim}},
+      {"amax", 1, 1, kValue, kYes, {maybe_dim, keepdim}},
       {"clone", 1, 1, kValue, kNo, {}},
       {"detach", 1, 1, kValue, kNo, {}},
       {"sum", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
       {"mean", 1, 1, kValue, kYes, {maybe_dim, keepdim, maybe_dtype}},
       {"cast", 1, 1, kValue, kNo, {dtype}},
       {"layer_norm", 1, 3, kValue, kNo, {normalized, eps}},
+      {"rms_norm", 1, 2, kValue, kNo, {normalized, {"eps", &NumberType(), kRequired, "added to the mean square"}}},
       {"transpose", 1, 1, kValue, kNo, {dim0, dim1}},
       {"t", 1, 1, kValue, kNo, {}},
       {"reshape", 1, 1, kValue, kNo, {new_shape}},

@@ -206,10 +206,11 @@ class Follower {
     const auto is = [&](std::initializer_list<const char*> words) {
       return std::find(words.begin(), words.end(), op) != words.end();
     };
-    if (is({"neg", "relu", "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand",
+    if (is({"neg", "abs", "relu", "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand",
             "permute", "select", "unsqueeze", "squeeze"}))
       result.bits = a.bits;
-    if (is({"neg", "relu", "clone", "detach", "cast", "sqrt", "rsqrt", "exp", "layer_norm"}))
+    if (is({"neg", "abs", "relu", "clone", "detach", "cast", "sqrt", "rsqrt", "layer_norm", "rms_norm", "abs", "exp", "expm1",
+            "log", "log1p", "sin", "cos", "tanh", "sigmoid", "erf", "erfc", "gelu", "silu", "softmax", "log_softmax"}))
       result.shape = a.shape;
     if (is({"reshape", "view", "expand"})) result.shape = ShapeAttribute(step);
     if (op == "t" && a.shape && a.shape->size() == 2) result.shape = Shape{(*a.shape)[1], (*a.shape)[0]};

@@ -21,9 +21,14 @@ Real Bounded(Dyadic lo, Dyadic hi, int64_t precision) {
 /// A real number next to an infinity counts as its sign, however large: its exact value is finite.
 double DomainOf(const Real& a) { return a.is_domain() ? a.domain() : static_cast<double>(a.lo().sign()); }
 
+bool MayBeZero(const Real& a) { return !a.is_domain() && a.lo().sign() <= 0 && a.hi().sign() >= 0; }
+
 /// The IEEE rules for NaN and infinities do not depend on finite magnitudes, only on signs and zeros.
 template <class F>
 Real InDomain(const Real& a, const Real& b, F op) {
+  for (const Real* operand : {&a, &b}) {
+    if (operand->is_undecided() || (!operand->is_domain() && !operand->is_point() && MayBeZero(*operand))) return UndecidedValue();
+  }
   return DomainValue(op(DomainOf(a), DomainOf(b)));
 }
 
@@ -32,6 +37,12 @@ Real InDomain(const Real& a, const Real& b, F op) {
 Real DomainValue(double value) {
   Real real;
   real.domain_ = value;
+  return real;
+}
+
+Real UndecidedValue() {
+  Real real = DomainValue(std::numeric_limits<double>::quiet_NaN());
+  real.undecided_ = true;
   return real;
 }
 
@@ -89,7 +100,7 @@ Real Divide(const Real& a, const Real& b, int64_t precision) {
   if (a.is_domain() || b.is_domain()) return InDomain(a, b, [](double x, double y) { return x / y; });
   if (b.lo().sign() <= 0 && b.hi().sign() >= 0) {
     if (b.is_point()) return InDomain(a, b, [](double x, double y) { return x / y; });
-    return DomainValue(std::numeric_limits<double>::quiet_NaN());  // the enclosure holds 0: undecided at this precision
+    return UndecidedValue();
   }
   const std::array<std::pair<const Dyadic*, const Dyadic*>, 4> corners{
       {{&a.lo(), &b.lo()}, {&a.lo(), &b.hi()}, {&a.hi(), &b.lo()}, {&a.hi(), &b.hi()}}};
@@ -105,29 +116,55 @@ Real Divide(const Real& a, const Real& b, int64_t precision) {
 }
 
 Real SquareRoot(const Real& a, int64_t precision) {
+  if (a.is_undecided()) return a;
   if (a.is_domain()) return DomainValue(std::sqrt(a.domain()));
-  if (a.lo().sign() < 0) return DomainValue(std::numeric_limits<double>::quiet_NaN());
+  if (a.hi().sign() < 0) return DomainValue(std::numeric_limits<double>::quiet_NaN());
+  if (a.lo().sign() < 0) return UndecidedValue();
   return Real::Between(Sqrt(a.lo(), precision, Direction::kDown), Sqrt(a.hi(), precision, Direction::kUp));
+}
+
+Real Absolute(const Real& a) {
+  if (a.is_undecided()) return a;
+  if (a.is_domain()) return DomainValue(std::fabs(a.domain()));
+  if (a.lo().sign() >= 0) return a;
+  if (a.hi().sign() <= 0) return Real::Between(Negate(a.hi()), Negate(a.lo()));
+  const Dyadic below = Negate(a.lo());
+  return Real::Between(Dyadic{}, Compare(below, a.hi()) > 0 ? below : a.hi());
+}
+
+Real Maximum(const Real& a, const Real& b) {
+  if (a.is_undecided() || (b.is_domain() && std::isnan(b.domain()) && !b.is_undecided())) return b.is_domain() && std::isnan(b.domain()) ? b : a;
+  if (a.is_domain() && std::isnan(a.domain())) return a;
+  if (b.is_undecided()) return b;
+  if (a.is_domain()) return a.domain() > 0 ? a : b;
+  if (b.is_domain()) return b.domain() > 0 ? b : a;
+  return Real::Between(Compare(a.lo(), b.lo()) >= 0 ? a.lo() : b.lo(), Compare(a.hi(), b.hi()) >= 0 ? a.hi() : b.hi());
 }
 
 Real RoundTo(const Real& a, const FloatFormat& format) {
   if (a.is_domain()) return a;
   const double low = RoundTo(a.lo(), format);
   const double high = a.is_point() ? low : RoundTo(a.hi(), format);
-  if (!std::isfinite(low) || !std::isfinite(high)) return DomainValue(low == high ? low : std::numeric_limits<double>::quiet_NaN());
+  if (!std::isfinite(low) || !std::isfinite(high)) return low == high ? DomainValue(low) : UndecidedValue();
   return Real::Between(Dyadic::From(low), Dyadic::From(high));
 }
 
 Reference Real::ToReference() const {
+  if (undecided_) return {.hi = *domain_, .lo = 0, .err = std::numeric_limits<double>::infinity(), .kind = ReferenceKind::kUndecided};
   if (is_domain()) return {.hi = *domain_, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};
   int rest = 0;
   if (point_) {
     const TwoDoubles two = ToTwoDoubles(lo_, &rest);
-    if (rest == 0 || !std::isfinite(two.hi)) return {.hi = two.hi, .lo = two.lo, .err = 0, .kind = ReferenceKind::kExact};
+    if (!std::isfinite(two.hi)) return {.hi = two.hi, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};
+    if (rest == 0) return {.hi = two.hi, .lo = two.lo, .err = 0, .kind = ReferenceKind::kExact};
     const double err = std::max(std::fabs(two.lo) * 0x1p-53, std::numeric_limits<double>::denorm_min());
     return {.hi = two.hi, .lo = two.lo, .err = err, .kind = ReferenceKind::kWide};
   }
   const TwoDoubles two = ToTwoDoubles(lo_, &rest);
+  if (!std::isfinite(two.hi)) {
+    const double other = ToTwoDoubles(hi_, &rest).hi;
+    return {.hi = two.hi, .lo = 0, .err = 0, .kind = other == two.hi ? ReferenceKind::kDomain : ReferenceKind::kUndecided};
+  }
   const Dyadic centre = Dyadic::From(two.hi) + Dyadic::From(two.lo);
   const Dyadic above = hi_ - centre, below = centre - lo_;
   int ignored;

@@ -2,7 +2,8 @@
 //
 // Sums, differences and products of points stay points: exact, whatever the exponents. Division and square root give
 // enclosures of `precision` bits; the evaluator doubles the precision where an enclosure is too wide to decide (Ziv).
-// Values outside the reals (NaN, infinities) follow IEEE 754 and are carried as a binary64 domain value.
+// Values outside the reals (NaN, infinities) follow IEEE 754 and are carried as a binary64 domain value. What depends on an
+// enclosure that is still too wide (a divisor that may be zero) is undecided, and so is everything made of it.
 #pragma once
 
 #include <optional>
@@ -22,22 +23,29 @@ class Real {
   static Real Between(Dyadic lo, Dyadic hi);
 
   bool is_domain() const { return domain_.has_value(); }
+  /// Nothing is known at this precision: an enclosure met a pole, or both sides of an edge.
+  bool is_undecided() const { return undecided_; }
   double domain() const { return *domain_; }
   bool is_point() const { return point_; }
   const Dyadic& lo() const { return lo_; }
   const Dyadic& hi() const { return point_ ? lo_ : hi_; }
 
-  /// (hi, lo, err, kind) as the oracle's contract asks.
+  /// (hi, lo, err, kind) as the oracle's contract asks. What binary64 cannot hold is an infinity by the rules of IEEE 754: kDomain.
   Reference ToReference() const;
 
  private:
   Dyadic lo_, hi_;
   bool point_ = true;
+  bool undecided_ = false;
   std::optional<double> domain_;
   friend Real DomainValue(double value);
+  friend Real UndecidedValue();
 };
 
 Real DomainValue(double value);
+Real UndecidedValue();
+Real Absolute(const Real& a);
+Real Maximum(const Real& a, const Real& b);
 Real Add(const Real& a, const Real& b, int64_t precision);
 Real Subtract(const Real& a, const Real& b, int64_t precision);
 Real Multiply(const Real& a, const Real& b, int64_t precision);

@@ -78,6 +78,8 @@ class Reverse {
 
   int Mul(int a, int b) { return low_.Elementwise(NodeKind::kMul, {a, b}); }
 
+  int OneMinus(int a) { return low_.Elementwise(NodeKind::kSub, {low_.Scalar(1, low_.at(a).dtype), a}, low_.at(a).dtype); }
+
   void Step(int id, int grad) {
     first_ = static_cast<int>(low_.plan.nodes.size());
     const PlanNode node = low_.at(id);
@@ -113,7 +115,14 @@ class Reverse {
         Give(arg(0), Mul(grad, Mul(cube, half)));
         break;
       }
-      case NodeKind::kRelu: throw LoweringError{"the oracle has no gradient for relu"};
+      case NodeKind::kExp: Give(arg(0), Mul(grad, id)); break;
+      case NodeKind::kLog: Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(0)})); break;
+      case NodeKind::kSin: Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCos, {arg(0)}))); break;
+      case NodeKind::kCos: Give(arg(0), Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {arg(0)}))); break;
+      case NodeKind::kTanh: Give(arg(0), Mul(grad, OneMinus(Mul(id, id)))); break;
+      case NodeKind::kSigmoid: Give(arg(0), Mul(Mul(grad, OneMinus(id)), id)); break;
+      case NodeKind::kRelu: case NodeKind::kAbs: case NodeKind::kMaximum: case NodeKind::kExpm1: case NodeKind::kLog1p: case NodeKind::kErf: case NodeKind::kErfc:
+        throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kCast: case NodeKind::kStore: Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype)); break;
       case NodeKind::kContract: Contract(node, grad); break;
       case NodeKind::kReduce: Reduce(node, grad); break;

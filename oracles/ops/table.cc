@@ -11,12 +11,17 @@ struct Row {
   OpLowering lower;
 };
 
-constexpr std::array<Row, 36> kRows{{
+constexpr std::array<Row, 54> kRows{{
     {"matmul", LowerMatmul},   {"mm", LowerMatmul},           {"bmm", LowerMatmul},         {"addmm", LowerAddmm},
     {"baddbmm", LowerAddmm},   {"linear", LowerLinear},       {"add", LowerAdd},            {"sub", LowerSub},
     {"mul", LowerMul},         {"div", LowerDiv},             {"neg", LowerNeg},            {"relu", LowerRelu},
     {"sqrt", LowerSqrt},       {"rsqrt", LowerRsqrt},         {"cast", LowerCast},          {"clone", LowerClone},
     {"detach", LowerDetach},   {"sum", LowerSum},             {"mean", LowerMean},          {"layer_norm", LowerLayerNorm},
+    {"exp", LowerExp}, {"expm1", LowerExpm1}, {"log", LowerLog}, {"log1p", LowerLog1p},
+    {"sin", LowerSin}, {"cos", LowerCos}, {"tanh", LowerTanh}, {"sigmoid", LowerSigmoid},
+    {"erf", LowerErf}, {"erfc", LowerErfc}, {"abs", LowerAbs}, {"gelu", LowerGelu},
+    {"silu", LowerSilu}, {"softmax", LowerSoftmax}, {"log_softmax", LowerLogSoftmax}, {"logsumexp", LowerLogsumexp},
+    {"rms_norm", LowerRmsNorm}, {"amax", LowerAmax},
     {"empty", LowerEmpty},     {"zeros", LowerFull},          {"ones", LowerFull},          {"full", LowerFull},
     {"transpose", LowerTranspose}, {"t", LowerTranspose},     {"reshape", LowerReshape},    {"view", LowerReshape},
     {"expand", LowerExpand},   {"permute", LowerPermute},     {"select", LowerSelect},      {"unsqueeze", LowerUnsqueeze},

@@ -1,0 +1,78 @@
+// Interval images of functions.
+#include "oracles/functions/enclose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "oracles/functions/pair.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
+
+double Down(double value) { return std::nextafter(value, -kInf); }
+double Up(double value) { return std::nextafter(value, kInf); }
+
+/// A result is off by less than one double: half of one from rounding, far less from kFunctionError. Where nothing was rounded
+/// (exp(0)) it stays a point. Overflow may be a finite number beyond every format.
+Interval Around(TwoDoubles value) {
+  if (std::isnan(value.hi)) return kEverything;
+  if (std::isinf(value.hi)) return value.hi > 0 ? Interval{.lo = std::numeric_limits<double>::max(), .hi = kInf} : Interval{.lo = -kInf, .hi = -kInf};
+  if (value.lo == 0 && (value.hi == 0 || value.hi == 1 || value.hi == -1 || value.hi == 0.5 || value.hi == 2)) return {.lo = value.hi, .hi = value.hi};
+  return {.lo = Down(value.hi), .hi = Up(value.hi)};
+}
+
+Interval At(NodeKind kind, double x) { return Around(PairFunction(kind, {.hi = x, .lo = 0})); }
+
+}  // namespace
+
+double FunctionSlack(NodeKind kind) {
+  if (kind == NodeKind::kSqrt) return 1;
+  return kind == NodeKind::kRsqrt || IsFunction(kind) ? 4 : 0;
+}
+
+const FloatFormat& ComputeFormat(const PlanNode& node) { return node.dtype == DType::kFloat64 ? Binary64() : Binary32(); }
+
+Interval FunctionImage(NodeKind kind, Interval a) {
+  if (std::isnan(a.lo) || std::isnan(a.hi)) return kEverything;
+  if (kind == NodeKind::kSin || kind == NodeKind::kCos) {
+    const double width = a.hi - a.lo;
+    if (!(width < 1)) return std::isinf(a.lo) && a.lo == a.hi ? kEverything : Interval{.lo = -1, .hi = 1};
+    const Interval at = At(kind, a.lo);
+    // |f(x) - f(lo)| <= x - lo; the subtraction above may have rounded down.
+    return width == 0 ? at : Interval{.lo = std::max(Down(at.lo - Up(width)), -1.0), .hi = std::min(Up(at.hi + Up(width)), 1.0)};
+  }
+  if (kind == NodeKind::kErfc) return {.lo = At(kind, a.hi).lo, .hi = At(kind, a.lo).hi};
+  // A logarithm whose argument may lie outside its domain may give anything below its upper end, or NaN.
+  const double edge = kind == NodeKind::kLog ? 0 : kind == NodeKind::kLog1p ? -1 : -kInf;
+  if (a.lo < edge) return kEverything;
+  return {.lo = At(kind, a.lo).lo, .hi = At(kind, a.hi).hi};
+}
+
+Interval WithSlack(const PlanNode& node, Interval value) {
+  const double units = FunctionSlack(node.kind);
+  // Norms give their roots a slack of their own, in the format that their steps have.
+  if (units == 0 || (node.inner && !IsFunction(node.kind)) || std::isnan(value.lo) || std::isnan(value.hi)) return value;
+  const FloatFormat& format = ComputeFormat(node);
+  const auto widened = [&](double end, double sign) {
+    if (!std::isfinite(end) || end == 0) return end;
+    const double moved = end + sign * units * Ulp(end, format);
+    return sign < 0 ? Down(moved) : Up(moved);
+  };
+  // What the format cannot hold overflows; what it holds with few bits may be flushed.
+  const double normal = std::ldexp(1.0, format.emin);
+  Interval wide{.lo = widened(value.lo, -1), .hi = widened(value.hi, 1)};
+  if (wide.lo > 0 && wide.lo < normal) wide.lo = 0;
+  if (wide.hi < 0 && wide.hi > -normal) wide.hi = 0;
+  return wide;
+}
+
+Interval ConstantInterval(Irrational constant) {
+  const double value = PairConstant(constant).hi;
+  return {.lo = Down(value), .hi = Up(value)};
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,116 @@
+// softmax, log_softmax, logsumexp and rms_norm: composites around one sum.
+//
+// Frameworks shift by the maximum (in one pass or two), by exp or by exp2 of a scaled argument, and divide or multiply by a reciprocal.
+// The steps below are one of these forms; the slack of each bounds the others, in units of the format that they compute in.
+#include "oracles/ops/table.h"
+
+namespace ulpscope {
+namespace {
+
+/// exp(x - max) and its sum over one axis, with the names under which frameworks may round them.
+struct Exponentials {
+  DType own, inner;
+  std::string prefix;
+  int top, shifted, exp, total;
+};
+
+std::vector<int64_t> OneAxis(const OpCall& call) {
+  const auto dim = IntsAttr(call.step, "dim");
+  if (dim.size() != 1) throw LoweringError{call.step.op + " needs one dim"};
+  return dim;
+}
+
+Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
+  int x = call.args.at(0);
+  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype) x = low.Cast(x, *dtype);
+  Exponentials made;
+  made.own = low.at(x).dtype;
+  made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  made.prefix = call.step.as.empty() ? call.step.op : call.step.as;
+  const auto name = [&](int node, const char* part) { return low.Inner(node, made.prefix + "." + part); };
+  made.top = name(low.Maximum(x, OneAxis(call), true), "max");
+  made.shifted = name(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
+  low.at(made.shifted).slack = {x, made.top};
+  low.at(made.shifted).slack_factor = 2;
+  // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector headers).
+  made.exp = name(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
+  low.at(made.exp).slack = {made.exp};
+  low.at(made.exp).slack_factor = 40;
+  made.total = name(low.Sum(made.exp, OneAxis(call), true, made.inner), "total");
+  return made;
+}
+
+int Finish(Lowering& low, const Exponentials& parts, int result, std::vector<int> slack, double factor) {
+  low.at(result).slack = std::move(slack);
+  low.at(result).slack_factor = factor;
+  low.at(result).dtype = parts.own;
+  low.at(result).inner = true;
+  return result;
+}
+
+}  // namespace
+
+int LowerSoftmax(Lowering& low, const OpCall& call) {
+  const Exponentials parts = MakeExponentials(low, call);
+  const int result = low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, parts.inner);
+  return Finish(low, parts, result, {result}, 12);
+}
+
+int LowerLogSoftmax(Lowering& low, const OpCall& call) {
+  const Exponentials parts = MakeExponentials(low, call);
+  const int log = low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int result = low.Elementwise(NodeKind::kSub, {parts.shifted, log}, parts.inner);
+  return Finish(low, parts, result, {parts.shifted, parts.top, log}, 4);
+}
+
+int LowerLogsumexp(Lowering& low, const OpCall& call) {
+  const Exponentials parts = MakeExponentials(low, call);
+  const int log = low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int result = Finish(low, parts, low.Elementwise(NodeKind::kAdd, {parts.top, log}, parts.inner), {parts.top, log}, 4);
+  if (BoolAttr(call.step, "keepdim", false)) return result;
+  Shape shape = low.at(result).shape;
+  const int64_t dim = OneAxis(call)[0];
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim));
+  return low.Reshape(result, shape);
+}
+
+/// x / sqrt(mean(x^2) + eps) * weight over the last axes (torch.nn.functional.rms_norm).
+int LowerRmsNorm(Lowering& low, const OpCall& call) {
+  const int x = call.args.at(0);
+  const auto normalized = IntsAttr(call.step, "normalized_shape");
+  const Shape shape = low.at(x).shape;
+  if (normalized.empty() || normalized.size() > shape.size()) throw LoweringError{"rms_norm: normalized_shape does not fit"};
+  std::vector<int64_t> axes;
+  int64_t count = 1;
+  for (size_t i = shape.size() - normalized.size(); i < shape.size(); ++i) {
+    axes.push_back(static_cast<int64_t>(i));
+    count *= shape[i];
+  }
+  const DType own = low.at(x).dtype, inner = own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const std::string prefix = call.step.as.empty() ? "rms_norm" : call.step.as;
+  const auto name = [&](int node, const char* part) { return low.Inner(node, prefix + "." + part); };
+  const int square = name(low.Elementwise(NodeKind::kMul, {x, x}, inner), "square");
+  const int mean = name(low.Elementwise(NodeKind::kDiv, {name(low.Sum(square, axes, true, inner), "square_sum"), low.Constant(count, 1, inner)}, inner), "mean");
+  low.at(mean).slack = {mean};
+  low.at(mean).slack_factor = 2;
+  const int eps = low.Scalar(NumberAttr(call.step, "eps", 0), inner);
+  const int shifted = name(low.Elementwise(NodeKind::kAdd, {mean, eps}, inner), "mean_eps");
+  low.at(shifted).slack = {eps};
+  low.at(shifted).slack_factor = 2;
+  const int rstd = name(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
+  low.at(rstd).slack = {rstd};
+  low.at(rstd).slack_factor = 4;
+  int result = low.Elementwise(NodeKind::kMul, {x, rstd}, inner);
+  if (call.args.size() > 1) result = low.Elementwise(NodeKind::kMul, {name(result, "normalized"), call.args[1]}, inner);
+  low.at(result).slack = {result};
+  low.at(result).slack_factor = 6;
+  low.at(result).dtype = own;
+  low.at(result).inner = true;
+  return result;
+}
+
+int LowerAmax(Lowering& low, const OpCall& call) {
+  return low.Maximum(call.args.at(0), IntsAttr(call.step, "dim"), BoolAttr(call.step, "keepdim", false));
+}
+
+}  // namespace ulpscope
