@@ -146,7 +146,7 @@ bool IsConforming(const PrecisionModel& model, DType out) {
   return as_is && wide && wide_store && product && once && model.out.find("_rne") != std::string::npos;
 }
 
-DotBank::DotBank(DType in, DType out) : in_(in), out_(out) {
+DotBank::DotBank(DType in, DType out) {
   const FloatFormat& operand = *FormatOf(in);
   const FloatFormat& stored = *FormatOf(out);
   std::set<std::string> seen;

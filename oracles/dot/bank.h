@@ -111,7 +111,6 @@ class DotBank {
   Prediction Predict(const Core& core, const ProbeGroup& group) const;
   bool Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest, Chunks* chunks) const;
 
-  DType in_, out_;
   std::vector<DotModel> models_;
   std::vector<Core> cores_;
   std::vector<size_t> core_of_;
