@@ -124,7 +124,8 @@ std::vector<Candidate> Candidates(int64_t size) {
         Chain(tree, blocks);
       });
     }
-    for (const auto& [fold, how] : kFolds) {
+    for (const auto& [fold_kind, how] : kFolds) {
+      const auto fold = fold_kind;  // Clang up to 15 lets no lambda capture a structured binding
       if (fold == Fold::kSequential) continue;
       add("contiguous parts of " + std::to_string(length) + ", folded " + how, [&](SumTree* tree) {
         std::vector<Positions> blocks;
@@ -137,9 +138,11 @@ std::vector<Candidate> Candidates(int64_t size) {
     for (int64_t groups = 1; groups <= 16; groups *= 2) {
       for (int64_t width = 1; groups * width * run <= size; width *= 2) {
         if (groups * width < 2) continue;
-        for (const auto& [across, across_how] : kFolds) {
+        for (const auto& [across_kind, across_how] : kFolds) {
+          const auto across = across_kind;
           if (groups <= 2 && across != Fold::kHalves) continue;
-          for (const auto& [inside, inside_how] : kFolds) {
+          for (const auto& [inside_kind, inside_how] : kFolds) {
+            const auto inside = inside_kind;
             if (width <= 2 && inside != Fold::kHalves) continue;
             std::string name = std::to_string(groups * width) + " lanes" + (run == 2 ? " of pairs (the odd one first)" : "");
             if (groups > 1 && width > 1) name += ", " + std::to_string(groups) + " registers of " + std::to_string(width) + (groups > 2 ? std::string(" added ") + across_how : "");
