@@ -31,7 +31,7 @@ GridBounds BoundsOf(int64_t count) {
   bounds.delta = terms * static_cast<double>(piece + 1) * 0x1p-105 * (1 + 0x1p-9);
   bounds.anchors = {.first = 3, .second = 3 * TwoTo(second), .third = 3 * TwoTo(third)};
   bounds.deep_exact_from = third - 104 + log2_terms;
-  bounds.deep_delta = 4 * terms * terms * TwoTo(third - 105) * (1 + 0x1p-9);
+  bounds.deep_delta = 8 * terms * terms * TwoTo(third - 105) * (1 + 0x1p-9);
   return bounds;
 }
 

@@ -22,10 +22,15 @@
 // P2'. Every product as p = RN(ab), q = ab - p (exact: one fma; products near the bottom of the range lose at most 2^-1075).
 //   Three levels, each an anchor 3 * 2^L of its own, so that its unit is 2^(L - 51) throughout; x is put on a level by
 //   next = level + x; x -= next - level (Fast2Sum, exact because |x| < level), leaving |x| <= 2^(L - 52).
-//   Level 1 (L = 0) takes p; level 2, L2 = ceil(log2 k) - 51, takes what p left (k pieces of at most 2^-52: half its reach);
-//   level 3, L3 = 2 + max(-53, L2 - 52 + ceil(log2 k)), takes what is left of that, and all q (their sum is below 2^-53).
-//   What remains, 2k pieces of at most 2^(L3 - 52), is added up plainly: exactly if l_i + l_j >= L3 - 104 + ceil(log2 k)
-//   (as above, 2k pieces), else within 4 k^2 2^(L3 - 105) (1 + 2^-10). The four sums are then added exactly (expansion.h).
+//   Level 1 (L = 0) takes p; level 2, L2 = ceil(log2 k) - 51, takes what p left (k pieces of at most 2^-52: half its reach)
+//   and leaves r, |r| <= 2^(L2 - 52); level 3, L3 = 2 + max(-53, L2 - 52 + ceil(log2 k)), takes r + q, added first. r is a
+//   multiple of the unit of p: if it is not 0, that unit is at most 2^(L2 - 52), so |q| is less and |r + q| <= 2^(L2 - 51): the
+//   addition is exact if l_i + l_j >= L2 - 104, and errs by at most 2^(L2 - 104) otherwise; if r = 0 it is exact. The sum of
+//   all |r + q| is below 2^-53 + k 2^(L2 - 51): within level 3's reach.
+//   What remains, k pieces of at most 2^(L3 - 52), is added up plainly: exactly if l_i + l_j >= L3 - 105 + ceil(log2 k), else
+//   within k^2 2^(L3 - 105) (1 + 2^-10). L3 >= -51 makes the first condition follow from l_i + l_j >= L3 - 104 + ceil(log2 k),
+//   which is what is asked, and both errors together stay below 8 k^2 2^(L3 - 105). The four sums are then added exactly
+//   (expansion.h).
 //
 // Assumptions: round to nearest, no flushing (product.h); fma is one rounding; finite lines of tame magnitude (lines.h).
 #pragma once

@@ -334,9 +334,8 @@ ULPSCOPE_INLINE void DeepStep(DeepSum& sum, V a, V b) {
   V tail = Fma(a, b, -product);
   OntoGrid(sum.first, product);
   OntoGrid(sum.second, product);
-  OntoGrid(sum.third, product);
+  tail = product + tail;
   OntoGrid(sum.third, tail);
-  sum.rest = Fma(product, Spread(1.0), sum.rest);
   sum.rest = Fma(tail, Spread(1.0), sum.rest);
 }
 
@@ -350,13 +349,13 @@ ULPSCOPE_INLINE void DeepStore(const DeepSum& sum, const DeepAnchors& anchors, d
 
 void Deep(const double* a, const double* b, int64_t count, const DeepAnchors& anchors, double* sums) {
   const DeepSum start{Spread(anchors.first), Spread(anchors.second), Spread(anchors.third), V{}};
-  constexpr int kStrip = kRows == 6 ? 3 : 1;
+  constexpr int kStrip = kRows == 6 ? 6 : 1;
   for (int row = 0; row < kRows; row += kStrip) {
     for (int half = 0; half < 2; ++half) {
       const double *left = a + row, *right = b + half * kLanes;
       DeepSum sum0 = start;
 #if ULPSCOPE_LANES == 8
-      DeepSum sum1 = start, sum2 = start;
+      DeepSum sum1 = start, sum2 = start, sum3 = start, sum4 = start, sum5 = start;
 #endif
       for (int64_t k = 0; k < count; ++k, left += kRows, right += kColumns) {
         const V y = Load(right);
@@ -364,6 +363,9 @@ void Deep(const double* a, const double* b, int64_t count, const DeepAnchors& an
 #if ULPSCOPE_LANES == 8
         DeepStep(sum1, Spread(left[1]), y);
         DeepStep(sum2, Spread(left[2]), y);
+        DeepStep(sum3, Spread(left[3]), y);
+        DeepStep(sum4, Spread(left[4]), y);
+        DeepStep(sum5, Spread(left[5]), y);
 #endif
       }
       double* to = sums + row * kColumns + half * kLanes;
@@ -371,6 +373,9 @@ void Deep(const double* a, const double* b, int64_t count, const DeepAnchors& an
 #if ULPSCOPE_LANES == 8
       DeepStore(sum1, anchors, to + kColumns);
       DeepStore(sum2, anchors, to + 2 * kColumns);
+      DeepStore(sum3, anchors, to + 3 * kColumns);
+      DeepStore(sum4, anchors, to + 4 * kColumns);
+      DeepStore(sum5, anchors, to + 5 * kColumns);
 #endif
     }
   }
