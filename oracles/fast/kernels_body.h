@@ -57,7 +57,11 @@ struct F32 {
 struct Bf16 {
   using Element = uint16_t;
   static ULPSCOPE_INLINE V Many(const uint16_t* p) {
+#if defined(ULPSCOPE_F16C) && ULPSCOPE_LANES == 8
+    const auto words = Words(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+#else
     const Words words = __builtin_convertvector(Halves(*reinterpret_cast<const LooseHalves*>(p)), Words) << 16;
+#endif
     return __builtin_convertvector(Floats(words), V);
   }
   static ULPSCOPE_INLINE double One(const uint16_t* p) {

@@ -64,6 +64,7 @@ void Lines::Set(const Kernels& with, const Matrix& matrix, int64_t offset, int64
   raw_ = data = Advance(matrix.data, type, offset);
   raw_line_stride_ = line_stride;
   raw_k_stride_ = k_stride;
+  own = nullptr;
   has_specials = has_wild = false;
   specials.clear();
   special_line.clear();
@@ -90,10 +91,24 @@ void Lines::Gather(int64_t line, double* to) const {
   for (int64_t k = 0; k < count; ++k) convert(Advance(raw_, raw_type_, line * raw_line_stride_ + k * raw_k_stride_), 1, to + k);
 }
 
+/// The raw elements of some lines into `own`, in the same layout.
+void Lines::ConvertRange(int64_t begin, int64_t end) {
+  const auto convert = kernels->convert[raw_type_];
+  if (layout == Layout::kRows) {
+    for (int64_t line = begin; line < end; ++line) convert(Advance(raw_, raw_type_, line * raw_line_stride_), count, own + line * stride);
+  } else {
+    for (int64_t k = 0; k < count; ++k) convert(Advance(raw_, raw_type_, k * raw_k_stride_ + begin), end - begin, own + k * stride + begin);
+  }
+}
+
 void Lines::ScanRange(int64_t begin, int64_t end) {
+  if (own != nullptr && layout == Layout::kColumns) ConvertRange(begin, end);
   if (layout == Layout::kRows) {
     const auto scan = kernels->scan_line[type];
-    for (int64_t line = begin; line < end; ++line) scan(Advance(data, type, line * stride), count, norm + line, low + line);
+    for (int64_t line = begin; line < end; ++line) {
+      if (own != nullptr) ConvertRange(line, line + 1);
+      scan(Advance(data, type, line * stride), count, norm + line, low + line);
+    }
   } else {
     kernels->scan_columns[type](Advance(data, type, begin), stride, count, end - begin, norm + begin, low + begin);
   }
@@ -105,6 +120,14 @@ void Lines::Scan(Team& team) {
   norm = numbers;
   low = numbers + lines + kPad;
   exponent = exponents_.Need(lines + kPad);
+  // Narrow elements are read twice, by the scan and by whoever computes: converted once, and scanned while they are in the
+  // cache, they cost less.
+  constexpr int64_t kCacheElements = 1 << 16;
+  if (type > kSourceF32 && (layout == Layout::kRows || lines * count <= kCacheElements)) {
+    stride = std::max<int64_t>(1, layout == Layout::kRows ? count : lines);
+    data = own = copy_.Need(lines * count + 1);
+    type = kSourceF64;
+  }
   std::atomic<bool> strange{false};
   const auto scan = [&](int64_t begin, int64_t end, int) {
     ScanRange(begin, end);
@@ -175,6 +198,7 @@ void Lines::Clean() {
   if (!has_specials) special_line.clear();
   if (!has_wild) wild_line.clear();
   std::swap(copy_, fresh);
+  own = nullptr;
   data = copy;
   type = kSourceF64;
   layout = Layout::kRows;

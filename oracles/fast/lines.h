@@ -44,12 +44,16 @@ class Lines {
   std::vector<char> special_line;        ///< empty without specials
   std::vector<char> wild_line;           ///< lines whose magnitudes no tier but P3 takes; read as zeros by the others
 
+  /// Where the operand was converted before it was scanned: `data`, for P1 to take elements out of. Otherwise null.
+  double* own = nullptr;
+
   /// Converts one line into `to`, specials and all.
   void Gather(int64_t line, double* to) const;
   const Kernels* kernels = nullptr;
 
  private:
   void ScanRange(int64_t begin, int64_t end);
+  void ConvertRange(int64_t begin, int64_t end);
   void Clean();
 
   const void* raw_ = nullptr;

@@ -37,14 +37,14 @@ const void* RowOf(const Lines& lines, int64_t at) {
 }  // namespace
 
 double* PeeledProduct::Side::At(const Lines& lines, int64_t line, int64_t k) const {
-  return matrix.data() + (lines.layout == Layout::kRows ? line * stride + k : k * stride + line);
+  return matrix + (lines.layout == Layout::kRows ? line * stride + k : k * stride + line);
 }
 
 /// Converts the operand into side->matrix (the same layout) and takes out what the budget does not hold.
 bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   const bool rows = lines.layout == Layout::kRows;
   side->stride = std::max<int64_t>(1, rows ? lines.count : lines.lines);
-  double* matrix = side->matrix.Need(lines.lines * lines.count + 1);
+  double* matrix = side->matrix = lines.own != nullptr ? lines.own : side->copy.Need(lines.lines * lines.count + 1);
   double* limits = side->limits.Need(lines.lines + 1);
   side->peeled.clear();
   bool any = false;
@@ -64,7 +64,7 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
     const auto convert = kernels_.convert[lines.type];
     for (int64_t at = begin; at < end; ++at) {
       double* x = matrix + at * side->stride;
-      convert(RowOf(lines, at), side->stride, x);
+      if (matrix != lines.own) convert(RowOf(lines, at), side->stride, x);
       if (!any) continue;
       if (rows) {
         if (LowestBit(lines.low[at]) < limits[at]) {
@@ -78,6 +78,7 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
     const std::lock_guard lock(mutex);
     side->peeled.insert(side->peeled.end(), list.begin(), list.end());
   };
+  if (matrix == lines.own && !any) return true;
   const int64_t outer = rows ? lines.lines : lines.count;
   if (team.members() == 1) work(0, outer, 0);
   else team.For(outer, 16, work);
@@ -85,15 +86,25 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   return static_cast<int64_t>(side->peeled.size()) <= most;
 }
 
+/// Puts back what was taken out of a matrix that others read too.
+void PeeledProduct::Restore(const Lines& lines, const Side& side) {
+  for (const Peeled& entry : side.peeled) *side.At(lines, entry.line, entry.k) = entry.value;
+}
+
 bool PeeledProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team, Results::Store& store, std::vector<int64_t>* refused) {
   item_ = item;
-  if (!Prepare(a, team, &a_) || !Prepare(b, team, &b_)) return false;
+  const bool good_a = Prepare(a, team, &a_), good_b = good_a && Prepare(b, team, &b_);
+  if (!good_b) {
+    Restore(a, a_);
+    if (good_a) Restore(b, b_);
+    return false;
+  }
   const int64_t m = a.lines, n = b.lines;
   double* hi = store.hi.data() + item * m * n;
   const bool peeled = !a_.peeled.empty() || !b_.peeled.empty();
   std::mutex mutex;
   const auto work = [&](int64_t begin, int64_t end, int) {
-    blas_.Multiply(end - begin, n, a.count, a_.At(a, begin, 0), a_.stride, a.layout, b_.matrix.data(), b_.stride, b.layout, hi + begin * n, n);
+    blas_.Multiply(end - begin, n, a.count, a_.At(a, begin, 0), a_.stride, a.layout, b_.matrix, b_.stride, b.layout, hi + begin * n, n);
     if (!peeled) return;
     std::vector<double> scratch;
     std::vector<int64_t> list;

@@ -33,12 +33,14 @@ class PeeledProduct {
     double value = 0;
   };
   struct Side {
-    Buffer<double> matrix, limits;
+    Buffer<double> copy, limits;
+    double* matrix = nullptr;  ///< the copy, or what Lines converted
     std::vector<Peeled> peeled;
     int64_t stride = 0;
     double* At(const Lines& lines, int64_t line, int64_t k) const;
   };
   bool Prepare(const Lines& lines, Team& team, Side* side);
+  static void Restore(const Lines& lines, const Side& side);
   void Correct(const Lines& a, const Lines& b, int64_t row, Results::Store& store, std::vector<double>* scratch, std::vector<int64_t>* refused) const;
 
   const Kernels& kernels_;
