@@ -16,7 +16,7 @@ namespace {
 /// Above this many refused elements of a tile, all of it is computed again with more levels.
 constexpr int kFewRefused = 3;
 /// Rows of tiles whose left panels together stay in the second-level cache.
-constexpr int64_t kRowBlockBytes = 384 << 10;
+constexpr int64_t kRowBlockBytes = 704 << 10;
 
 int64_t Panels(int64_t lines, int width) { return (lines + width - 1) / width; }
 
