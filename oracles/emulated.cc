@@ -2,10 +2,12 @@
 #include "oracles/emulated.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "oracles/dot/sum.h"
 #include "oracles/error_free.h"
+#include "oracles/functions/enclose.h"
 #include "oracles/functions/pair.h"
 
 namespace ulpscope {
@@ -30,6 +32,16 @@ std::vector<SumOrder> MakeOrders(bool addend_last) {
     }
   }
   return orders;
+}
+
+/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's bits.
+TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact) {
+  if (inexact == 0 || !std::isfinite(value.hi) || value.lo == 0) return value;
+  uint64_t z = std::bit_cast<uint64_t>(argument) + 0x9E3779B97F4A7C15u * static_cast<uint64_t>(inexact);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  const double even = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+  return Add(value, {.hi = even * std::ldexp(Ulp(value.hi, ComputeFormat(node)), inexact % 4), .lo = 0});
 }
 
 }  // namespace
@@ -73,7 +85,7 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
         if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo)) value = other;
       }
       break;
-    default: value = IsFunction(node.kind) ? PairFunction(node.kind, args[0]) : args[0]; break;
+    default: value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_) : args[0]; break;
   }
   if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = Acc().Store(value), .lo = 0};
   return Stored(id, value);

@@ -40,8 +40,10 @@ class EmulatedArithmetic {
   EvaluationCache* cache() const { return cache_; }
 
   /// `order` null: sums are not rounded (the order-free centre).
-  EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1)
-      : binding_(binding), cache_(cache), order_(order), unstored_(unstored) {}
+  /// `inexact` 1, 2, ...: functions are off by up to 2^(inexact mod 4) units of the format that computes them, differently for
+  /// each number; 0: functions are rounded once.
+  EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1, int inexact = 0)
+      : binding_(binding), cache_(cache), order_(order), unstored_(unstored), inexact_(inexact) {}
 
   std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
@@ -60,6 +62,7 @@ class EmulatedArithmetic {
   EvaluationCache* cache_;
   const SumOrder* order_;
   int unstored_;  ///< the node whose own roundings are left out
+  int inexact_;
 };
 
 }  // namespace ulpscope

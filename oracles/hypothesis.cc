@@ -62,7 +62,7 @@ bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
   if (!node.inner) return true;
   // Inside a composite op the steps that frameworks materialise.
-  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled"}) {
+  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled", ".shifted", ".exp", ".total", ".log_total", ".sigmoid", ".tail", ".sqrt_half"}) {
     if (node.name.ends_with(part)) return true;
   }
   return false;
@@ -379,6 +379,8 @@ constexpr int64_t kLeastSplit = 128;
 /// the result's; units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {"exact"};
+  // Steps of a composite without a sum have a format, but no accumulator.
+  if (path.reductions.empty()) return {"exact", "float64", "float32", "float16", "bfloat16"};
   std::set<std::string_view> formats;
   bool float8 = false;
   const auto add = [&](DType dtype) {

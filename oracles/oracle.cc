@@ -125,8 +125,11 @@ class BoundHypothesis : public Hypothesis {
     if (!elements.empty()) key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
     const auto known = shared_->simulations.find(key);
     if (known != shared_->simulations.end()) return known->second;
-    const SumOrder* tree = order < 0 ? nullptr : &OrdersOf(shared_->plan, bank_->path)[static_cast<size_t>(order)];
-    Evaluator<EmulatedArithmetic> evaluator(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root));
+    const auto& family = OrdersOf(shared_->plan, bank_->path);
+    const auto count = static_cast<int>(family.size());
+    const SumOrder* tree = order < 0 ? nullptr : &family[static_cast<size_t>(order % count)];
+    const int inexact = order < count ? 0 : order - count + 1;
+    Evaluator<EmulatedArithmetic> evaluator(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
     std::vector<double> values;
     values.reserve(elements.size());
     for (const int64_t element : elements) {
@@ -205,6 +208,11 @@ class ConcreteOracle : public CaseOracle {
       made->path = PathOf(shared_->plan, node);
       made->choices = EnumerateChoices(shared_->plan, made->path, observed);
       for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
+      // Nobody's exp is ours: each order once more, with functions that are off as implementations are.
+      const bool functions = std::any_of(made->path.nodes.begin(), made->path.nodes.end(), [&](int id) { return IsFunction(shared_->plan.nodes[static_cast<size_t>(id)].kind); });
+      if (functions) {
+        for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name + ", functions inexact");
+      }
       bank = std::move(made);
     }
     std::vector<std::unique_ptr<Hypothesis>> all;

@@ -221,7 +221,7 @@ bool IsElementwise(NodeKind kind) {
 bool IsFunction(NodeKind kind) {
   switch (kind) {
     case NodeKind::kExp: case NodeKind::kExpm1: case NodeKind::kLog: case NodeKind::kLog1p: case NodeKind::kSin: case NodeKind::kCos:
-    case NodeKind::kTanh: case NodeKind::kSigmoid: case NodeKind::kErf: case NodeKind::kErfc: return true;
+    case NodeKind::kTanh: case NodeKind::kErf: case NodeKind::kErfc: return true;
     default: return false;
   }
 }

@@ -22,7 +22,7 @@ enum class NodeKind {
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
   kAdd, kSub, kMul, kDiv, kNeg, kSqrt, kRsqrt, kRelu, kAbs,
-  kExp, kExpm1, kLog, kLog1p, kSin, kCos, kTanh, kSigmoid, kErf, kErfc,  ///< oracles/functions
+  kExp, kExpm1, kLog, kLog1p, kSin, kCos, kTanh, kErf, kErfc,  ///< oracles/functions
   kCast,      ///< a rounding that the program itself asks for; an identity when a backend drops it
   kStore,     ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]

@@ -31,7 +31,8 @@ Interval At(NodeKind kind, double x) { return Around(PairFunction(kind, {.hi = x
 
 double FunctionSlack(NodeKind kind) {
   if (kind == NodeKind::kSqrt) return 1;
-  return kind == NodeKind::kRsqrt || IsFunction(kind) ? 4 : 0;
+  if (kind == NodeKind::kErfc) return 64;
+  return kind == NodeKind::kRsqrt || IsFunction(kind) ? 8 : 0;
 }
 
 const FloatFormat& ComputeFormat(const PlanNode& node) { return node.dtype == DType::kFloat64 ? Binary64() : Binary32(); }
@@ -62,9 +63,10 @@ Interval WithSlack(const PlanNode& node, Interval value) {
     const double moved = end + sign * units * Ulp(end, format);
     return sign < 0 ? Down(moved) : Up(moved);
   };
-  // What the format cannot hold overflows; what it holds with few bits may be flushed.
+  // Where the result overflows, so that a reciprocal may be zero or not, the largest finite number is as good; what the format holds
+  // with few bits may be flushed.
   const double normal = std::ldexp(1.0, format.emin);
-  Interval wide{.lo = widened(value.lo, -1), .hi = widened(value.hi, 1)};
+  Interval wide{.lo = std::min(widened(value.lo, -1), format.max_finite), .hi = std::max(widened(value.hi, 1), -format.max_finite)};
   if (wide.lo > 0 && wide.lo < normal) wide.lo = 0;
   if (wide.hi < 0 && wide.hi > -normal) wide.hi = 0;
   return wide;

@@ -153,13 +153,6 @@ Enclosure TanhAt(const Dyadic& x, int64_t precision) {
   return x.sign() < 0 ? Negated(value) : value;
 }
 
-Enclosure SigmoidAt(const Dyadic& x, int64_t precision) {
-  if (x.sign() > 0 && Compare(x, Whole(precision + 16)) > 0) return JustBelowOne(precision);
-  if (x.sign() < 0 && Exponent(x) >= kSaturation) return {.low = {}, .high = Power(kVanished)};
-  const Enclosure e = ExpAt(Negate(x), precision + 8);
-  return {.low = Divide(Whole(1), Whole(1) + e.high, precision, Direction::kDown), .high = Divide(Whole(1), Whole(1) + e.low, precision, Direction::kUp)};
-}
-
 Real Reals(const Enclosure& a) { return Real::Between(a.low, a.high); }
 
 Real PiReal(int64_t precision) {
@@ -224,7 +217,6 @@ Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
     case NodeKind::kSin: return WaveAt(Wave::kSin, x, precision);
     case NodeKind::kCos: return WaveAt(Wave::kCos, x, precision);
     case NodeKind::kTanh: return TanhAt(x, precision);
-    case NodeKind::kSigmoid: return SigmoidAt(x, precision);
     case NodeKind::kErf: return ErfAt(x, precision);
     case NodeKind::kErfc: return ErfcAt(x, precision);
     default: break;
@@ -239,7 +231,6 @@ double AtInfinity(NodeKind kind, double x) {
     case NodeKind::kExpm1: return up ? x : -1;
     case NodeKind::kLog: case NodeKind::kLog1p: return up ? x : std::nan("");
     case NodeKind::kTanh: case NodeKind::kErf: return up ? 1 : -1;
-    case NodeKind::kSigmoid: return up ? 1 : 0;
     case NodeKind::kErfc: return up ? 0 : 2;
     default: return std::nan("");
   }

@@ -1,17 +1,17 @@
-// Exact functions: proven enclosures of exp, log, sin, cos, tanh, sigmoid, erf and erfc at exact binary numbers, to any precision.
+// Exact functions: proven enclosures of exp, log, sin, cos, tanh, erf and erfc at exact binary numbers, to any precision.
 //
 // Everything is fixed-point arithmetic on Boost's integers in units of 2^-W: an operation truncates by less than one unit, so
 // the error of a series is a count of its operations. W holds 96 bits more than asked for; each function states a bound on
 // its error in units (at most 2^64), and the enclosure is that far to both sides, then cut outwards to the precision asked for.
 //
-// How Ziv's doubling ends. At an algebraic argument other than the exact cases below, exp, expm1, log, log1p, sin, cos, tanh and
-// sigmoid are transcendental (Lindemann and Weierstrass), so they never meet a binary number or the middle between two, and
+// How Ziv's doubling ends. At an algebraic argument other than the exact cases below, exp, expm1, log, log1p, sin, cos and tanh
+// are transcendental (Lindemann and Weierstrass), so they never meet a binary number or the middle between two, and
 // some precision decides every rounding. Exact cases: exp(0) = cos(0) = erfc(0) = 1, expm1(0) = log1p(0) = log(1) = sin(0) =
-// tanh(0) = erf(0) = 0, sigmoid(0) = 1/2; they come out as points. No such theorem is known for erf and erfc: there the cap of the
+// tanh(0) = erf(0) = 0; they come out as points. No such theorem is known for erf and erfc: there the cap of the
 // precision ends it, and the element is Undecided. The same holds for what is composed of several functions.
 //
 // Arguments that would cost without deciding anything are cut short: |exp's argument| >= 2^15 (the result is beyond 2^47000, so beyond
-// every format: overflow counts as infinity, underflow as [0, 2^-47000]); tanh, erf and sigmoid within 2^-(p+8) of their limit;
+// every format: overflow counts as infinity, underflow as [0, 2^-47000]); tanh and erf within 2^-(p+8) of their limit;
 // sin and cos of |x| >= 2^8192, which no binary64 number is, give [-1, 1].
 #pragma once
 

@@ -170,12 +170,6 @@ TwoDoubles PairTanh(TwoDoubles a) {
   return Divide(e, Add(e, Exact(2)));
 }
 
-TwoDoubles PairSigmoid(TwoDoubles a) {
-  if (a.hi > 75) return {.hi = 1, .lo = -std::max(std::exp(-a.hi), kDenormal)};
-  if (a.hi < -75) return PairExp(a);
-  return Divide(kOne, Add(kOne, PairExp(Negate(a))));
-}
-
 const TwoDoubles& RootOfPi() {
   static const TwoDoubles root = SquareRoot(TimesPieces(2, HalfPiPieces()));
   return root;
@@ -227,7 +221,6 @@ TwoDoubles Compute(NodeKind kind, TwoDoubles a) {
     case NodeKind::kLog1p: return a.hi < -1 || (a.hi == -1 && a.lo <= 0) ? Exact(std::log1p(a.hi)) : PairLog1pAnywhere(a);
     case NodeKind::kSin: case NodeKind::kCos: return PairWave(kind, a);
     case NodeKind::kTanh: return PairTanh(a);
-    case NodeKind::kSigmoid: return PairSigmoid(a);
     case NodeKind::kErf: return PairErf(a);
     case NodeKind::kErfc: return PairErfc(a);
     default: break;

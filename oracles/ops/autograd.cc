@@ -120,7 +120,6 @@ class Reverse {
       case NodeKind::kSin: Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCos, {arg(0)}))); break;
       case NodeKind::kCos: Give(arg(0), Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {arg(0)}))); break;
       case NodeKind::kTanh: Give(arg(0), Mul(grad, OneMinus(Mul(id, id)))); break;
-      case NodeKind::kSigmoid: Give(arg(0), Mul(Mul(grad, OneMinus(id)), id)); break;
       case NodeKind::kRelu: case NodeKind::kAbs: case NodeKind::kMaximum: case NodeKind::kExpm1: case NodeKind::kLog1p: case NodeKind::kErf: case NodeKind::kErfc:
         throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kCast: case NodeKind::kStore: Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype)); break;

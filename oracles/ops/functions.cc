@@ -1,8 +1,8 @@
 // Transcendental functions and activations.
 //
-// sigmoid, tanh and the like are one step each: every framework evaluates them in one kernel. gelu and silu are composites, since
-// some backends (jax.nn op by op) round between their steps. The slack of a step bounds what the other algebraic forms differ by, in
-// units of the format that they compute in: 1 + erf cancels for negative arguments where erfc does not.
+// exp, tanh and the like are one step each: every framework evaluates them in one kernel. sigmoid, silu and gelu are composites,
+// since some backends (jax, op by op or compiled) round between their steps. The slack of a step bounds what the other algebraic
+// forms differ by, in units of the format that they compute in: 1 + erf cancels for negative arguments where erfc does not.
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -38,6 +38,14 @@ class Composite {
   std::string prefix_;
   DType own_;
 };
+
+/// 1 / (1 + exp(-x)); the last step is left to be named.
+int SigmoidSteps(Lowering& low, Composite& op, int x) {
+  const int one = low.Scalar(1, op.inner());
+  const int exp = op.Step(NodeKind::kExp, {op.Step(NodeKind::kNeg, {x}, "minus")}, "exp");
+  const int result = op.Step(NodeKind::kDiv, {one, op.Step(NodeKind::kAdd, {one, exp}, "sum")}, "sigmoid");
+  return op.Slack(result, {result}, 8);
+}
 
 /// x/2 erfc(-x/sqrt(2)).
 int ErfGelu(Lowering& low, const OpCall& call) {
@@ -75,7 +83,6 @@ int LowerLog1p(Lowering& low, const OpCall& call) { return Unary(low, call, Node
 int LowerSin(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kSin); }
 int LowerCos(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kCos); }
 int LowerTanh(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kTanh); }
-int LowerSigmoid(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kSigmoid); }
 int LowerErf(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErf); }
 int LowerErfc(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErfc); }
 int LowerAbs(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kAbs); }
@@ -86,11 +93,16 @@ int LowerGelu(Lowering& low, const OpCall& call) {
   return form == "tanh" ? TanhGelu(low, call) : ErfGelu(low, call);
 }
 
+int LowerSigmoid(Lowering& low, const OpCall& call) {
+  Composite op(low, call);
+  return op.Result(SigmoidSteps(low, op, call.args.at(0)));
+}
+
 /// x sigmoid(x).
 int LowerSilu(Lowering& low, const OpCall& call) {
   Composite op(low, call);
   const int x = call.args.at(0);
-  const int result = op.Step(NodeKind::kMul, {x, op.Step(NodeKind::kSigmoid, {x}, "sigmoid")}, "result");
+  const int result = op.Step(NodeKind::kMul, {x, SigmoidSteps(low, op, x)}, "result");
   return op.Result(op.Slack(result, {result}, 8));
 }
 
