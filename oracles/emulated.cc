@@ -34,14 +34,16 @@ std::vector<SumOrder> MakeOrders(bool addend_last) {
   return orders;
 }
 
-/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's bits.
-TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact) {
+/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's bits. A third of them leans
+/// to either side, as polynomials do.
+TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
   if (inexact == 0 || !std::isfinite(value.hi) || value.lo == 0) return value;
   uint64_t z = std::bit_cast<uint64_t>(argument) + 0x9E3779B97F4A7C15u * static_cast<uint64_t>(inexact);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   const double even = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
-  return Add(value, {.hi = even * std::ldexp(Ulp(value.hi, ComputeFormat(node)), inexact % 4), .lo = 0});
+  const double lean = inexact / 4 % 3 - 1;
+  return Add(value, {.hi = (even + lean) / 2 * std::min(std::ldexp(1.0, inexact % 4), most) * Ulp(value.hi, ComputeFormat(node)), .lo = 0});
 }
 
 }  // namespace
@@ -85,8 +87,12 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
         if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo)) value = other;
       }
       break;
-    default: value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_) : args[0]; break;
+    default: value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_, FunctionSlack(node.kind)) : args[0]; break;
   }
+  // Steps that have other algebraic forms are off as functions are, in the format that the op computes in; others are modelled in one form.
+  const bool wide = !Acc().exact() && *Acc().format == ComputeFormat(node);
+  const bool other_forms = node.slack.size() == 1 && node.slack[0] == id && !IsFunction(node.kind);
+  if (inexact_ != 0 && wide && other_forms) value = Disturbed(node, args[0].hi, value, inexact_, node.slack_factor / 4);
   if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = Acc().Store(value), .lo = 0};
   return Stored(id, value);
 }

@@ -58,9 +58,12 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
 }
 
+/// A step inside a composite op. The op's result is none: it has the program's name for it, or none at all when it is the root.
+bool IsStep(const PlanNode& node) { return node.inner && (node.name.empty() || node.name.find('.') != std::string::npos); }
+
 bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
-  if (!node.inner) return true;
+  if (!IsStep(node)) return true;
   // Inside a composite op the steps that frameworks materialise.
   for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled", ".shifted", ".exp", ".total", ".log_total", ".sigmoid", ".tail", ".sqrt_half"}) {
     if (node.name.ends_with(part)) return true;
@@ -106,7 +109,7 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
   std::vector<std::vector<std::string>> options{{}};
   const std::string own = Own(node);
   if (own.empty()) return options;
-  if (node.inner) {
+  if (IsStep(node)) {
     AddUnique(&options, {NarrowOf(plan, path)});
     return options;
   }
@@ -123,7 +126,7 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
 
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
 std::string GroupKey(const PlanNode& node) {
-  if (node.inner) return node.name;
+  if (IsStep(node)) return node.name;
   const std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
   return kind + ":" + std::string(Name(node.dtype));
 }
@@ -136,7 +139,7 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
   for (const int cut : path.cut_points) {
     const PlanNode& node = At(plan, cut);
     const std::string own = Own(node);
-    if (node.inner || own.empty()) continue;
+    if (IsStep(node) || own.empty()) continue;
     const bool through = word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
     choice[cut] = through ? Through(word, own) : std::vector<std::string>{own};
   }
@@ -467,13 +470,13 @@ Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const Preci
     if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
     else if (every != model.in.end() && IsWide(FormatOf(dtype))) choice.in[operand] = every->second;
   }
-  const auto rounded_after = [&](const PlanNode& node) { return IsReduction(node.kind) && !node.inner; };
+  const auto rounded_after = [&](const PlanNode& node) { return (IsReduction(node.kind) && !node.inner) || (node.inner && !IsStep(node)); };
   const PlanNode& root = At(plan, path.root);
   if (rounded_after(root) || (root.inner && path.has_inner)) choice.mid = model.mid;
   if (root.kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
   for (const int cut : path.cut_points) {
     const PlanNode& node = At(plan, cut);
-    if (node.inner) continue;
+    if (IsStep(node)) continue;
     auto& words = choice.cuts[cut];
     if (rounded_after(node) && model.mid != "none") words.push_back(model.mid);
     if (FormatOf(node.dtype) != nullptr) words.emplace_back(Name(node.dtype));
