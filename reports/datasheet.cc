@@ -16,11 +16,6 @@ using Json = nlohmann::ordered_json;
 
 std::string Safe(const std::string& text) { return TerminalSafe(text); }
 
-const DatasheetLine* Find(const Datasheet& sheet, std::string_view key) {
-  const auto line = std::find_if(sheet.lines.begin(), sheet.lines.end(), [&](const DatasheetLine& one) { return one.key == key; });
-  return line == sheet.lines.end() ? nullptr : &*line;
-}
-
 std::string ReadBy(const DatasheetLine& line) {
   const std::string dots = fmt::format("{} dot product{}", line.dots, line.dots == 1 ? "" : "s");
   return line.probes.empty() ? dots : Join(line.probes, " ") + ", " + dots;
@@ -30,15 +25,6 @@ Json MapOf(const std::map<std::string, std::string>& map) {
   Json object = Json::object();
   for (const auto& [key, value] : map) object[Utf8Safe(key)] = Utf8Safe(value);
   return object;
-}
-
-std::string Cell(std::string text) {
-  std::string safe;
-  for (const char c : TerminalSafe(text)) {
-    if (c == '|' || c == '<' || c == '`' || c == '\\') safe += '\\';
-    safe += c;
-  }
-  return safe;
 }
 
 }  // namespace
@@ -97,33 +83,6 @@ std::string WriteDatasheetJson(const Datasheet& sheet) {
   }
   json["tree"] = sheet.tree;
   return json.dump(1) + "\n";
-}
-
-std::string WriteDatasheetTable(const std::vector<Datasheet>& sheets) {
-  static const std::vector<std::pair<const char*, const char*>> columns{
-      {"input_rounding", "input"},       {"product", "product"},          {"accumulator", "accumulator"},         {"group_size", "joined at once"}, {"subnormal_operands", "subnormal in"},
-      {"subnormal_results", "subnormal out"}, {"order", "order"}, {"intermediate_rounding", "before the store"}, {"final_rounding", "store"}};
-  std::string text = "| backend | form | dtypes |";
-  std::string rule = "|---|---|---|";
-  for (const auto& [key, title] : columns) {
-    text += fmt::format(" {} |", title);
-    rule += "---|";
-  }
-  text += "\n" + rule + "\n";
-  for (const Datasheet& sheet : sheets) {
-    text += fmt::format("| {} | {} | {} -> {} |", Cell(sheet.backend), sheet.form, sheet.dtype, sheet.out_dtype);
-    if (sheet.lines.empty()) {
-      text += fmt::format(" {}: {} |", Name(sheet.outcome), Cell(sheet.reason));
-      for (size_t i = 1; i < columns.size(); ++i) text += " |";
-    }
-    for (const auto& [key, title] : columns) {
-      const DatasheetLine* line = Find(sheet, key);
-      if (line == nullptr) continue;
-      text += fmt::format(" {} |", line->state == DatasheetLine::State::kNotRead ? "?" : line->words.size() > 4 ? fmt::format("{} of {} kinds", line->words.size(), line->words.size()) : Cell(Join(line->words, ", ")));
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace ulpscope

@@ -1,8 +1,7 @@
-// Datasheets as text, as JSON and as a row of a table.
+// Datasheets as text and as JSON.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "harness/model/datasheet.h"
 
@@ -12,7 +11,5 @@ namespace ulpscope {
 std::string WriteDatasheetText(const Datasheet& sheet);
 /// reports/datasheet.schema.json says what it holds.
 std::string WriteDatasheetJson(const Datasheet& sheet);
-/// A Markdown table, a row for each datasheet.
-std::string WriteDatasheetTable(const std::vector<Datasheet>& sheets);
 
 }  // namespace ulpscope

@@ -104,13 +104,7 @@ class Reader {
   }
 
   void AskMasks() {
-    bool first = true;
-    decode_ = DecodeBlocks(question_.dtype, question_.k, [&](std::span<const ProbeDot> dots) {
-      auto results = session_.Run(dots);
-      if (first) spread_masks_ = results;
-      first = false;
-      return results;
-    });
+    decode_ = DecodeBlocks(question_.dtype, question_.k, [&](std::span<const ProbeDot> dots) { return session_.Run(dots); });
     dots_of_["mask"] += decode_.dots;
     if (Going()) bank_.Exclude(decode_, question_.k, &alive_);
   }
@@ -134,47 +128,56 @@ class Reader {
     return dot;
   }
 
+  /// One order, and the coordinates that sum so.
+  struct Order {
+    SumTree tree;
+    int64_t coordinates = 0;
+  };
+
+  /// Reads the tree at `coordinate`. The pairs that are asked follow from the answers, so coordinates that answer alike all along
+  /// have the same tree: they are taken off `open`.
+  std::optional<Order> OrderAt(size_t coordinate, int64_t window, const std::pair<int, int>& exponents, std::vector<size_t>* open) {
+    bool counted = true;
+    std::vector<size_t> alike = *open;
+    const auto tree = RevealTree(window, [&](std::span<const std::pair<int64_t, int64_t>> pairs) {
+      std::vector<ProbeDot> dots;
+      for (const auto& [i, j] : pairs) dots.push_back(MaskAt(i, j, window, exponents));
+      const auto results = session_.RunEverywhere(dots);
+      order_dots_ += static_cast<int64_t>(dots.size());
+      std::vector<int64_t> meets;
+      for (const auto& result : results) {
+        const double units = std::ldexp(result[coordinate], -exponents.first);
+        counted = counted && units >= 0 && units <= static_cast<double>(window - 2) && units == std::floor(units);
+        if (!counted) return std::vector<int64_t>();
+        meets.push_back(window - static_cast<int64_t>(units));
+        std::erase_if(alike, [&](size_t other) { return result[other] != result[coordinate]; });
+      }
+      return meets;
+    });
+    masks_counted_ = masks_counted_ || counted;
+    if (!tree) return std::nullopt;
+    std::erase_if(*open, [&](size_t other) { return std::find(alike.begin(), alike.end(), other) != alike.end(); });
+    return Order{.tree = *tree, .coordinates = static_cast<int64_t>(alike.size())};
+  }
+
+  /// The first coordinate, then one of those that sum otherwise, and so on.
   void AskOrder() {
+    constexpr size_t kMostOrders = 8;
     const int64_t window = std::min(question_.k, kMaskWindow);
     if (window < 3) return;
     const bool narrow = question_.dtype == DType::kFloat16 || question_.out == DType::kFloat16;
     // The narrower pair first; then one that leaves more than 53 bits between; then one that float16 sums hold.
     for (const std::pair<int, int>& exponents : {std::pair(kMaskUnitExponent, kMaskExponent), narrow ? std::pair(-24, 30) : std::pair(-12, 100), std::pair(-3, 15)}) {
-      int64_t asked = 0;
-      bool counted = true;
-      const auto tree = RevealTree(window, [&](std::span<const std::pair<int64_t, int64_t>> pairs) {
-        std::vector<ProbeDot> dots;
-        for (const auto& [i, j] : pairs) dots.push_back(MaskAt(i, j, window, exponents));
-        const auto results = session_.RunAlone(dots);
-        asked += static_cast<int64_t>(dots.size());
-        std::vector<int64_t> meets;
-        for (const double result : results) {
-          const double units = std::ldexp(result, -exponents.first);
-          counted = counted && units >= 0 && units <= static_cast<double>(window - 2) && units == std::floor(units);
-          if (!counted) return std::vector<int64_t>();
-          meets.push_back(window - static_cast<int64_t>(units));
-        }
-        return meets;
-      });
-      dots_of_["mask"] += asked;
-      order_dots_ += asked;
-      if (!Going()) return;
-      masks_counted_ = masks_counted_ || counted;
-      if (!tree) continue;
-      tree_ = tree;
-      if (exponents.second == kMaskExponent) CompareCoordinates(window);
-      return;
+      std::vector<size_t> open(static_cast<size_t>(session_.coordinates()));
+      for (size_t i = 0; i < open.size(); ++i) open[i] = i;
+      while (!open.empty() && orders_.size() < kMostOrders && Going()) {
+        const auto order = OrderAt(open.front(), window, exponents, &open);
+        if (!order) break;
+        orders_.push_back(*order);
+      }
+      if (!orders_.empty() || !Going()) break;
     }
-  }
-
-  /// The masks of every pair that ran at many coordinates, against the tree of the first.
-  void CompareCoordinates(int64_t window) {
-    const auto pairs = MaskPairs(question_.k);
-    for (size_t p = 0; p < pairs.size() && p < spread_masks_.size(); ++p) {
-      const double lost = static_cast<double>(window) - std::ldexp(spread_masks_[p], -kMaskUnitExponent);
-      ++pairs_compared_;
-      if (lost != static_cast<double>(tree_->Meet(pairs[p].first, pairs[p].second))) ++pairs_elsewhere_;
-    }
+    dots_of_["mask"] += order_dots_;
   }
 
   struct Subnormal {
@@ -380,7 +383,8 @@ class Reader {
     if (question_.k < 3 || decode_.kind == Kind::kUnclear) {
       const std::string why = question_.k < 3 ? "needs sums of three terms or more" : "the masks do not show it: they overflow, nothing absorbs the units, or a cut moves them";
       // A tree that was read with wider masks tells as much.
-      if (tree_ && question_.k >= 3) add("group_size", "products joined at once", std::to_string(tree_->WidestNode() == 2 ? 1 : tree_->WidestNode()), tree_->WidestNode() == 2 ? "one product at a time" : std::to_string(tree_->WidestNode()));
+      const int64_t widest = orders_.empty() ? 0 : orders_.front().tree.WidestNode();
+      if (widest > 0 && question_.k >= 3) add("group_size", "products joined at once", std::to_string(widest == 2 ? 1 : widest), widest == 2 ? "one product at a time" : std::to_string(widest));
       else add("group_size", "products joined at once", "", why);
       add("alignment_bits", "extra alignment bits", "", why);
       return;
@@ -399,7 +403,7 @@ class Reader {
     DatasheetLine line{.key = "order", .title = "order of summation", .state = State::kNotRead, .words = {}, .text = "", .probes = {"mask"}, .dots = order_dots_};
     if (question_.k < 3) {
       line.text = "needs sums of three terms or more";
-    } else if (!tree_) {
+    } else if (orders_.empty()) {
       const Words rounding = Facet([](const DotModel& model) { return std::string(model.acc.exact() ? "none" : WordOf(model.acc.rounding)); });
       line.text = rounding == Words{"rz"}     ? "a sum that is cut is moved by the masks"
                   : rounding == Words{"none"} ? "an exact sum has none"
@@ -407,15 +411,19 @@ class Reader {
                                               : "the masks overflow the accumulator";
     } else {
       line.state = State::kRead;
-      sheet_.tree = tree_->Text();
-      const std::string name = tree_->Name();
-      line.words = {name.empty() ? "other" : name};
-      line.text = name.empty() ? "none of the known ones: " + Shortened(sheet_.tree) : name;
-      if (pairs_compared_ > 0) {
-        line.text += pairs_elsewhere_ == 0 ? fmt::format("; the same at {} coordinates", session_.rows())
-                                           : fmt::format("; other coordinates sum otherwise ({} of {} pairs of positions)", pairs_elsewhere_, pairs_compared_);
-        line.dots += pairs_compared_;
+      sheet_.tree = orders_.front().tree.Text();
+      const int64_t all = session_.coordinates();
+      int64_t read = 0;
+      for (const Order& order : orders_) {
+        const std::string name = order.tree.Name();
+        Insert(&line.words, name.empty() ? "other" : name);
+        line.text += line.text.empty() ? "" : "; ";
+        line.text += name.empty() ? "none of the known ones, " + Shortened(order.tree.Text()) : name;
+        if (orders_.size() > 1 || order.coordinates < all) line.text += fmt::format(" at {} of {} coordinates", order.coordinates, all);
+        read += order.coordinates;
       }
+      if (read < all) line.text += fmt::format("; {} coordinates sum otherwise", all - read);
+      else if (orders_.size() == 1) line.text += fmt::format(", at all {} coordinates", all);
     }
     sheet_.lines.push_back(std::move(line));
   }
@@ -454,9 +462,8 @@ class Reader {
   std::vector<ProbeGroup> groups_;
   std::map<std::string, int64_t> dots_of_;
   BlockDecode decode_;
-  std::vector<double> spread_masks_;
-  std::optional<SumTree> tree_;
-  int64_t order_dots_ = 0, pairs_compared_ = 0, pairs_elsewhere_ = 0;
+  std::vector<Order> orders_;
+  int64_t order_dots_ = 0;
   bool masks_counted_ = false, consumer_refused_ = false;
   std::vector<DatasheetLine> subnormals_;
   DatasheetLine consumer_;

@@ -165,6 +165,10 @@ std::vector<TensorData> ProbeSession::ExecuteSome(std::span<const Launch> launch
         failure_ = Outcome{.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = observation->tainted};
         return {};
       }
+      if (!observation->unwritten.empty()) {
+        failure_ = Outcome{.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = "elements of the result were never written"};
+        return {};
+      }
       for (const auto& [name, spread] : observation->nondeterministic) {
         nondeterministic_ = true;
         spread_ = std::max(spread_, spread);
@@ -219,8 +223,8 @@ std::vector<double> ProbeSession::Run(std::span<const ProbeDot> dots) {
   return outputs;
 }
 
-std::vector<double> ProbeSession::RunAlone(std::span<const ProbeDot> dots) {
-  std::vector<double> outputs(dots.size(), std::numeric_limits<double>::quiet_NaN());
+std::vector<std::vector<double>> ProbeSession::RunEverywhere(std::span<const ProbeDot> dots) {
+  std::vector<std::vector<double>> outputs(dots.size(), std::vector<double>(static_cast<size_t>(coordinates()), std::numeric_limits<double>::quiet_NaN()));
   std::vector<Launch> launches;
   for (const ProbeDot& dot : dots) {
     launches.push_back(Empty());
@@ -228,7 +232,9 @@ std::vector<double> ProbeSession::RunAlone(std::span<const ProbeDot> dots) {
     ++dots_;
   }
   const auto results = Execute(launches);
-  for (size_t i = 0; i < results.size(); ++i) outputs[i] = results[i].At(0);
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (int64_t at = 0; at < coordinates(); ++at) outputs[i][static_cast<size_t>(at)] = results[i].At(at);
+  }
   return outputs;
 }
 

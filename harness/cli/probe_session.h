@@ -40,8 +40,9 @@ class ProbeSession {
 
   /// The result of each dot product: dot i runs in launch i / rows() at coordinate i % rows(). NaN once the session has failed.
   std::vector<double> Run(std::span<const ProbeDot> dots);
-  /// Each dot product in a launch of its own that holds it at every coordinate; the result at the first.
-  std::vector<double> RunAlone(std::span<const ProbeDot> dots);
+  /// Each dot product in a launch of its own that holds it at every coordinate; its results at all coordinates(), row-major.
+  std::vector<std::vector<double>> RunEverywhere(std::span<const ProbeDot> dots);
+  int64_t coordinates() const { return ElementCount(ShapeOut()); }
   /// The same dot products, followed by an addition of their addends in the out dtype, in one program.
   std::vector<double> RunWithAddend(std::span<const ProbeDot> dots);
   /// One product of normal deviates.

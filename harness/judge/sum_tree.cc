@@ -244,6 +244,8 @@ std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
         groups[answers[next]].push_back(set[j]);
       }
       for (auto& [count, group] : groups) {
+        // A node holds at least what meets there: masks that absorb nothing end here, before every pair is asked.
+        if (count < static_cast<int64_t>(group.size()) + 1 || count > size) return std::nullopt;
         if (group.size() > 1) deeper.push_back(std::move(group));
       }
     }

@@ -219,6 +219,12 @@ void Range(Maker* make) {
   for (const double m : {1.0, 3.0}) {
     for (const double sign : {1.0, -1.0}) make->Sum("range", "tie of float16 subnormals", {Pow2(-16) * (1 + m * Pow2(-9)), sign * Pow2(-28)}, false);
   }
+  // The same of float64, whose subnormals lie further down.
+  const int least = make->format().emin;
+  if (least < -126) {
+    one(Pow2(least - 4), 1.5 * Pow2(40));
+    one(Pow2(least / 2), 1.5 * Pow2(least - least / 2 - 2));
+  }
   make->Permute("range", "{m, -1.5 m}", {{.a = Pow2(make->format().emin), .b = 1}, {.a = -1.5 * Pow2(make->format().emin), .b = 1}}, false);
 }
 

@@ -183,6 +183,7 @@ DotBank::DotBank(DType in, DType out) {
   std::vector<std::string> ins = InWords(), accs = AccWords();
   ins.push_back("as_is+daz");
   accs.push_back("float32+ftz");
+  if (in == DType::kFloat64 && out == DType::kFloat64) accs.push_back("float64+ftz");
   for (const auto& in_word : ins) {
     for (const auto& acc : accs) {
       for (const auto& mid : MidWords()) {
