@@ -81,7 +81,7 @@ Dyadic Superaccumulator::Value() {
 std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
   if (top < 0) return Reference{.hi = 0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
   const int place = kDigitBits * top - kBias;  // the sum is at least 2^place, and below 2^(place + 54)
-  if (place >= 1024) return Reference{.hi = HUGE_VAL, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
+  if (place >= 1024) return Reference{.hi = HUGE_VAL, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};  // as Real has it
   constexpr int kLeading = 8;
   std::array<double, kLeading + 1> parts{};
   double unit = 1;  // of the digit at hand, in units of the leading one
