@@ -30,6 +30,8 @@ int Precision(std::string_view dtype) {
 int Kept(std::string_view word) {
   constexpr int kAll = 1000;
   if (word == "none" || word == "exact" || word == "as_is" || word == "compensated") return kAll;
+  if (word.starts_with("blockfma(")) return word.find("_float16)") != word.npos ? 11 : word.find(",13,") != word.npos ? 14 : 24;
+  if (word.starts_with("split_k(")) return Kept(word.substr(std::string_view("split_k(").size()));
   for (const char* name :
        {"float64", "float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}) {
     if (word.starts_with(name)) return Precision(name);
