@@ -237,7 +237,7 @@ const std::vector<std::string>& ProdWords() {
 }
 const std::vector<std::string>& AccWords() {
   static const std::vector<std::string> words{
-      "exact", "float64", "compensated", "float32", "float32_rz", "blockfma(4,23,rz)", "blockfma(4,24,rz)", "blockfma(8,24,rz)", "blockfma(8,25,rz)", "blockfma(16,25,rz)", "blockfma(16,26,rz)", "blockfma(32,25,rz)",
+      "exact", "float64", "compensated", "float32", "float32_rz", "blockfma(4,23,rz)", "blockfma(8,23,rz)", "blockfma(4,24,rz)", "blockfma(8,24,rz)", "blockfma(16,24,rz)", "blockfma(8,25,rz)", "blockfma(16,25,rz)", "blockfma(16,26,rz)", "blockfma(32,25,rz)",
       "blockfma(32,13,rz)", "blockfma(4,23,rne_float16)", "blockfma(8,24,rne_float16)", "blockfma(16,25,rne_float16)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)", "split_k(bfloat16,bfloat16)", "split_k(float16,float32)", "split_k(float16,float16)"};
   return words;
 }

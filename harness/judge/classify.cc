@@ -209,9 +209,33 @@ class Classifier {
                         trial.log_likelihood >= best - std::log(options_.keep_factor) && trial.fit >= options_.worst_fit;
       if (kept) likely.insert(trial.hypothesis->model());
     }
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (trial.survived && model.acc.starts_with("blockfma(") && !likely.contains(model)) KeepOrderWitness(*trial.hypothesis, elements, stored);
+    }
     if (!likely.empty()) return likely;
     result_.notes.push_back("no accumulation order of the known family explains these bits; the proved set stands");
     return proved;
+  }
+
+  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
+  void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> stored) {
+    std::vector<std::vector<double>> runs;
+    for (size_t order = 0; order < hypothesis.orders().size(); ++order) runs.push_back(hypothesis.Simulate(static_cast<int>(order), elements));
+    for (size_t i = 0; i < elements.size() && result_.excluded.size() < kMostExclusions; ++i) {
+      double low = kInf, high = -kInf;
+      bool given = false;
+      for (const auto& run : runs) {
+        const double value = hypothesis.Store(run[i]);
+        given = given || value == stored[i];
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+      if (given) continue;
+      result_.excluded.push_back({.model = hypothesis.model(), .element = Coordinates(elements[i], observed_.shape), .observed = stored[i], .reference = stored[i], .low = low, .high = high,
+                                  .why = fmt::format("observed {}; none of {} summation orders of this unit gives it, they give {} to {} (likelihood, not proof)", FormatNumber(stored[i]), runs.size(), FormatNumber(low), FormatNumber(high))});
+      return;
+    }
   }
 
   /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches first: they are

@@ -2,6 +2,7 @@
 #include "harness/judge/label.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "harness/base/text.h"
 
@@ -14,6 +15,22 @@ void Insert(std::vector<std::string>* words, const std::string& word) {
 
 bool Wide(const std::string& acc) {
   return acc.starts_with("float32") || acc == "float64" || acc == "exact" || acc == "compensated" || acc.starts_with("blockfma");
+}
+
+/// Block units that differ in n alone: what n they leave; empty when `words` holds anything else.
+std::string JoinBlocks(const std::vector<std::string>& words) {
+  int least = 0;
+  std::string rest;
+  for (const auto& word : words) {
+    const size_t comma = word.find(',');
+    if (!word.starts_with("blockfma(") || comma == std::string::npos) return "";
+    if (rest.empty()) rest = word.substr(comma);
+    if (word.substr(comma) != rest) return "";
+    int n = 0;
+    std::from_chars(word.data() + std::string_view("blockfma(").size(), word.data() + comma, n);
+    least = least == 0 ? n : std::min(least, n);
+  }
+  return "blockfma(n>=" + std::to_string(least) + rest;
 }
 
 std::string Or(const std::vector<std::string>& words) {
@@ -48,6 +65,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
 std::string JoinAccumulators(const std::vector<std::string>& words) {
   if (words.empty()) return "";
   if (words.size() == 1) return words[0];
+  if (const std::string units = JoinBlocks(words); !units.empty()) return units;
   if (std::all_of(words.begin(), words.end(), Wide)) return "float32 or wider";
   const auto all_start = [&](std::string_view prefix) {
     return std::all_of(words.begin(), words.end(), [&](const std::string& word) { return word.starts_with(prefix); });
