@@ -151,7 +151,7 @@ std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
   const auto fill = ReadProbe(place->second, spec);
   if (!fill) return std::nullopt;
   const auto all = static_cast<int64_t>(fill->dots.size());
-  return ProbeShare{.name = fill->name, .held = std::min(all, fill->rows), .all = all};
+  return ProbeShare{.name = fill->name, .role = fill->role == Role::kA ? "a" : fill->role == Role::kB ? "b" : "addend", .held = std::min(all, fill->rows), .all = all};
 }
 
 Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {

@@ -16,6 +16,7 @@ Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, With
 /// Dot products that a fill holds, and those that its probe has; nothing for other fills.
 struct ProbeShare {
   std::string name;
+  std::string role;  ///< a, b or addend
   int64_t held = 0, all = 0;
 };
 std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec);

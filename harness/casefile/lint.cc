@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/casefile/fill_data.h"
 #include "harness/casefile/width.h"
 #include "harness/casefile/words.h"
 
@@ -22,6 +23,7 @@ class Linter {
     CheckSteps(case_.program);
     CheckUses();
     CheckAliases();
+    CheckProbes();
     std::set<std::string> told;
     for (const auto& [name, demand] : case_.contract.values) CheckDemand(name, demand, "contract", told);
     for (const auto& [backend, entries] : case_.expect) {
@@ -104,6 +106,63 @@ class Linter {
     }
   }
 
+  /// Probes that are cut short, or whose other operand holds something else.
+  void CheckProbes() {
+    std::map<std::string, std::set<std::string>> roles;
+    std::map<std::string, SourcePos> where;
+    for (const TensorSpec& tensor : case_.tensors) {
+      const auto share = ShareOfProbe(tensor);
+      if (!share) continue;
+      roles[share->name].insert(share->role);
+      where.emplace(share->name, tensor.pos);
+      if (share->held < share->all) {
+        Warn(tensor.pos, "tensor '" + tensor.name + "' holds only a part of probe " + share->name,
+             std::to_string(share->held) + " of its " + std::to_string(share->all) + " dot products",
+             std::to_string(share->all) + " rows");
+      }
+    }
+    for (const auto& [name, found] : roles) {
+      if (found.contains("a") && found.contains("b")) continue;
+      Warn(where.at(name), "probe " + name + " has one operand only", "role " + Join(std::vector<std::string>(found.begin(), found.end()), ", "),
+           found.contains("a") ? "a tensor with {probe: {name: " + name + ", role: b}}" : "a tensor with {probe: " + name + "}");
+    }
+  }
+
+  /// The dtype that a product of tensors is stored in, where nothing asks for another.
+  std::optional<DType> StoreOf(const std::string& value, const ValueDemand& demand) const {
+    if (demand.dtype) return ParseDType(*demand.dtype);
+    for (const Step& step : case_.program) {
+      if (step.as != value) continue;
+      if (!step.out.empty() || !step.attrs.empty() || (step.op != "matmul" && step.op != "mm" && step.op != "bmm")) return std::nullopt;
+      const TensorSpec* a = case_.FindTensor(step.of[0].name);
+      const TensorSpec* b = case_.FindTensor(step.of[1].name);
+      if (a != nullptr && b != nullptr && a->dtype == b->dtype) return a->dtype;
+    }
+    return std::nullopt;
+  }
+
+  static bool IsProbeOrRecord(const TensorSpec& tensor) {
+    const auto* map = std::get_if<Attr::Map>(&tensor.fill.value);
+    return map != nullptr && (map->contains("probe") || map->contains("record"));
+  }
+
+  /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators coincide.
+  template <class Report>
+  void CheckNarrowStore(const std::string& name, const ValueDemand& demand, const std::vector<std::string>& acc, const ValueFacts& facts,
+                        const Report& warn) const {
+    const auto store = StoreOf(name, demand);
+    const FloatFormat* format = store ? FormatOf(*store) : nullptr;
+    if (format == nullptr || format->precision > Binary16().precision || facts.longest_sum < 2) return;
+    const bool random = std::none_of(case_.tensors.begin(), case_.tensors.end(), [&](const TensorSpec& tensor) {
+      return facts.tensors.contains(tensor.name) && IsProbeOrRecord(tensor);
+    });
+    const auto names = [&](std::string_view word) { return std::find(acc.begin(), acc.end(), word) != acc.end(); };
+    if (!random || names("at_least_float32") || (names("float32") && names("float64"))) return;
+    if (!names("float32") && !names("float64") && !names("float32_class")) return;
+    warn("random data cannot tell wide accumulators apart behind a 16-bit store", std::string(Name(*store)) + " results, acc: " + Join(acc, ", "),
+         "at_least_float32, or operands with fill: {probe: swamp}, {probe: mode} and {probe: wide}");
+  }
+
   void CheckDemand(const std::string& name, const ValueDemand& demand, const std::string& where,
                    std::set<std::string>& told) {
     const auto place = facts_.find(name);
@@ -115,10 +174,11 @@ class Linter {
     };
     const auto acc = demand.facets.find("acc");
     if (acc != demand.facets.end() && facts.longest_sum == 1) {
-      warn("a sum of one term cannot tell accumulators apart", "K = 1", "sums of 8 terms or more");
+      warn("a sum of one term cannot tell accumulators apart", "K = 1", "sums of 8 terms or more, or no demand on acc");
     }
     const bool precise =
         acc != demand.facets.end() || demand.facets.contains("mid") || demand.facets.contains("prod");
+    if (acc != demand.facets.end()) CheckNarrowStore(name, demand, acc->second, facts, warn);
     if (precise && facts.bits)
       CheckWidth(*facts.bits, acc == demand.facets.end() ? nullptr : &acc->second, warn);
     if (precise && facts.shape && ElementCount(*facts.shape) < 8) {
@@ -133,7 +193,7 @@ class Linter {
     const std::string found = "exact results of at most " + std::to_string(bits.width()) + " bits";
     if (bits.width() <= Bfloat16().precision) {
       warn("the data are too poor: every precision gives the same bits", found,
-           "full-width data, as fill: normal gives");
+           "full-width data, as fill: normal gives, or a probe, {probe: single}");
       return;
     }
     if (acc == nullptr || bits.width() > Binary32().precision) return;

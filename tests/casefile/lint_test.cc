@@ -58,6 +58,21 @@ TEST(Lint, DataTooPoorToTellModelsApart) {
   EXPECT_THAT(Warnings(Product("1", "normal", "{acc: [float32]}")), ElementsAre(HasSubstr("K = 1")));
 }
 
+std::string Narrow(const std::string& x, const std::string& w, const std::string& acc) {
+  return "cases:\n  - name: c\n    tags: [ci]\n    tensors:\n      x: {dtype: bfloat16, shape: [16, 64], fill: " + x +
+         "}\n      w: {dtype: bfloat16, shape: [64, 16], fill: " + w +
+         "}\n    program: [{op: mm, of: [x, w], as: r}]\n    observe: [r]\n    contract: {status: de_facto, accept: {r: {acc: " + acc + "}}}\n";
+}
+
+TEST(Lint, NarrowStoresHideAccumulatorsAndTheProbesThatShowThemAreNamed) {
+  EXPECT_THAT(Warnings(Narrow("normal", "normal", "[float32]")), ElementsAre(HasSubstr("{probe: swamp}")));
+  EXPECT_THAT(Warnings(Narrow("normal", "normal", "[at_least_float32]")), IsEmpty());
+  EXPECT_THAT(Warnings(Narrow("normal", "normal", "[bfloat16]")), IsEmpty());
+  const std::string part = "holds only a part of probe pair; found 16 of its ";
+  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "{probe: {name: pair, role: b}}", "[at_least_float32]")), ElementsAre(HasSubstr(part), HasSubstr(part)));
+  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "normal", "[at_least_float32]")), ElementsAre(HasSubstr(part), HasSubstr("a tensor with {probe: {name: pair, role: b}}")));
+}
+
 TEST(Lint, OperandsThatFitAlready) {
   EXPECT_THAT(Warnings(Product("64", "normal", "{in: {x: bfloat16_rne}}")),
               ElementsAre(HasSubstr("operand 'x' fits that format already; found bfloat16")));
