@@ -424,6 +424,7 @@ class Reader {
       }
       if (read < all) line.text += fmt::format("; {} coordinates sum otherwise", all - read);
       else if (orders_.size() == 1) line.text += fmt::format(", at all {} coordinates", all);
+      if (question_.k > kMaskWindow) line.text += fmt::format(" (the first {} of {} terms)", kMaskWindow, question_.k);
     }
     sheet_.lines.push_back(std::move(line));
   }

@@ -92,6 +92,18 @@ Positions Lanes(SumTree* tree, int64_t begin, int64_t end, int64_t groups, int64
   return FoldAll(tree, inside, std::move(registers));
 }
 
+/// Contiguous parts, each in `width` lanes; the parts are added lane by lane, then the lanes are folded.
+void PartsOfLanes(SumTree* tree, int64_t parts, int64_t width, Fold across, Fold inside) {
+  const int64_t length = tree->size() / parts;
+  std::vector<Positions> lanes;
+  for (int64_t lane = 0; lane < width; ++lane) {
+    std::vector<Positions> same_lane;
+    for (int64_t part = 0; part < parts; ++part) same_lane.push_back(Chain(tree, LaneLeaves(part * length, (part + 1) * length, lane, width, 1)));
+    lanes.push_back(FoldAll(tree, across, std::move(same_lane)));
+  }
+  FoldAll(tree, inside, std::move(lanes));
+}
+
 std::vector<Candidate> Candidates(int64_t size) {
   std::vector<Candidate> all;
   const auto add = [&](std::string name, const auto& build) {
@@ -150,6 +162,19 @@ std::vector<Candidate> Candidates(int64_t size) {
             if (width > 2) name += std::string(groups > 1 ? ", then folded " : ", folded ") + inside_how;
             add(std::move(name), [&](SumTree* tree) { Lanes(tree, 0, size, groups, width, run, across, inside); });
           }
+        }
+      }
+    }
+  }
+  for (int64_t parts = 2; parts <= 8; parts *= 2) {
+    for (int64_t width = 2; parts * width < size && size % (parts * width) == 0; width *= 2) {
+      for (const auto& [across, across_how] : kFolds) {
+        if (parts == 2 && across != Fold::kHalves) continue;
+        for (const auto& [inside, inside_how] : kFolds) {
+          if (width == 2 && inside != Fold::kHalves) continue;
+          add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) + " lanes, added lane by lane" + (parts > 2 ? std::string(" ") + across_how : "") +
+                  (width > 2 ? std::string(", then folded ") + inside_how : ""),
+              [&](SumTree* tree) { PartsOfLanes(tree, parts, width, across, inside); });
         }
       }
     }

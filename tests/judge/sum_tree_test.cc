@@ -82,6 +82,13 @@ TEST(SumTree, OrdersOfRealFloat32SumsAreNamed) {
          return Halves(lanes);
        },
        600},
+      {"2 contiguous parts of 8 lanes, added lane by lane, then folded in halves",
+       [](std::vector<float> t) {
+         std::vector<float> lanes;
+         for (size_t l = 0; l < 8; ++l) lanes.push_back(InOrder(t, l, 32, 8) + InOrder(t, 32 + l, 64, 8));
+         return Halves(lanes);
+       },
+       600},
       {"blocks of 16, each sequential, added one after another",
        [](std::vector<float> t) {
          float total = InOrder(t, 0, 16, 1);
