@@ -54,6 +54,11 @@ class Datasheets(unittest.TestCase):
         self.assertIn(SCRIPT.table([SHEETS[name] for name in sorted(SHEETS)]), readme)
 
     def test_what_they_taught(self):
+        # A float32 buffer that holds 16 bits.
+        for backend in ("torch-aot-eager", "torch-inductor"):
+            for dtype in ("bfloat16", "float16"):
+                self.assertEqual(words(f"{backend}.matmul.{dtype}-float32", "intermediate_rounding"), [dtype])
+        self.assertEqual(words("jax.matmul.bfloat16-float32", "intermediate_rounding"), ["none"])
         # oneDNN's bfloat16 product: two multiply-adds per pair, the odd one first, subnormals taken as zero.
         self.assertEqual(words("torch-eager.matmul.bfloat16", "order"), ["sequential in pairs, the odd one first"])
         self.assertEqual(words("torch-eager.matmul.bfloat16", "subnormal_operands"), ["flushed"])
