@@ -168,9 +168,11 @@ std::vector<Candidate> Candidates(int64_t size) {
   }
   for (int64_t parts = 2; parts <= 8; parts *= 2) {
     for (int64_t width = 2; parts * width < size && size % (parts * width) == 0; width *= 2) {
-      for (const auto& [across, across_how] : kFolds) {
+      for (const auto& [across_kind, across_how] : kFolds) {
+        const auto across = across_kind;
         if (parts == 2 && across != Fold::kHalves) continue;
-        for (const auto& [inside, inside_how] : kFolds) {
+        for (const auto& [inside_kind, inside_how] : kFolds) {
+          const auto inside = inside_kind;
           if (width == 2 && inside != Fold::kHalves) continue;
           add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) + " lanes, added lane by lane" + (parts > 2 ? std::string(" ") + across_how : "") +
                   (width > 2 ? std::string(", then folded ") + inside_how : ""),
