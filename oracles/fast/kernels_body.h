@@ -19,12 +19,13 @@ constexpr int kRows = kLanes == 8 ? 6 : 2;
 constexpr int kColumns = 2 * kLanes;
 
 using Bits = int64_t __attribute__((vector_size(kLanes * 8)));
-using LooseV = double __attribute__((vector_size(kLanes * 8), aligned(8), may_alias));
+// The types of unaligned memory are typedefs: in an alias declaration Clang drops the alignment.
+typedef double LooseV __attribute__((vector_size(kLanes * 8), aligned(8), may_alias));
 using Floats = float __attribute__((vector_size(kLanes * 4)));
-using LooseFloats = float __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef float LooseFloats __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 using Words = uint32_t __attribute__((vector_size(kLanes * 4)));
 using Halves = uint16_t __attribute__((vector_size(kLanes * 2)));
-using LooseHalves = uint16_t __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+typedef uint16_t LooseHalves __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
 
 constexpr double kInfinity = __builtin_huge_val();
 

@@ -50,9 +50,10 @@ class Arguments {
   double Next() {
     const double even = row_.least + (row_.most - row_.least) * Unit();
     if (count_++ % 2 == 0) return even;
-    const double scaled = std::ldexp(1 + Unit(), static_cast<int>(Unit() * 60) - 50);
+    const double fraction = 1 + Unit();  // named, so that every compiler draws in the same order
+    const double scaled = std::ldexp(fraction, static_cast<int>(Unit() * 60) - 50);
     const double magnitude = scaled > row_.most ? even : scaled;
-    return Unit() < 0.5 && -magnitude > row_.least ? -magnitude : magnitude;
+    return Unit() < 0.5 && -magnitude > row_.least && -magnitude <= row_.most ? -magnitude : magnitude;
   }
 
  private:
