@@ -152,6 +152,10 @@ void Machine::InScope(const sdk::Step& step, const std::function<void()>& body) 
 void Machine::CallStep(const sdk::Step& step) {
   const bool direct = step.op.find("::") != std::string::npos;
   const Word* word = direct ? nullptr : FindWord(step.op);
+  if (step.op == "fsdp_linear") {
+    throw Unsupported("op 'fsdp_linear': fully_shard is written in Python; LibTorch has none (torch-aot-eager and "
+                      "torch-inductor serve it)");
+  }
   if (!direct && word == nullptr) throw Unsupported("op '" + step.op + "': this adapter does not have it");
   if (step.Has("preferred_element_type")) {
     throw Unsupported("attribute 'preferred_element_type' of " + step.op +

@@ -112,17 +112,24 @@ class _Run:
     """One execution of one program."""
     def __init__(self, request, backend):
         import evidence
+        import fsdp
         self._request = request
         self._backend = backend
         placed, self._empties = regions.flatten(request.steps)
         self._parts = regions.cut(placed)
-        self.regions = sum(part.kind == "compiled" for part in self._parts)
-        if not self.regions:
+        self._regions = sum(part.kind == "compiled" for part in self._parts)
+        self._sharded = fsdp.ShardedLinears(backend)
+        if not self._regions and not any(item.step.op == "fsdp_linear" for item in placed):
             raise Unsupported("not compiled: the program has no step that a compiled region takes")
         self._made_in = {}
         self._durations = {}
         self._env = {}
         self._engine = evidence.EngineCasts(request.trace)
+
+    @property
+    def regions(self):
+        """How many graphs the compiler has to have taken."""
+        return self._regions + len(self._sharded)
 
     def execute(self):
         import ops
@@ -196,6 +203,12 @@ class _Run:
                     with self._engine.watch():
                         loss.backward(gradient=seed, retain_graph=retain or count + 1 < repeat)
                 return
+            if step.op == "fsdp_linear":
+                layer = self._sharded.layer(step, env)
+                with self._engine.watch():
+                    env[step.target] = layer(self._value(step.of[0]))
+                self._made_in[step.target] = "compiled"
+                return
             if step.op == "set_data":
                 to = step.attrs["to"]
                 target = env[step.of[0]]
@@ -266,9 +279,10 @@ def _buffer(step, poison):
 
 
 def _output(tensor):
+    import fsdp
     import torch
     import ops
-    flat = tensor.detach().contiguous().reshape(-1)
+    flat = fsdp.local(tensor).detach().contiguous().reshape(-1)
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return Tensor(ops.dtype_name(tensor.dtype), tuple(tensor.shape), data)
 

@@ -125,7 +125,8 @@ class EngineCasts:
     it. The profiler only listens: it is no mode, and what runs stays the same.
     """
 
-    _COMPILED = "CompiledFunctionBackward"  # inside it, and while it is compiled, the graphs are the evidence
+    # Inside these, and while they are compiled, the graphs are the evidence.
+    _COMPILED = ("CompiledFunctionBackward", "Torch-Compiled Region", "dynamo")
 
     def __init__(self, trace):
         self._trace = trace
@@ -143,7 +144,7 @@ class EngineCasts:
             self._walk(root, "")
 
     def _walk(self, event, under):
-        if event.name == self._COMPILED:
+        if event.name.startswith(self._COMPILED):
             return
         if not event.name.startswith("aten::"):
             under = event.name.removeprefix("autograd::engine::evaluate_function: ")

@@ -91,6 +91,7 @@ OUTSIDE_OPS = {
     "backward": ("grad", "retain_graph", "repeat"),
     "module_to": ("dtype", "overwrite"),
     "requires_grad_": (),
+    "fsdp_linear": ("compute_dtype", "reduce_dtype"),
     "sync": ()
 }
 

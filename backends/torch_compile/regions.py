@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ulpscope_adapter.request import SCOPES, Step
 
-OUTSIDE = frozenset({"set_data", "backward", "module_to", "requires_grad_"})
+OUTSIDE = frozenset({"set_data", "backward", "module_to", "requires_grad_", "fsdp_linear"})
 # What may stand before a set_data in the prologue: it prepares parameters and computes nothing.
 _PREPARATION = frozenset({
     "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand", "permute", "select",
@@ -93,7 +93,7 @@ def _split(part, later):
 def _prologue_length(placed):
     length = 0
     for index, item in enumerate(placed):
-        if item.step.op == "backward" or item.step.op not in OUTSIDE | _PREPARATION:
+        if item.step.op in ("backward", "fsdp_linear") or item.step.op not in OUTSIDE | _PREPARATION:
             break
         if item.step.op in OUTSIDE:
             length = index + 1
@@ -139,7 +139,11 @@ def notes(parts, empties):
             where = "before the compiled region" if seen == 0 else "after the compiled region"
             if 0 < seen < regions:
                 where = f"between compiled regions {seen} and {seen + 1}"
-            lines.append(f"cut: ran eagerly {where}: {words}")
+            lines.append(f"cut: ran eagerly {where if regions else 'beside the wrapped layer'}: {words}")
+            lines += [
+                f"{p.step.target}: the layer itself is compiled, FSDP's casts around it are eager"
+                for p in part.placed if p.step.op == "fsdp_linear"
+            ]
     if regions > 1:
         lines.append(f"{regions} compiled regions")
     return lines

@@ -1,4 +1,4 @@
-// Matrix products: matmul, mm, bmm, addmm, baddbmm, linear.
+// Matrix products: matmul, mm, bmm, addmm, baddbmm, linear, fsdp_linear.
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -39,6 +39,19 @@ int LowerLinear(Lowering& low, const OpCall& call) {
   Need(call, 2, 3);
   const int weight = low.at(call.args[1]).shape.size() == 1 ? call.args[1] : low.Transpose(call.args[1], 0, 1);
   return low.Matmul(call.args[0], weight, call.args.size() == 3 ? call.args[2] : -1);
+}
+
+/// A linear layer under fully sharded data parallelism at world size 1: input and parameters are cast to the compute dtype, the
+/// layer runs in it, and a gradient computed in it is stored in the dtype of the parameter that was sharded. That is what
+/// autocast demands of a linear layer, by other means.
+int LowerFsdpLinear(Lowering& low, const OpCall& call) {
+  const auto compute = DTypeAttr(call.step, "compute_dtype");
+  if (!compute) throw LoweringError{"fsdp_linear needs compute_dtype"};
+  const auto autocast = low.autocast;
+  low.autocast = *compute;
+  const int result = LowerLinear(low, call);
+  low.autocast = autocast;
+  return result;
 }
 
 }  // namespace ulpscope

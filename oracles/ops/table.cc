@@ -11,9 +11,9 @@ struct Row {
   OpLowering lower;
 };
 
-constexpr std::array<Row, 54> kRows{{
+constexpr std::array<Row, 55> kRows{{
     {"matmul", LowerMatmul},   {"mm", LowerMatmul},           {"bmm", LowerMatmul},         {"addmm", LowerAddmm},
-    {"baddbmm", LowerAddmm},   {"linear", LowerLinear},       {"add", LowerAdd},            {"sub", LowerSub},
+    {"baddbmm", LowerAddmm},   {"linear", LowerLinear},       {"fsdp_linear", LowerFsdpLinear}, {"add", LowerAdd},            {"sub", LowerSub},
     {"mul", LowerMul},         {"div", LowerDiv},             {"neg", LowerNeg},            {"relu", LowerRelu},
     {"sqrt", LowerSqrt},       {"rsqrt", LowerRsqrt},         {"cast", LowerCast},          {"clone", LowerClone},
     {"detach", LowerDetach},   {"sum", LowerSum},             {"mean", LowerMean},          {"layer_norm", LowerLayerNorm},

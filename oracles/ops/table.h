@@ -8,6 +8,7 @@ namespace ulpscope {
 int LowerMatmul(Lowering& low, const OpCall& call);
 int LowerAddmm(Lowering& low, const OpCall& call);
 int LowerLinear(Lowering& low, const OpCall& call);
+int LowerFsdpLinear(Lowering& low, const OpCall& call);
 int LowerAdd(Lowering& low, const OpCall& call);
 int LowerSub(Lowering& low, const OpCall& call);
 int LowerMul(Lowering& low, const OpCall& call);

@@ -98,6 +98,29 @@ TEST_P(EveryDtype, LinearAndItsGradientsAreExact) {
   }), 4);
 }
 
+TEST(Reference, AShardedLinearComputesInItsComputeDtype) {
+  Case c;
+  c.tensors = {Tensor("x", DType::kFloat32, {5, 7}), Tensor("w", DType::kFloat32, {4, 7}, true), Tensor("g", DType::kBfloat16, {5, 4})};
+  c.program = {MakeStep("fsdp_linear", {"x", "w"}, "y", {{"compute_dtype", testing::Text("bfloat16")}}),
+               MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
+  c.observe = {"y", "w.grad"};
+  const auto in = testing::NormalInputs(c, 4);
+  EXPECT_EQ(Compare(c, in, "y", [&](int64_t i) {
+    mpq_class sum = 0;
+    for (int64_t k = 0; k < 7; ++k) sum += Q(in.at("x").At(i / 4 * 7 + k)) * Q(in.at("w").At(i % 4 * 7 + k));
+    return sum;
+  }), 20);
+  EXPECT_EQ(Compare(c, in, "w.grad", [&](int64_t i) {
+    mpq_class sum = 0;
+    for (int64_t n = 0; n < 5; ++n) sum += Q(in.at("g").At(n * 4 + i / 7)) * Q(in.at("x").At(n * 7 + i % 7));
+    return sum;
+  }), 28);
+  const auto oracle = OpenCaseOracle(c, in);
+  ASSERT_TRUE(oracle);
+  EXPECT_EQ((*oracle)->Describe("y")->dtype, DType::kBfloat16);
+  EXPECT_EQ((*oracle)->Describe("w.grad")->dtype, DType::kFloat32);
+}
+
 TEST_P(EveryDtype, PointwiseSumsAndBroadcastingAreExact) {
   Case c;
   c.tensors = {Tensor("a", GetParam(), {3, 1, 4}), Tensor("b", GetParam(), {2, 4})};
