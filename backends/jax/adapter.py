@@ -124,6 +124,7 @@ class Jax(Adapter):
     def _jit(self, program, inputs, trace, result):
         import jax
         import evidence
+        from ulpscope_adapter import hlo
         begin = time.perf_counter()
         traced = jax.jit(program).trace(inputs)
         lowered = traced.lower()
@@ -138,8 +139,8 @@ class Jax(Adapter):
         if trace:
             result.casts = [*evidence.jaxpr_casts(traced.jaxpr), *evidence.stablehlo_casts(lowered.as_text())]
             for stage, text in (("hlo", lowered.as_text("hlo")), ("hlo_optimized", compiled.as_text())):
-                result.casts += evidence.hlo_casts(text, stage)
-                result.notes.append(evidence.stage_note(text, result.casts, stage))
+                result.casts += hlo.hlo_casts(text, stage)
+                result.notes.append(hlo.stage_note(text, result.casts, stage))
         return values
 
     def _op_by_op(self, program, inputs, trace, result):

@@ -1,27 +1,16 @@
-"""Casts of a JAX program at each stage: jaxpr, StableHLO, HLO, and the HLO that was compiled.
+"""Casts of a JAX program at the stages before XLA: jaxpr and StableHLO (ulpscope_adapter/hlo.py has the rest).
 
-The stages differ: XLA may drop a rounding between `hlo` and `hlo_optimized`, and the numbers follow the last
-one. The texts carry source paths, so only dtypes, shapes and op names are taken from them.
+The texts carry source paths, so only dtypes, shapes and op names are taken from them.
 """
 
 import re
 
 from ulpscope_adapter.graph import Node, casts_of
-from ulpscope_adapter.tensor import DTYPES
+from ulpscope_adapter.hlo import VIEWS, XLA_DTYPES
 
+# StableHLO's names beside those of HLO.
 _DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
-    "s64": "int64",
-    "s32": "int32",
-    "s16": "int16",
-    "s8": "int8",
-    "u8": "uint8",
-    "pred": "bool",
+    **XLA_DTYPES,
     "f8E4M3FN": "float8_e4m3fn",
     "f8E5M2": "float8_e5m2",
     "i64": "int64",
@@ -31,12 +20,7 @@ _DTYPES = {
     "ui8": "uint8",
     "i1": "bool"
 }
-_VIEWS = frozenset({
-    "transpose", "reshape", "broadcast", "broadcast_in_dim", "bitcast", "copy", "slice", "squeeze",
-    "expand_dims"
-})
-_HLO = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(([^)]*)\)")
-_HLO_NAME = re.compile(r"%?([A-Za-z_][\w.-]*)")
+_VIEWS = VIEWS | {"broadcast_in_dim", "squeeze", "expand_dims"}
 _STABLEHLO = re.compile(
     r"^\s*(%\w+) = (?:stablehlo\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
 _STABLEHLO_ARGUMENT = re.compile(r"(%arg\d+): tensor<((?:\d+x)*)([a-zA-Z]\w*)>")
@@ -65,33 +49,6 @@ def stablehlo_casts(text):
             nodes.append(
                 _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, "x"), op, inputs))
     return casts_of(nodes, "stablehlo")
-
-
-def hlo_casts(text, stage):
-    """`stage` is hlo or hlo_optimized. Each computation has its own names."""
-    nodes, computation = [], 0
-    for line in text.splitlines():
-        if line.endswith("{"):
-            computation += 1
-        match = _HLO.match(line)
-        if match:
-            name, dtype, shape, op, operands = match.groups()
-            inputs = tuple(f"{computation}:{operand}" for operand in _HLO_NAME.findall(operands))
-            nodes.append(
-                _node(f"{computation}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, ","), op, inputs))
-    return casts_of(nodes, stage)
-
-
-def stage_note(text, casts, stage):
-    """What decides about rounding at an HLO stage: what its products are stored as, what is narrowed."""
-    products = [
-        _DTYPES.get(m.group(2), m.group(2))
-        for m in map(_HLO.match, text.splitlines())
-        if m and m.group(4) == "dot"
-    ]
-    narrowing = sum(c.stage == stage and DTYPES[c.target][1] < DTYPES[c.source][1] for c in casts)
-    stored = ", ".join(products) or "none"
-    return f"{stage}: matrix products stored as {stored}; {narrowing} narrowing conversions"
 
 
 def _node(name, dtype, shape, op, inputs):

@@ -1,0 +1,140 @@
+"""XLA's HLO text as Nodes: for every stack that XLA compiles, before (`hlo`) and after (`hlo_optimized`).
+
+XLA may drop a rounding between the two, and the numbers follow the second. The texts carry source paths, so
+only dtypes, shapes and op names are taken from them. An instruction is
+
+    [ROOT] [%]name = TYPE opcode(operand, ...), attribute=..., ...
+
+where TYPE is `f32[2,3]{1,0}` or a tuple of types in parentheses, and an operand may stand after its own type.
+"""
+
+import re
+
+from ulpscope_adapter.graph import Node, casts_of
+from ulpscope_adapter.tensor import DTYPES
+
+# XLA's names of element types -> long names.
+XLA_DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "s64": "int64",
+    "s32": "int32",
+    "s16": "int16",
+    "s8": "int8",
+    "u8": "uint8",
+    "pred": "bool"
+}
+VIEWS = frozenset({"transpose", "reshape", "broadcast", "bitcast", "copy", "slice"})
+
+_ASSIGNMENT = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = ")
+_TYPE = re.compile(r"(\w+)\[([\d,<=]*)\]")
+_OPCODE = re.compile(r"\s*([\w-]+)")
+_OPERAND = re.compile(r"(?:^|\s)%?([A-Za-z_][\w.-]*)$")
+_INDEX = re.compile(r"\bindex=(\d+)")
+
+
+def hlo_nodes(text):
+    """The instructions of every computation, in order; names are unique across computations."""
+    nodes, computation, tuples = [], 0, {}
+    for line in text.splitlines():
+        if line.rstrip().endswith("{"):
+            computation += 1
+        parsed = _instruction(line)
+        if parsed is None:
+            continue
+        name, types, op, operands, attributes = parsed
+        name, inputs = f"{computation}:{name}", tuple(f"{computation}:{o}" for o in operands)
+        dtype, shape = types[0] if types else ("tuple", ())
+        nodes.append(
+            Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs,
+                 cast_of=inputs[0] if op == "convert" and inputs else "",
+                 view_of=_view_of(name, op, inputs, attributes, tuples)))
+    return nodes
+
+
+def hlo_casts(text, stage):
+    """The casts of an HLO module; `stage` is hlo or hlo_optimized."""
+    return casts_of(hlo_nodes(text), stage)
+
+
+def stage_note(text, casts, stage):
+    """What decides about rounding at an HLO stage: what its products are stored as, what is narrowed."""
+    products = [node.dtype for node in hlo_nodes(text) if node.op == "dot"]
+    narrowing = sum(c.stage == stage and DTYPES[c.target][1] < DTYPES[c.source][1] for c in casts)
+    stored = ", ".join(products) or "none"
+    return f"{stage}: matrix products stored as {stored}; {narrowing} narrowing conversions"
+
+
+def parameter_dtypes(text):
+    """The dtypes of the entry computation's parameters, in their order, as XLA received them."""
+    inside = None
+    for line in text.splitlines():
+        if line.startswith("ENTRY"):
+            inside = {}
+        elif inside is not None and (parsed := _instruction(line)) and parsed[2] == "parameter":
+            inside[int(re.search(r"parameter\((\d+)\)", line)[1])] = parsed[1][0][0]
+    return [inside[number] for number in sorted(inside)] if inside else []
+
+
+def _instruction(line):
+    """(name, [(dtype, extents)] with no entry for a tuple, opcode, operand names, attributes), or None."""
+    match = _ASSIGNMENT.match(line)
+    if not match:
+        return None
+    if line[match.end():match.end() + 1] == "(":
+        end, types = _closing(line, match.end()), []
+    else:
+        found = _TYPE.match(line, match.end())
+        if not found:
+            return None
+        end = line.find(" ", found.end())
+        types = [(XLA_DTYPES.get(found[1], found[1]), _extents(found[2]))]
+    opcode = _OPCODE.match(line, end) if end > 0 else None
+    if not opcode or line[opcode.end():opcode.end() + 1] != "(":
+        return None
+    closing = _closing(line, opcode.end())
+    operands = [m[1] for part in _split(line[opcode.end() + 1:closing - 1]) if (m := _OPERAND.search(part))]
+    return match[1], types, opcode[1], operands, line[closing:]
+
+
+def _view_of(name, op, inputs, attributes, tuples):
+    """The value that an instruction shows unchanged, tuples and the barriers around them looked through."""
+    if op == "tuple":
+        tuples[name] = inputs
+    elif op == "opt-barrier" and inputs:
+        tuples[name] = tuples.get(inputs[0], ())
+    elif op == "get-tuple-element" and inputs:
+        index, members = _INDEX.search(attributes), tuples.get(inputs[0], ())
+        if index and int(index[1]) < len(members):
+            return members[int(index[1])]
+    return inputs[0] if op in VIEWS and inputs else ""
+
+
+def _extents(text):
+    return tuple(int(extent.lstrip("<=")) for extent in text.split(",") if extent)
+
+
+def _closing(line, start):
+    """The position after the parenthesis that closes the one at `start`; the line's end when none does."""
+    depth = 0
+    for position in range(start, len(line)):
+        depth += (line[position] == "(") - (line[position] == ")")
+        if depth == 0:
+            return position + 1
+    return len(line)
+
+
+def _split(text):
+    """The operands of a list, split at commas outside brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]

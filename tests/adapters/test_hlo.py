@@ -1,0 +1,74 @@
+"""HLO text: instructions, tuple types, barriers, casts and parameters; a planted change for each."""
+
+from worker import main
+
+from ulpscope_adapter.hlo import hlo_casts, hlo_nodes, parameter_dtypes, stage_note
+
+BEFORE = """HloModule IrToHlo, entry_computation_layout={(bf16[128,512]{1,0}, bf16[512,64]{1,0})->(f32[128,64]{1,0})}
+
+%fused (param_0: bf16[4]) -> f32[4] {
+  %param_0 = bf16[4]{0} parameter(0)
+  ROOT %convert.9 = f32[4]{0} convert(bf16[4]{0} %param_0), metadata={op_name="x" source_file="a(b.py"}
+}
+
+ENTRY %main.7 (p0.1: bf16[128,512], p1.2: bf16[512,64]) -> (f32[128,64]) {
+  %p1.2 = bf16[512,64]{1,0} parameter(1), frontend_attributes={neff_input_names="input1"}
+  %p0.1 = f16[128,512]{1,0} parameter(0)
+  %dot.3 = bf16[128,64]{1,0} dot(bf16[128,512]{1,0} %p0.1, bf16[512,64]{1,0} %p1.2), lhs_contracting_dims={1}
+  %convert.4 = f32[128,64]{1,0} convert(%dot.3)
+  ROOT %tuple.5 = (f32[128,64]{1,0}) tuple(f32[128,64]{1,0} %convert.4)
+}
+"""
+BARRIER = """ENTRY main {
+  p0.1 = bf16[3]{0} parameter(0)
+  p1.2 = f32[]{:T(128)} parameter(1)
+  wide = f32[3]{0} convert(p0.1)
+  tuple.3 = (f32[3]{0}, (f32[], s32[2]{0}), f32[]) tuple(wide, (f32[], s32[2]{0}) other, p1.2)
+  opt-barrier.4 = (f32[3]{0}, (f32[], s32[2]{0}), f32[]) opt-barrier((f32[3]{0}, (f32[], s32[2]{0}), f32[]) tuple.3)
+  get-tuple-element.5 = f32[3]{0} get-tuple-element(opt-barrier.4), index=0
+  narrow = bf16[3]{0} convert(get-tuple-element.5)
+  get-tuple-element.6 = f32[] get-tuple-element(opt-barrier.4), index=2
+  ROOT bounded = f32[<=8]{0} custom-call(p1.2, get-tuple-element.6), custom_call_target="f"
+}
+"""
+
+
+def test_every_instruction_is_read_with_its_operands():
+    nodes = {node.name: node for node in hlo_nodes(BEFORE)}
+    assert list(nodes) == ["1:param_0", "1:convert.9", "2:p1.2", "2:p0.1", "2:dot.3", "2:convert.4", "2:tuple.5"]
+    dot = nodes["2:dot.3"]
+    assert (dot.op, dot.dtype, dot.shape, dot.inputs) == ("dot", "bfloat16", (128, 64), ("2:p0.1", "2:p1.2"))
+    assert nodes["2:tuple.5"].dtype == "tuple" and nodes["2:tuple.5"].inputs == ("2:convert.4",)
+    assert nodes["2:p0.1"].inputs == ()
+
+
+def test_casts_and_the_note_of_a_stage():
+    casts = hlo_casts(BEFORE, "hlo")
+    assert [(c.source, c.target, c.shape, c.under, c.stage, c.redundant) for c in casts
+            ] == [("bfloat16", "float32", (4,), "convert", "hlo", False),
+                  ("bfloat16", "float32", (128, 64), "convert", "hlo", False)]
+    assert stage_note(BEFORE, casts, "hlo") == "hlo: matrix products stored as bfloat16; 0 narrowing conversions"
+    unrounded = BEFORE.replace("%dot.3 = bf16", "%dot.3 = f32")
+    assert stage_note(unrounded, hlo_casts(unrounded, "hlo"), "hlo").startswith("hlo: matrix products stored as float32")
+
+
+def test_a_pair_around_a_barrier_is_one_pair():
+    nodes = {node.name: node for node in hlo_nodes(BARRIER)}
+    assert len(nodes) == 9
+    assert nodes["1:tuple.3"].inputs == ("1:wide", "1:other", "1:p1.2")
+    assert nodes["1:get-tuple-element.5"].view_of == "1:wide"
+    assert nodes["1:get-tuple-element.6"].view_of == "1:p1.2"
+    assert nodes["1:bounded"].shape == (8,) and nodes["1:p1.2"].shape == ()
+    narrowing = [c for c in hlo_casts(BARRIER, "hlo") if c.target == "bfloat16"]
+    assert len(narrowing) == 1 and narrowing[0].redundant
+    other = BARRIER.replace("get-tuple-element(opt-barrier.4), index=0", "get-tuple-element(opt-barrier.4), index=1")
+    assert not any(c.redundant for c in hlo_casts(other, "hlo"))
+
+
+def test_parameters_are_those_of_the_entry_in_their_order():
+    assert parameter_dtypes(BEFORE) == ["float16", "bfloat16"]
+    assert parameter_dtypes(BARRIER.replace("ENTRY", "other")) == []
+
+
+if __name__ == "__main__":
+    main(globals())
