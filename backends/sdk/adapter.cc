@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <set>
@@ -53,14 +54,52 @@ Json ToJson(const Capabilities& can) {
           {"error", can.error}};
 }
 
-Json ToJson(const CastRecord& cast) {
-  return {{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},        {"bytes", cast.bytes},
-          {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}};
+/// Nodes that an answer carries. What refers to one that was cut off refers to none.
+using Kept = std::set<int64_t>;
+int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
+
+Json ToJson(const CastRecord& cast, const Kept& kept) {
+  Json json{{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},         {"bytes", cast.bytes},
+            {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}, {"node", IfKept(cast.node, kept)}};
+  if (cast.us) json["us"] = FloatToJson(*cast.us);
+  return json;
+}
+
+Json ToJson(const std::vector<TraceNode::Tensor>& tensors) {
+  Json list = Json::array();
+  for (const TraceNode::Tensor& tensor : tensors) list.push_back(Json::array({tensor.dtype, tensor.shape}));
+  return list;
+}
+
+Json ToJson(const TraceNode& node, const Kept& kept) {
+  std::vector<int64_t> from;
+  std::copy_if(node.from.begin(), node.from.end(), std::back_inserter(from),
+               [&](int64_t id) { return kept.contains(id); });
+  Json json{{"id", node.id},
+            {"parent", IfKept(node.parent, kept)},
+            {"stage", node.stage},
+            {"op", node.op},
+            {"from", from},
+            {"inputs", ToJson(node.inputs)},
+            {"outputs", ToJson(node.outputs)}};
+  if (node.us) json["us"] = FloatToJson(*node.us);
+  return json;
 }
 
 Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpState& after) {
   Json casts = Json::array();
-  for (const CastRecord& cast : reply.casts) casts.push_back(ToJson(cast));
+  std::vector<std::string> notes = reply.notes;
+  // A trace that would not fit a message is cut, and says so: an answer without its end is none.
+  const size_t count = std::min(reply.nodes.size(), kMaxTraceNodes);
+  if (count < reply.nodes.size()) {
+    notes.push_back("the trace is cut after " + std::to_string(count) + " of " + std::to_string(reply.nodes.size()) +
+                    " nodes");
+  }
+  Kept kept;
+  for (size_t i = 0; i < count; ++i) kept.insert(reply.nodes[i].id);
+  Json nodes = Json::array();
+  for (size_t i = 0; i < count; ++i) nodes.push_back(ToJson(reply.nodes[i], kept));
+  for (const CastRecord& cast : reply.casts) casts.push_back(ToJson(cast, kept));
   Json durations = Json::object();
   for (const auto& [name, ms] : reply.durations_ms) durations[name] = FloatToJson(ms);
   return {{"id", id},
@@ -70,7 +109,8 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
           {"parts", reply.parts},
           {"knobs", reply.knobs},
           {"casts", casts},
-          {"notes", reply.notes},
+          {"nodes", nodes},
+          {"notes", notes},
           {"fp", {{"before", ToJson(before)}, {"after", ToJson(after)}}},
           {"durations_ms", durations}};
 }
@@ -221,8 +261,9 @@ class Session {
     Result<Program> program = ParseProgram(message.value("program", Json()));
     if (!program) return Fail(program.error());
     request.program = std::move(*program);
-    // `trace` may be asked for as an observation; what it gives travels in `casts`.
-    if (std::erase(request.program.observe, "trace") > 0) request.trace = true;
+    // `trace` may be asked for as an observation; what it gives travels in `casts` and `nodes`, with durations that
+    // leave out what a first call sets up.
+    if (std::erase(request.program.observe, "trace") > 0) request.trace = request.timed = true;
     if (!inputs->empty()) {
       Result<TensorMap> tensors = ReadSafetensors(*inputs);
       if (!tensors) return Fail(tensors.error().Text());

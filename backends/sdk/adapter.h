@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@
 namespace ulpscope::sdk {
 
 inline constexpr int kProtocolVersion = 1;
+/// Longest trace that an answer carries.
+inline constexpr size_t kMaxTraceNodes = 20000;
 
 struct HelloRequest {
   int64_t protocol = kProtocolVersion;
@@ -59,6 +62,7 @@ struct RunRequest {
   std::string case_id;
   int64_t seed = 0;
   bool trace = false;
+  bool timed = false;   ///< durations of the trace are wanted from a run whose kernels are set up already
   bool poison = false;  ///< `empty` is to be filled with FillPoison
   Program program;
   TensorMap inputs;  ///< every tensor of program.tensors, contiguous
@@ -77,6 +81,23 @@ struct CastRecord {
   std::string under;
   std::string stage;
   bool redundant = false;
+  int64_t node = -1;         ///< id of the TraceNode that converts; -1: none
+  std::optional<double> us = {};  ///< how long it took, microseconds
+};
+
+/// One operation as a stage of the framework names it (backends/PROTOCOL.md, "nodes").
+struct TraceNode {
+  struct Tensor {
+    std::string dtype;  ///< long name
+    Shape shape;
+  };
+  int64_t id = 0;
+  int64_t parent = -1;  ///< the node that encloses it; -1: none
+  std::string stage;
+  std::string op;
+  std::vector<int64_t> from = {};  ///< nodes whose results it reads, where known
+  std::vector<Tensor> inputs = {}, outputs = {};
+  std::optional<double> us = {};  ///< how long it took, nested nodes included, microseconds
 };
 
 struct RunReply {
@@ -89,6 +110,7 @@ struct RunReply {
   std::map<std::string, std::string> parts;  ///< value -> part that made it
   std::map<std::string, std::string> knobs;  ///< read back
   std::vector<CastRecord> casts;
+  std::vector<TraceNode> nodes;
   std::vector<std::string> notes;
   std::map<std::string, double> durations_ms;  ///< "run" is added where the adapter gives none
 

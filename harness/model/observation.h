@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/model/tensor.h"
+#include "harness/model/trace.h"
 
 namespace ulpscope {
 
@@ -20,17 +21,6 @@ struct Outcome {
   OutcomeKind kind = OutcomeKind::kCompleted;
   std::string error_class;  ///< raised: the framework's class ("RuntimeError"); crashed: the signal ("SIGSEGV")
   std::string text;         ///< raised: the message; unsupported: the reason; otherwise what happened
-};
-
-/// One dtype conversion that a trace or a graph shows.
-struct Cast {
-  std::string from, to;
-  Shape shape;
-  int64_t bytes = 0;
-  std::string under;        ///< the op or node it stands under
-  std::string stage;        ///< dispatch torchscript dynamo aot_forward ... (closed set in the report schema)
-  bool redundant = false;
-  bool operator==(const Cast&) const = default;
 };
 
 /// MXCSR and friends, read before and after a case in the worker.
@@ -49,6 +39,7 @@ struct Observation {
   std::map<std::string, std::string> knobs_asked;
   std::map<std::string, std::string> knobs_effective;
   std::vector<Cast> casts;
+  std::vector<TraceNode> trace;                        ///< empty when none was asked for or none is served
   std::vector<std::string> notes;                      ///< e.g. "set_data ran before the compiled region"
   std::optional<FpEnvironment> fp_before, fp_after;
   std::string tainted;                                 ///< empty, or how the FP environment was left changed

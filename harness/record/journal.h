@@ -4,7 +4,7 @@
 //   {"crc":"1a2b3c4d","record":{"type":"run", ...}}  seed, backends, cases, date; again when resumed
 //   {"crc":"...","record":{"type":"backend", ...}}   what an adapter's hello said: versions
 //   {"crc":"...","record":{"type":"begin", ...}}     before a case runs, so that a crash names its case
-//   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors in a file beside it
+//   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors and trace in files beside it
 //   {"crc":"...","record":{"type":"end", ...}}       complete, or interrupted
 //
 // A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on
@@ -45,6 +45,8 @@ struct RecordedResult {
   std::string digest;        ///< of the case as it was run
   std::string tensors_file;  ///< relative to the run folder; empty when the result has none
   std::string tensors_crc;
+  std::string trace_file;    ///< relative to the run folder; empty when the result has none
+  std::string trace_crc;
   Observation observation;
 };
 
@@ -70,6 +72,8 @@ enum class TensorLoading { kNow, kLater };
 /// LoadTensors.
 Result<RecordedRun> ReadRun(const std::filesystem::path& dir, TensorLoading loading = TensorLoading::kNow);
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result);
+/// Reads the nodes of a result that has a trace; ReadRun never does.
+Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result);
 
 /// Appends records; safe to call from several threads. Records are in the file when a call returns; a thread
 /// of its own syncs them to the disk right after.

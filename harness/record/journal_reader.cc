@@ -28,6 +28,11 @@ bool IsTensorsFile(const std::string& name) {
   return std::regex_match(name, kName);
 }
 
+bool IsTraceFile(const std::string& name) {
+  static const std::regex kName("traces/[0-9]{6,18}\\.json");
+  return std::regex_match(name, kName);
+}
+
 Result<RecordedResult> ResultFromJson(const json& record) {
   std::string error;
   JsonFields fields(record, error);
@@ -36,6 +41,8 @@ Result<RecordedResult> ResultFromJson(const json& record) {
                         .digest = fields.Text("digest"),
                         .tensors_file = {},
                         .tensors_crc = {},
+                        .trace_file = {},
+                        .trace_crc = {},
                         .observation = {}};
   fields.Require("observation");
   if (const auto* tensors = fields.Find("tensors")) {
@@ -43,6 +50,12 @@ Result<RecordedResult> ResultFromJson(const json& record) {
     result.tensors_file = place.Text("file");
     result.tensors_crc = place.Text("crc");
     if (!IsTensorsFile(result.tensors_file)) place.Complain("file", "tensors file of a run");
+  }
+  if (const auto* trace = fields.Find("trace")) {
+    JsonFields place(*trace, error);
+    result.trace_file = place.Text("file");
+    result.trace_crc = place.Text("crc");
+    if (!IsTraceFile(result.trace_file)) place.Complain("file", "trace file of a run");
   }
   if (!error.empty()) return Fail("a result record: " + error);
   auto observation = ObservationFromJson(*fields.Find("observation"));
@@ -181,6 +194,23 @@ Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
   auto tensors = sdk::ParseSafetensors(std::as_bytes(std::span(*bytes)), file.string());
   if (!tensors) return tl::unexpected(tensors.error());
   result.observation.values = std::move(*tensors);
+  return {};
+}
+
+Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result) {
+  if (result.trace_file.empty() || !result.observation.trace.empty()) return {};
+  const auto file = run.dir / result.trace_file;
+  const auto bytes = ReadFileBytes(file, kMaxJournal);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (Crc32Text(*bytes) != result.trace_crc)
+    return Fail(file.string() + " is damaged: its checksum is wrong");
+  const auto object = sdk::ParseMessage(*bytes, {.max_bytes = bytes->size() + 1, .max_depth = 16});
+  if (!object) return Fail(file.string() + ": " + object.error().message);
+  std::string error;
+  JsonFields fields(*object, error);
+  result.observation.trace = TraceFromJson(fields.Find("nodes"), error);
+  if (error.empty()) error = TraceProblem(result.observation.trace, result.observation.casts);
+  if (!error.empty()) return Fail(file.string() + ": " + error);
   return {};
 }
 

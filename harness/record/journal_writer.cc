@@ -20,8 +20,8 @@ using nlohmann::json;
 
 class JournalWriter::Impl {
  public:
-  Impl(std::filesystem::path dir, int fd, int64_t next_tensors)
-      : dir_(std::move(dir)), fd_(fd), next_tensors_(next_tensors), syncer_([this] { SyncLoop(); }) {}
+  Impl(std::filesystem::path dir, int fd, int64_t next_number)
+      : dir_(std::move(dir)), fd_(fd), next_number_(next_number), syncer_([this] { SyncLoop(); }) {}
 
   ~Impl() {
     {
@@ -53,12 +53,12 @@ class JournalWriter::Impl {
     return {};
   }
 
-  /// tensors/<number>.safetensors, never given twice.
-  std::string NextTensorsFile() {
+  /// Six digits or more, never given twice: tensors/<number>.safetensors, traces/<number>.json.
+  std::string NextNumber() {
     const std::lock_guard lock(mutex_);
-    std::string number = std::to_string(next_tensors_++);
+    std::string number = std::to_string(next_number_++);
     if (number.size() < 6) number.insert(0, 6 - number.size(), '0');
-    return "tensors/" + number + ".safetensors";
+    return number;
   }
 
   const std::filesystem::path& dir() const { return dir_; }
@@ -78,7 +78,7 @@ class JournalWriter::Impl {
 
   std::filesystem::path dir_;
   int fd_;
-  int64_t next_tensors_;
+  int64_t next_number_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string broken_;
@@ -102,8 +102,10 @@ Result<int> OpenLocked(const std::filesystem::path& file, int flags) {
 int64_t NumberAfter(const RecordedRun& run) {
   int64_t next = 0;
   for (const auto& result : run.results) {
-    const auto stem = std::filesystem::path(result.tensors_file).stem().string();
-    if (!stem.empty()) next = std::max<int64_t>(next, std::strtoll(stem.c_str(), nullptr, 10) + 1);
+    for (const auto& file : {result.tensors_file, result.trace_file}) {
+      const auto stem = std::filesystem::path(file).stem().string();
+      if (!stem.empty()) next = std::max<int64_t>(next, std::strtoll(stem.c_str(), nullptr, 10) + 1);
+    }
   }
   return next;
 }
@@ -116,8 +118,10 @@ JournalWriter::~JournalWriter() = default;
 Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesystem::path& dir,
                                                              const RunHeader& header) {
   std::error_code error;
-  std::filesystem::create_directories(dir / "tensors", error);
-  if (error) return Fail("cannot make " + (dir / "tensors").string() + ": " + error.message());
+  for (const char* folder : {"tensors", "traces"}) {
+    std::filesystem::create_directories(dir / folder, error);
+    if (error) return Fail("cannot make " + (dir / folder).string() + ": " + error.message());
+  }
   const auto fd = OpenLocked(dir / "journal.jsonl", O_CREAT);
   if (!fd) return tl::unexpected(fd.error());
   if (HoldsRun(dir)) {
@@ -175,8 +179,16 @@ Result<void> JournalWriter::Store(const std::string& case_id, const std::string&
               {"digest", digest},
               {"backend", backend},
               {"observation", ToJson(observation)}};
+  const std::string number = observation.values.empty() && observation.trace.empty() ? "" : impl_->NextNumber();
+  if (!observation.trace.empty()) {
+    const std::string name = "traces/" + number + ".json";
+    const json trace{{"case", case_id}, {"backend", backend}, {"nodes", TraceToJson(observation.trace)}};
+    const std::string text = trace.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    if (auto written = WriteFileBytes(impl_->dir() / name, text); !written) return written;
+    record["trace"] = {{"file", name}, {"crc", Crc32Text(text)}};
+  }
   if (!observation.values.empty()) {
-    const std::string name = impl_->NextTensorsFile();
+    const std::string name = "tensors/" + number + ".safetensors";
     const auto encoded = sdk::FormatSafetensors(observation.values);
     const std::string_view bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     if (auto written = WriteFileBytes(impl_->dir() / name, bytes); !written) return written;

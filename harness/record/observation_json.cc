@@ -16,8 +16,45 @@ json FpToJson(const FpEnvironment& fp) {
 }
 
 json CastToJson(const Cast& cast) {
-  return {{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},        {"bytes", cast.bytes},
-          {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}};
+  json object{{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},         {"bytes", cast.bytes},
+              {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}, {"node", cast.node}};
+  if (cast.us) object["us"] = sdk::FloatToJson(*cast.us);
+  return object;
+}
+
+json TensorsToJson(const std::vector<TraceTensor>& tensors) {
+  json list = json::array();
+  for (const auto& tensor : tensors) list.push_back(json::array({tensor.dtype, tensor.shape}));
+  return list;
+}
+
+/// Nothing for a missing or null field.
+std::optional<double> Microseconds(JsonFields& fields) {
+  const auto* value = fields.Find("us");
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (!value->is_number()) fields.Complain("us", "number of microseconds");
+  return value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
+}
+
+std::vector<TraceTensor> TraceTensors(JsonFields& fields, const char* key) {
+  std::vector<TraceTensor> tensors;
+  const auto* list = fields.Find(key);
+  if (list == nullptr || list->is_null()) return tensors;
+  const auto wrong = [&] {
+    fields.Complain(key, "list of [dtype, shape]");
+    return std::vector<TraceTensor>{};
+  };
+  if (!list->is_array()) return wrong();
+  for (const auto& entry : *list) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_array()) return wrong();
+    TraceTensor tensor{.dtype = CleanText(entry[0].get<std::string>(), 64), .shape = {}};
+    for (const auto& extent : entry[1]) {
+      if (!extent.is_number_integer()) return wrong();
+      tensor.shape.push_back(extent.get<int64_t>());
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
 }
 
 json NumbersToJson(const std::map<std::string, double>& numbers) {
@@ -141,11 +178,53 @@ std::vector<Cast> CastsFromJson(const json* value, std::string& error) {
               .bytes = fields.Integer("bytes"),
               .under = fields.Text("under", 1024),
               .stage = fields.Text("stage", 64),
-              .redundant = fields.Flag("redundant")};
+              .redundant = fields.Flag("redundant"),
+              .node = fields.Integer("node", -1),
+              .us = Microseconds(fields)};
     if (!error.empty()) return {};
     casts.push_back(std::move(cast));
   }
   return casts;
+}
+
+json TraceToJson(const std::vector<TraceNode>& trace) {
+  json nodes = json::array();
+  for (const auto& node : trace) {
+    json object{{"id", node.id},
+                {"parent", node.parent},
+                {"stage", node.stage},
+                {"op", node.op},
+                {"from", node.from},
+                {"inputs", TensorsToJson(node.inputs)},
+                {"outputs", TensorsToJson(node.outputs)}};
+    if (node.us) object["us"] = sdk::FloatToJson(*node.us);
+    nodes.push_back(std::move(object));
+  }
+  return nodes;
+}
+
+std::vector<TraceNode> TraceFromJson(const json* value, std::string& error) {
+  std::vector<TraceNode> trace;
+  if (value == nullptr || value->is_null()) return trace;
+  if (!value->is_array()) {
+    if (error.empty()) error = "'nodes' is no array";
+    return trace;
+  }
+  for (const auto& entry : *value) {
+    JsonFields fields(entry, error);
+    fields.Require("id");
+    TraceNode node{.id = fields.Integer("id"),
+                   .parent = fields.Integer("parent", -1),
+                   .stage = fields.Text("stage", 64),
+                   .op = fields.Text("op", 1024),
+                   .from = fields.Integers("from"),
+                   .inputs = TraceTensors(fields, "inputs"),
+                   .outputs = TraceTensors(fields, "outputs"),
+                   .us = Microseconds(fields)};
+    if (!error.empty()) return {};
+    trace.push_back(std::move(node));
+  }
+  return trace;
 }
 
 Outcome OutcomeFromJson(const json* value, std::string& error) {

@@ -11,17 +11,19 @@
 
 namespace ulpscope {
 
-/// Everything but the tensors' data, which goes to a file of its own. Numbers that JSON cannot say are the
+/// Everything but the tensors' data and the trace, which go to files of their own. Numbers that JSON cannot say are the
 /// strings "inf",
 /// "-inf", "nan".
 nlohmann::json ToJson(const Observation& observation);
-/// The inverse; `values` stays empty.
+/// The inverse; `values` and `trace` stay empty.
 Result<Observation> ObservationFromJson(const nlohmann::json& json);
 
 /// Parts of it that the wire spells the same way. The first problem is left in `error`; null or missing is
 /// empty.
 std::optional<FpEnvironment> FpFromJson(const nlohmann::json* value, std::string& error);
 std::vector<Cast> CastsFromJson(const nlohmann::json* value, std::string& error);
+nlohmann::json TraceToJson(const std::vector<TraceNode>& trace);
+std::vector<TraceNode> TraceFromJson(const nlohmann::json* value, std::string& error);
 Outcome OutcomeFromJson(const nlohmann::json* value, std::string& error);
 
 nlohmann::json ToJson(const Attr& attr);

@@ -113,11 +113,15 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   observation.parts = fields.TextMap("parts", 256);
   observation.knobs_effective = fields.TextMap("knobs", 1024);
   observation.casts = CastsFromJson(fields.Find("casts"), error);
+  observation.trace = TraceFromJson(fields.Find("nodes"), error);
   observation.notes = fields.Texts("notes", 4096);
   observation.durations_ms = fields.NumberMap("durations_ms");
   ReadFp(fields.Find("fp"), observation, error);
   if (!error.empty()) return Fail("the answer to run: " + error);
   if (observation.casts.size() > kMaxCasts) observation.casts.resize(kMaxCasts);
+  if (const std::string problem = TraceProblem(observation.trace, observation.casts); !problem.empty()) {
+    return Fail("the answer to run holds " + problem);
+  }
   for (const auto& [name, text] : observation.observations) {
     const auto& observed = request.test_case->observe;
     if (std::find(observed.begin(), observed.end(), name) == observed.end()) {

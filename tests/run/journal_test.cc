@@ -121,6 +121,38 @@ TEST_F(JournalTest, TensorsCanComeLater) {
   EXPECT_EQ(result.observation.values, Full().values);
 }
 
+TEST_F(JournalTest, TracesComeOnDemandAndDamageIsFound) {
+  Observation traced = Full();
+  traced.trace = {{.id = 4, .parent = -1, .stage = "dispatch", .op = "aten::linear", .us = 1.5},
+                  {.id = 9,
+                   .parent = 4,
+                   .stage = "hlo",
+                   .op = "convert",
+                   .from = {4},
+                   .inputs = {{.dtype = "bfloat16", .shape = {2, 3}}},
+                   .outputs = {{.dtype = "float32", .shape = {2, 3}}, {.dtype = "float32", .shape = {}}}}};
+  {
+    auto writer = JournalWriter::Create(dir_, header_);
+    ASSERT_TRUE(writer) << writer.error().Text();
+    ASSERT_TRUE((*writer)->Store("a", "1", "faulty", traced));
+    ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
+  }
+  auto run = ReadRun(dir_);
+  ASSERT_TRUE(run) << run.error().Text();
+  RecordedResult result = *run->Find("a", "faulty");
+  EXPECT_TRUE(result.observation.trace.empty());
+  ASSERT_TRUE(LoadTrace(*run, result));
+  EXPECT_EQ(result.observation.trace, traced.trace);
+  const auto file = dir_ / result.trace_file;
+  std::string text = *ReadFileBytes(file, 1 << 20);
+  text.replace(text.find("convert"), 7, "CONVERT");
+  ASSERT_TRUE(WriteFileBytes(file, text));
+  result.observation.trace.clear();
+  const auto damaged = LoadTrace(*run, result);
+  ASSERT_FALSE(damaged);
+  EXPECT_NE(damaged.error().Text().find("checksum"), std::string::npos);
+}
+
 TEST_F(JournalTest, EveryTornEndIsForgivenAndSaid) {
   WriteTwo();
   const std::string text = Text();

@@ -67,6 +67,7 @@ class Request:
     observe: list
     knobs: dict
     poison: bool
+    timed: bool = False  # durations of the trace are wanted from a run whose kernels are set up already
 
     def all_steps(self):
         """Every step and scope, in program order."""
@@ -83,6 +84,22 @@ class Cast:
     under: str
     stage: str
     redundant: bool = False
+    node: int = -1  # id of the TraceNode that converts
+    us: float | None = None  # how long it took, microseconds
+
+
+@dataclass(frozen=True)
+class TraceNode:
+    """One operation as a stage of the framework names it (backends/PROTOCOL.md, "nodes")."""
+
+    id: int
+    stage: str
+    op: str
+    parent: int = -1  # the node that encloses it
+    sources: tuple = ()  # ids of the nodes whose results it reads, where known
+    inputs: tuple = ()  # (dtype, shape) each
+    outputs: tuple = ()
+    us: float | None = None  # how long it took, nested nodes included, microseconds
 
 
 @dataclass
@@ -93,6 +110,7 @@ class Result:
     observations: dict = field(default_factory=dict)
     parts: dict = field(default_factory=dict)
     casts: list = field(default_factory=list)
+    nodes: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     durations_ms: dict = field(default_factory=dict)
 
@@ -120,7 +138,8 @@ def parse_request(message, tensors):
                    trace=message.get("trace", False) or "trace" in program["observe"], tensors=specs,
                    steps=[parse_step(s) for s in program["steps"]],
                    observe=[name for name in program["observe"] if name != "trace"],
-                   knobs=dict(message.get("knobs", {})), poison=message.get("poison", False))
+                   knobs=dict(message.get("knobs", {})), poison=message.get("poison", False),
+                   timed="trace" in program["observe"])
 
 
 def _scalar(value):

@@ -16,6 +16,7 @@ from ulpscope_adapter.tensor import DTYPES, Tensor, read_safetensors, write_safe
 PROTOCOL = 1
 _MAX_MESSAGE = 16 << 20
 _MAX_TEXT = 4096
+_MAX_NODES = 20000  # of a trace; the rest is cut off, and the cut is said
 _ABSOLUTE_PATH = re.compile(r"(?<![\w/])/(?:[\w.+~-]+/)+([\w.+~-]+)")
 
 
@@ -88,6 +89,7 @@ class _Worker:
             "parts": {},
             "knobs": {},
             "casts": [],
+            "nodes": [],
             "notes": [],
             "fp": {},
             "durations_ms": {}
@@ -144,19 +146,43 @@ def _fill(answer, result, request, path):
     write_safetensors(path, tensors)
     answer["parts"] = dict(result.parts)
     answer["notes"] = list(result.notes)
-    answer["casts"] = [_cast_entry(cast) for cast in result.casts]
+    nodes = result.nodes[:_MAX_NODES]
+    kept = {node.id for node in nodes}
+    if len(nodes) < len(result.nodes):
+        answer["notes"].append(f"the trace is cut after {len(nodes)} of {len(result.nodes)} nodes")
+    answer["nodes"] = [_node_entry(node, kept) for node in nodes]
+    answer["casts"] = [_cast_entry(cast, kept) for cast in result.casts]
 
 
-def _cast_entry(cast):
+def _node_entry(node, kept):
+    entry = {
+        "id": node.id,
+        "parent": node.parent if node.parent in kept else -1,
+        "stage": node.stage,
+        "op": node.op,
+        "from": [source for source in node.sources if source in kept],
+        "inputs": [[dtype, list(shape)] for dtype, shape in node.inputs],
+        "outputs": [[dtype, list(shape)] for dtype, shape in node.outputs]
+    }
+    if node.us is not None:
+        entry["us"] = node.us
+    return entry
+
+
+def _cast_entry(cast, kept):
     count = 1
     for extent in cast.shape:
         count *= extent
-    return {
+    entry = {
         "from": cast.source,
         "to": cast.target,
         "shape": list(cast.shape),
         "bytes": count * DTYPES[cast.target][1],
         "under": cast.under,
         "stage": cast.stage,
-        "redundant": cast.redundant
+        "redundant": cast.redundant,
+        "node": cast.node if cast.node in kept else -1
     }
+    if cast.us is not None:
+        entry["us"] = cast.us
+    return entry

@@ -1,0 +1,85 @@
+// Traces: what breaks their form, and what casts cost.
+#include "harness/model/trace.h"
+
+#include <gtest/gtest.h>
+
+namespace ulpscope {
+namespace {
+
+TraceNode Node(int64_t id, int64_t parent, std::string op) {
+  return {.id = id, .parent = parent, .stage = "dispatch", .op = std::move(op)};
+}
+
+Cast CastAt(int64_t node, std::string from, std::string to, int64_t bytes) {
+  return {.from = std::move(from), .to = std::move(to), .shape = {4, 8}, .bytes = bytes, .under = "aten::linear",
+          .stage = "dispatch", .node = node};
+}
+
+TEST(TraceProblem, NamesWhateverContradicts) {
+  const std::vector<TraceNode> good{Node(7, -1, "aten::linear"), Node(3, 7, "aten::to"), Node(5, 3, "aten::copy_")};
+  EXPECT_EQ(TraceProblem(good, {CastAt(5, "float32", "bfloat16", 64)}), "");
+  EXPECT_EQ(TraceProblem({}, {}), "");
+  const auto broken = [&](auto change) {
+    auto trace = good;
+    change(trace);
+    return TraceProblem(trace, {});
+  };
+  EXPECT_EQ(broken([](auto& t) { t[1].id = 7; }), "two trace nodes with the id 7");
+  EXPECT_EQ(broken([](auto& t) { t[0].id = -2; }), "a trace node with the id -2");
+  EXPECT_EQ(broken([](auto& t) { t[1].parent = 9; }), "trace node 3 lies in node 9, which is none");
+  EXPECT_EQ(broken([](auto& t) { t[2].from = {7, 8}; }), "trace node 5 reads node 8, which is none");
+  EXPECT_EQ(broken([](auto& t) { t[0].parent = 5; }), "trace node 3 lies in itself");
+  EXPECT_EQ(broken([](auto& t) { t[0].stage = "later"; }), "a trace node of the unknown stage 'later'");
+  EXPECT_EQ(TraceProblem(good, {CastAt(4, "float32", "bfloat16", 64)}), "a cast at trace node 4, which is none");
+  Cast elsewhere = CastAt(-1, "float32", "bfloat16", 64);
+  elsewhere.stage = "later";
+  EXPECT_EQ(TraceProblem(good, {elsewhere}), "a cast of the unknown stage 'later'");
+}
+
+TEST(TraceStages, AreOrderedFromTheProgramToTheMachine) {
+  EXPECT_LT(StageRank("dispatch"), StageRank("post_grad"));
+  EXPECT_LT(StageRank("post_grad"), StageRank("generated"));
+  EXPECT_LT(StageRank("jaxpr"), StageRank("hlo"));
+  EXPECT_LT(StageRank("hlo"), StageRank("hlo_optimized"));
+  EXPECT_EQ(StageRank("nowhere"), kTraceStages.size());
+}
+
+TEST(CastCost, CountsBytesAndPairs) {
+  auto up = CastAt(-1, "bfloat16", "float32", 128), down = CastAt(-1, "float32", "bfloat16", 64);
+  up.redundant = down.redundant = true;
+  auto later = CastAt(-1, "float32", "bfloat16", 64);
+  later.stage = "hlo";
+  const auto costs = CostOfCasts({up, down, CastAt(-1, "float32", "bfloat16", 64), later}, {});
+  ASSERT_EQ(costs.size(), 2u);
+  EXPECT_EQ(costs[0].stage, "dispatch");
+  EXPECT_EQ(costs[0].casts, 3);
+  EXPECT_EQ(costs[0].moved_bytes, 3 * 32 * 6);
+  EXPECT_EQ(costs[0].redundant_pairs, 1);
+  EXPECT_EQ(costs[0].redundant_bytes, 2 * 32 * 6);
+  EXPECT_EQ(costs[0].extra_alive_bytes, 128);
+  EXPECT_EQ(costs[1].redundant_pairs, 0);
+  EXPECT_EQ(costs[1].moved_bytes, 32 * 6);
+  EXPECT_TRUE(costs[0].shares.empty()) << "nothing was timed";
+}
+
+TEST(CastCost, StandsBesideTheOpsOwnTime) {
+  std::vector<TraceNode> trace{Node(0, -1, "aten::linear"), Node(1, 0, "aten::to"), Node(2, 1, "aten::_to_copy"),
+                               Node(3, 2, "aten::copy_"), Node(4, 0, "aten::linear"), Node(5, -1, "aten::copy_")};
+  trace[0].us = 100;
+  trace[1].us = 12;
+  trace[2].us = 11;
+  trace[3].us = 10;
+  trace[5].us = 3;
+  auto under = CastAt(3, "float32", "bfloat16", 64), alone = CastAt(5, "float32", "bfloat16", 64);
+  under.us = 10;
+  alone.us = 3;
+  const auto costs = CostOfCasts({under, alone}, trace);
+  ASSERT_EQ(costs.size(), 1u);
+  ASSERT_EQ(costs[0].shares.size(), 1u) << "a cast that stands alone is no op's share";
+  EXPECT_EQ(costs[0].shares[0].under, "aten::linear");
+  EXPECT_DOUBLE_EQ(costs[0].shares[0].casts_us, 10);
+  EXPECT_DOUBLE_EQ(costs[0].shares[0].op_us, 90);
+}
+
+}  // namespace
+}  // namespace ulpscope
