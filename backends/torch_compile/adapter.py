@@ -1,4 +1,4 @@
-"""The torch.compile backends: torch-aot-eager and torch-inductor.
+"""The torch.compile backends: torch-aot-eager, torch-inductor, and torch-custom for any other by its name.
 
 A program is cut (regions.py), its compilable part becomes one straight-line function, which torch.compile
 takes whole (fullgraph, no dynamic shapes) or not at all. A result is given only with proof that it was
@@ -16,13 +16,14 @@ import knobs as knob_table  # noqa: E402
 import regions  # noqa: E402
 from ulpscope_adapter import Adapter, Result, Tensor, Unsupported, poison_bytes, serve  # noqa: E402
 
-BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor"}
+BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor", "torch-custom": None}
 
 
 class TorchCompile(Adapter):
-    """One worker serves one of the two backends."""
+    """One worker serves one of the backends."""
     def configure(self, backend, device, knobs):
         self._backend = backend
+        self._compiler = BACKENDS.get(backend)  # what torch.compile takes: a name, or the function itself
         self._knobs = knobs
         knob_table.set_before_import(knobs)
         # Inductor's first use of old TorchScript helpers warns many times; nothing else is silenced.
@@ -36,6 +37,11 @@ class TorchCompile(Adapter):
         knobs = dict(knob_table.COMMON)
         if self._backend == "torch-inductor":
             knobs.update(knob_table.INDUCTOR)
+        if self._backend == "torch-custom":
+            import custom
+            name = self._knobs.get("backend_name", custom.example_backend.NAME)
+            self._compiler = custom.resolve(name)
+            knobs["backend_name"] = [name]
         return {
             "name": "torch_compile",
             "backends": list(BACKENDS),
@@ -78,12 +84,19 @@ class TorchCompile(Adapter):
         import evidence
         import torch._dynamo.exc
         self._recorder.clear()
+        if self._backend == "torch-custom":
+            import custom
+            custom.clear()
         try:
-            run = _Run(request, BACKENDS[self._backend])
+            run = _Run(request, self._compiler)
             run.execute()
         except torch._dynamo.exc.Unsupported as error:
             if _innermost(error) is error:
                 raise Unsupported(f"not compiled: {str(error).splitlines()[0]}") from None
+            raise
+        except torch._dynamo.exc.BackendCompilerFailed as error:
+            if isinstance(_innermost(error), ImportError):  # of another vendor's backend: what it needs
+                raise Unsupported(f"the backend is not installed: {_innermost(error)}") from None
             raise
         evidence.require_compiled(self._recorder, run.regions, self._backend)
         result = run.result()
@@ -91,10 +104,17 @@ class TorchCompile(Adapter):
             result.casts = evidence.recorded_casts(self._recorder) + result.casts
             for code in self._recorder.texts("inductor_output_code"):
                 result.notes.append("generated: " + ", ".join(evidence.kernels_of(code)))
+        if self._backend == "torch-custom":
+            import custom
+            result.notes += custom.describe_graphs()
         return result
 
     def read_back(self):
-        return knob_table.read_back(self._backend)
+        values = knob_table.read_back(self._backend)
+        if self._backend == "torch-custom":
+            import custom
+            values["backend_name"] = custom.name_of(self._compiler)
+        return values
 
     def threads(self):
         import torch
