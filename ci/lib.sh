@@ -19,6 +19,8 @@ readonly kPackages=(
   libboost-dev libcli11-dev libexpected-dev libfmt-dev libgmock-dev libgtest-dev libmpfr-dev libgmp-dev
   libopenblas-dev libpugixml-dev libsqlite3-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
 )
+# Backends that are left out where these cannot be had.
+readonly kOptionalPackages=(libblis-serial-dev libdnnl-dev)
 # ci/bench besides.
 readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
@@ -60,6 +62,11 @@ Install the equivalents of: $*"
     tail -n 20 "$log" >&2
     stop "apt-get failed (the whole of it: $log)"
   fi
+}
+
+# want_packages NAME...: the same for what the machine may do without: nothing here stops.
+want_packages() {
+  (need_packages "$@" >&2) || say "going on without them: the backends that need them are left out"
 }
 
 # base_python: the interpreter that the virtual environments are made with. The system's own comes first, because its
@@ -105,7 +112,12 @@ configure() {
   else
     args+=(-DULPSCOPE_WERROR=OFF)
   fi
-  if [[ -f "$build/build.ninja" && "$(cat "$stamp" 2>/dev/null)" == "$root ${args[*]}" ]]; then
+  # A library that was installed since is looked for again.
+  local found
+  found="$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${kOptionalPackages[@]}" 2>/dev/null |
+    grep '^installed ' || true)"
+  found="${found//$'\n'/ }"
+  if [[ -f "$build/build.ninja" && "$(cat "$stamp" 2>/dev/null)" == "$root ${args[*]} $found" ]]; then
     return
   fi
   mkdir -p "$build"
@@ -114,7 +126,7 @@ configure() {
     tail -n 30 "$build/configure.log" >&2
     stop "CMake failed (the whole of it: $build/configure.log)"
   }
-  printf '%s\n' "$root ${args[*]}" >"$stamp"
+  printf '%s\n' "$root ${args[*]} $found" >"$stamp"
 }
 
 # compile TARGET...: builds, silent when there is nothing to do. ninja -n cannot tell: the sources are globbed.

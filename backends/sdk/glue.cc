@@ -29,14 +29,29 @@ std::optional<DType> GlueContext::OutDType(const Step& step) const {
 
 TensorData GlueContext::Cast(const TensorData& tensor, DType dtype, const std::string& under) {
   if (tensor.dtype == dtype) return tensor;
+  const Stopwatch stopwatch;
   TensorData result = RoundedCopy(tensor, dtype);
-  casts_.push_back({.from = std::string(Name(tensor.dtype)),
-                    .to = std::string(Name(dtype)),
-                    .shape = tensor.shape,
-                    .bytes = static_cast<int64_t>(result.bytes.size()),
-                    .under = under,
-                    .stage = "glue",
-                    .redundant = false});
+  CastRecord cast{.from = std::string(Name(tensor.dtype)),
+                  .to = std::string(Name(dtype)),
+                  .shape = tensor.shape,
+                  .bytes = static_cast<int64_t>(result.bytes.size()),
+                  .under = under,
+                  .stage = "glue",
+                  .redundant = false};
+  if (trace_) {
+    cast.us = stopwatch.Milliseconds() * 1e3;
+    if (nodes_.size() < kMaxTraceNodes) {
+      cast.node = static_cast<int64_t>(nodes_.size());
+      nodes_.push_back({.id = cast.node,
+                        .parent = step_,
+                        .stage = "glue",
+                        .op = "cast",
+                        .inputs = {{cast.from, cast.shape}},
+                        .outputs = {{cast.to, cast.shape}},
+                        .us = cast.us});
+    }
+  }
+  casts_.push_back(std::move(cast));
   return result;
 }
 
@@ -45,6 +60,8 @@ class GlueMachine {
  public:
   GlueMachine(const RunRequest& request, const Kernel& kernel) : request_(request), kernel_(kernel) {
     context_.poison_ = request.poison;
+    context_.trace_ = request.trace;
+    if (request.trace) context_.nodes_.push_back({.id = 0, .parent = -1, .stage = "glue", .op = "program"});
     for (const auto& [name, tensor] : request.inputs)
       context_.values_[name] = std::make_shared<TensorData>(tensor);
   }
@@ -60,6 +77,8 @@ class GlueMachine {
       Observe(reply);
     }
     reply.casts = std::move(context_.casts_);
+    if (context_.nodes_.size() == kMaxTraceNodes) context_.Note("the trace is cut off at its most nodes");
+    reply.nodes = std::move(context_.nodes_);
     reply.notes = std::move(context_.notes_);
     return reply;
   }
@@ -79,13 +98,49 @@ class GlueMachine {
     // Without autograd these two change nothing; autocast would, so no glue stands in for it.
     if (step.op == "no_grad" || step.op == "enable_grad") return RunSteps(step.steps);
     if (step.op == "sync") return {};
-    if (step.op == "set_data") return SetData(step);
+    const int64_t node = OpenNode(step);
+    const Stopwatch stopwatch;
+    Done done = step.op == "set_data" ? SetData(step) : Compute(step, node);
+    if (done && node >= 0) context_.nodes_[static_cast<size_t>(node)].us = stopwatch.Milliseconds() * 1e3;
+    context_.step_ = -1;
+    return done;
+  }
+
+  Done Compute(const Step& step, int64_t node) {
+    context_.kernel_.clear();
     std::optional<StepResult> result = kernel_(step, context_);
     const bool by_glue = !result.has_value();
     if (by_glue) result = GlueStep(step, context_);
     if (!*result) return tl::unexpected(result->error());
     if (by_glue && IsView(step.op)) viewed_.insert(context_.values_.at(step.of[0].name).get());
+    if (node >= 0) {
+      TraceNode& traced = context_.nodes_[static_cast<size_t>(node)];
+      traced.outputs = {{std::string(Name((*result)->dtype)), (*result)->shape}};
+      if (!by_glue) traced.stage = "kernel";
+      if (!by_glue && !context_.kernel_.empty()) traced.op = context_.kernel_;
+    }
     return Store(step, std::move(**result), by_glue);
+  }
+
+  /// The step's node in the trace, with what it reads; -1 without a trace.
+  int64_t OpenNode(const Step& step) {
+    if (!context_.trace_ || context_.nodes_.size() >= kMaxTraceNodes) return -1;
+    TraceNode node{.id = static_cast<int64_t>(context_.nodes_.size()), .parent = 0, .stage = "glue", .op = step.op};
+    for (const Operand& operand : step.of) {
+      const TensorData* tensor = context_.Tensor(operand);
+      if (tensor == nullptr) continue;
+      node.inputs.push_back({std::string(Name(tensor->dtype)), tensor->shape});
+      const auto maker = context_.made_by_.find(tensor);
+      if (maker != context_.made_by_.end()) node.from.push_back(maker->second);
+    }
+    context_.step_ = node.id;
+    context_.nodes_.push_back(std::move(node));
+    return context_.step_;
+  }
+
+  /// Remembers that the step at hand made (or filled) `value`.
+  void MadeBy(const TensorData* value) {
+    if (context_.step_ >= 0) context_.made_by_[value] = context_.step_;
   }
 
   static bool IsView(const std::string& op) {
@@ -99,6 +154,7 @@ class GlueMachine {
     if (!by_glue) glue_.erase(step.as);
     if (step.out.empty()) {
       const auto made = std::make_shared<TensorData>(std::move(value));
+      MadeBy(made.get());
       if (IsView(step.op)) viewed_.insert(made.get());
       if (!step.as.empty()) context_.values_[step.as] = made;
       kept_.push_back(made);
@@ -115,6 +171,7 @@ class GlueMachine {
                              ": resizing a buffer is not in this adapter");
     }
     *buffer = context_.Cast(value, buffer->dtype, step.op);
+    MadeBy(buffer.get());
     // The buffer may be known under several names; whoever wrote last made all of them.
     for (const auto& [name, alias] : context_.values_) {
       if (alias == buffer && by_glue) glue_.insert(name);
@@ -132,6 +189,7 @@ class GlueMachine {
     }
     const Json& to = step.attrs["to"];
     const std::shared_ptr<TensorData> slot = context_.values_.at(step.of[0].name);
+    MadeBy(slot.get());
     if (to.contains("cast") && to["cast"].is_string()) {
       const std::optional<DType> dtype = ParseDType(to["cast"].get<std::string>());
       if (!dtype) return StepUnsupported("set_data: unknown dtype " + to["cast"].dump());

@@ -43,6 +43,9 @@ class GlueContext {
   /// `tensor` with every element rounded once to `dtype`; writes the cast down as done under `under`.
   TensorData Cast(const TensorData& tensor, DType dtype, const std::string& under);
   void Note(std::string note) { notes_.push_back(std::move(note)); }
+  /// Names what the library ran for the step at hand: "oneDNN matmul brg:avx512_core_bf16". Stands in the trace as
+  /// the step's `kernel` node; without it the node bears the step's op.
+  void NameKernel(std::string name) { kernel_ = std::move(name); }
   /// True when `empty` is to be filled with the poison.
   bool poison() const { return poison_; }
 
@@ -51,14 +54,20 @@ class GlueContext {
   std::map<std::string, std::shared_ptr<TensorData>> values_;
   std::vector<CastRecord> casts_;
   std::vector<std::string> notes_;
+  std::string kernel_;
   bool poison_ = false;
+  bool trace_ = false;
+  std::vector<TraceNode> nodes_;
+  std::map<const TensorData*, int64_t> made_by_;  ///< value -> the node that made it
+  int64_t step_ = -1;                             ///< the node of the step at hand
 };
 
 /// The library's own op: nothing when the step is not the library's, so that glue takes it.
 using Kernel = std::function<std::optional<StepResult>(const Step&, GlueContext&)>;
 
 /// Runs the whole program and answers every observed value. Fills outcome, tensors, observations, parts,
-/// casts, notes.
+/// casts, nodes, notes. The nodes: one for the program, under it one for each step (stage `kernel` where the
+/// library ran it), under that the casts that glue did for it.
 RunReply RunWithGlue(const RunRequest& request, const Kernel& kernel);
 
 /// The steps that glue knows, for Capabilities::ops.

@@ -326,6 +326,7 @@ std::span<const KnobRow> Knobs() {
       {"xla_allow_excess_precision", true_false, "jax, torch-xla"},
       {"openblas_coretype", {}, "openblas: Haswell SkylakeX ..., set before it is loaded"},
       {"onednn_max_cpu_isa", {}, "onednn: default AVX2 AVX512_CORE ..."},
+      {"blis_arch_type", {}, "blis: haswell skx zen ..., set before its first use"},
   };
   return rows;
 }

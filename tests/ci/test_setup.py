@@ -53,6 +53,16 @@ class Packages(unittest.TestCase):
         done, calls = self.run_with(["alpha", "beta", "gamma"], user=1000, sudo="exit 1")
         self.assertEqual((done.returncode, done.stdout, calls), (0, "", ""))
 
+    def test_what_the_machine_may_do_without_stops_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stub(folder, "dpkg-query", "exit 1")
+            stub(folder, "id", "echo 1000")
+            stub(folder, "sudo", "exit 1")
+            done = bash("want_packages alpha; echo reached", path=folder)
+            self.assertEqual((done.returncode, done.stdout), (0, "reached\n"), done.stderr)
+            self.assertIn("apt-get install -y --no-install-recommends alpha", done.stderr)
+            self.assertIn("going on without them", done.stderr)
+
     def test_a_package_that_is_removed_but_configured_is_missing(self):
         done, _ = self.run_with(["alpha", "beta", "gamma-extra"], user=1000, sudo="exit 1")
         self.assertEqual(done.returncode, 4)

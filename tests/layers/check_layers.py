@@ -38,7 +38,9 @@ OWNERS = {
     r"sqlite3": ["harness/record"],
     r"zlib": ["harness/run", "harness/record"],
     r"(torch|ATen|c10|caffe2)/": ["backends/torch"],
-    r"cblas": ["backends/openblas"],
+    r"cblas\.h": ["backends/cblas"],
+    r"blis\.h": ["backends/cblas"],
+    r"oneapi/dnnl": ["backends/onednn"],
     r"(mpfr|gmp)": [],
     r"(gtest|gmock|rapidcheck)": [],
     # torch ships its own fmt 12: a second one in the same process does not link, so the adapters do without.

@@ -26,9 +26,10 @@ PLANTED = [
     ("backends/sdk/a.h", "#include <fmt/format.h>"),
     ("backends/sdk/a.h", '#include "harness/model/case.h"'),
     ("backends/torch/a.cc", "#include <fmt/format.h>"),
-    ("backends/torch/a.cc", '#include "backends/openblas/gemm.h"'),
-    ("backends/openblas/a.cc", '#include "oracles/exact/real.h"'),
-    ("backends/openblas/a.cc", "  #  include <torch/script.h>"),
+    ("backends/torch/a.cc", '#include "backends/cblas/gemm.h"'),
+    ("backends/cblas/a.cc", '#include "oracles/exact/real.h"'),
+    ("backends/cblas/a.cc", "  #  include <torch/script.h>"),
+    ("backends/cblas/a.cc", "#include <oneapi/dnnl/dnnl.hpp>"),
     ("harness/run/a.cc", '#include "journal.h"'),
 ]
 ALLOWED = [

@@ -1,5 +1,5 @@
-# The OpenBLAS adapter through its socket: shapes, dtypes, the fused accumulation, knobs, refusals.
-"""usage: test_openblas.py [FOLDER_OF_BINARIES]   (default build/release/bin)"""
+# The CBLAS adapters through their socket: shapes, dtypes, the fused accumulation, knobs, refusals.
+"""usage: test_cblas.py [FOLDER_OF_BINARIES]   (default build/release/bin)"""
 
 import math
 import os
@@ -12,7 +12,8 @@ from driver import Adapter, Tensor, bfloat16, float32, step
 BIN = os.path.join(os.path.dirname(__file__), "../../build/release/bin")
 if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
     BIN = sys.argv.pop(1)
-BINARY = os.path.join(BIN, "ulpscope-openblas")
+OPENBLAS = os.path.join(BIN, "ulpscope-openblas")
+BLIS = os.path.join(BIN, "ulpscope-blis")
 
 
 def normal(count, seed, dtype="bfloat16"):
@@ -26,11 +27,12 @@ def exact_terms(a, b, m, k, n):
     return [[a[i * k + x] * b[x * n + j] for x in range(k)] for i in range(m) for j in range(n)]
 
 
-@unittest.skipUnless(os.path.exists(BINARY), f"{BINARY} is not built")
-class OpenBlas(unittest.TestCase):
+class Products:
+    """What every library has to answer alike; BINARY and BACKEND say which."""
+
     @classmethod
     def setUpClass(cls):
-        cls.adapter = Adapter(BINARY, "openblas")
+        cls.adapter = Adapter(cls.BINARY, cls.BACKEND)
         assert cls.adapter.hello["error"] == "", cls.adapter.hello
 
     @classmethod
@@ -69,6 +71,13 @@ class OpenBlas(unittest.TestCase):
         self.assertIn(
             ("float32", "bfloat16", "glue"), {(c["from"], c["to"], c["stage"]) for c in reply.casts}
         )
+        nodes = {node["id"]: node for node in reply.message["nodes"]}
+        kernels = [node["op"] for node in nodes.values() if node["stage"] == "kernel"]
+        self.assertEqual(kernels, ["cblas_sgemm"] * 3)
+        # Every cast has its node, under the step that it was done for; the first product filled what `empty` made.
+        for cast in reply.casts:
+            self.assertEqual((nodes[cast["node"]]["op"], nodes[nodes[cast["node"]]["parent"]]["op"]), ("cast", "cblas_sgemm"))
+        self.assertEqual(len(reply.casts), 7)
 
     def test_shapes_follow_pytorch(self):
         # Small integers are exact in every order, so the answer is that of integer arithmetic.
@@ -162,8 +171,13 @@ class OpenBlas(unittest.TestCase):
             self.assertEqual(reply.kind, "unsupported")
             self.assertIn(program[0]["op"], reply.text)
 
+
+@unittest.skipUnless(os.path.exists(OPENBLAS), f"{OPENBLAS} is not built")
+class OpenBlas(Products, unittest.TestCase):
+    BINARY, BACKEND = OPENBLAS, "openblas"
+
     def test_knobs_are_set_and_read_back(self):
-        two = Adapter(BINARY, "openblas", {"threads": "2"})
+        two = Adapter(OPENBLAS, "openblas", {"threads": "2"})
         reply = two.run({}, [], [])
         self.assertEqual(reply.knobs["threads"], "2")
         self.assertEqual(reply.message["fp"]["after"]["threads"], 2)
@@ -174,7 +188,7 @@ class OpenBlas(unittest.TestCase):
             {"mkldnn": "on"},
             {"openblas_coretype": "NoSuchCore"},
         ):
-            adapter = Adapter(BINARY, "openblas", knobs, {"OPENBLAS_CORETYPE": "NoSuchCore"})
+            adapter = Adapter(OPENBLAS, "openblas", knobs, {"OPENBLAS_CORETYPE": "NoSuchCore"})
             self.assertIn(next(iter(knobs)), adapter.hello["error"])
             adapter.close()
 
@@ -186,7 +200,7 @@ class OpenBlas(unittest.TestCase):
         }
         seen = {}
         for core in ("Haswell", "Prescott"):
-            adapter = Adapter(BINARY, "openblas", {"openblas_coretype": core}, {"OPENBLAS_CORETYPE": core})
+            adapter = Adapter(OPENBLAS, "openblas", {"openblas_coretype": core}, {"OPENBLAS_CORETYPE": core})
             if adapter.hello["error"]:
                 self.skipTest(adapter.hello["error"])
             reply = adapter.run(tensors, [step("mm", "a", "b", name="c")], ["c"])
@@ -194,6 +208,45 @@ class OpenBlas(unittest.TestCase):
             seen[core] = reply.tensors["c"].values
             adapter.close()
         self.assertNotEqual(seen["Haswell"], seen["Prescott"])
+
+
+@unittest.skipUnless(os.path.exists(BLIS), f"{BLIS} is not built")
+class Blis(Products, unittest.TestCase):
+    BINARY, BACKEND = BLIS, "blis"
+
+    def test_threads_beyond_what_the_build_has_are_refused(self):
+        # Debian's serial build keeps the number that it is told: what it works with is what counts.
+        adapter = Adapter(BLIS, "blis", {"threads": "2"})
+        if adapter.hello["error"]:
+            self.assertEqual(adapter.hello["error"], "knob threads=2: blis keeps to 1")
+        else:
+            self.assertEqual(adapter.run({}, [], []).knobs["threads"], "2")
+        adapter.close()
+
+    def test_an_architecture_is_read_back_and_changes_bits(self):
+        m, k, n = 33, 1031, 47
+        tensors = {
+            "a": Tensor("float32", [m, k], normal(m * k, 5, "float32")),
+            "b": Tensor("float32", [k, n], normal(k * n, 6, "float32")),
+        }
+        seen = {}
+        for arch in ("generic", "haswell"):
+            adapter = Adapter(BLIS, "blis", {"blis_arch_type": arch}, {"BLIS_ARCH_TYPE": "99"})
+            if adapter.hello["error"]:
+                self.skipTest(adapter.hello["error"])
+            reply = adapter.run(tensors, [step("mm", "a", "b", name="c")], ["c"])
+            self.assertEqual(reply.knobs["blis_arch_type"], arch)
+            seen[arch] = reply.tensors["c"].values
+            adapter.close()
+        self.assertNotEqual(seen["generic"], seen["haswell"])
+
+    def test_an_architecture_that_aborts_the_library_is_an_answer(self):
+        # knc is a name that the library knows and has no kernels for: it aborts, in a child process.
+        for arch, why in (("knc", "no kernels for it"), ("NoSuchArch", "knows no such architecture")):
+            adapter = Adapter(BLIS, "blis", {"blis_arch_type": arch})
+            self.assertIn(f"blis_arch_type={arch}", adapter.hello["error"])
+            self.assertIn(why, adapter.hello["error"])
+            adapter.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,31 @@
+// What differs between two libraries that both speak CBLAS: names, versions, threads, knobs of their own.
+//
+// One executable is built per library from the same main.cc and gemm.cc, with one file that defines these
+// functions (openblas.cc, blis.cc). Knobs are read back from the library, never echoed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ulpscope::cblas {
+
+/// "openblas"
+std::string VendorName();
+/// Package -> version, and whatever else tells two builds apart.
+std::map<std::string, std::string> VendorVersions();
+/// The library's own knobs beside `threads`: knob -> values, default first.
+std::map<std::string, std::vector<std::string>> VendorKnobs();
+
+/// Called once, before the library's first use, with the worker's knobs: for what must be set by then.
+/// Returns "" or what is wrong.
+std::string VendorSetUp(const std::map<std::string, std::string>& knobs);
+/// "" when the library runs as `knob` = `value` asks, else what is wrong; the knob is one of VendorKnobs.
+std::string VendorCheck(const std::string& knob, const std::string& value);
+/// What the library says of `knob`.
+std::string VendorReadBack(const std::string& knob);
+
+int VendorThreads();
+void VendorSetThreads(int count);
+
+}  // namespace ulpscope::cblas
