@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
-from ulpscope_adapter import Adapter, Result, serve  # noqa: E402
+from ulpscope_adapter import Adapter, Result, Trace, serve  # noqa: E402
 
 _PRECISIONS = [
     "default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
@@ -137,10 +137,13 @@ class Jax(Adapter):
             "execute": (time.perf_counter() - ready) * 1e3
         }
         if trace:
-            result.casts = [*evidence.jaxpr_casts(traced.jaxpr), *evidence.stablehlo_casts(lowered.as_text())]
+            found = Trace()
+            found.add("jaxpr", evidence.jaxpr_nodes(traced.jaxpr), "program")
+            found.add("stablehlo", evidence.stablehlo_nodes(lowered.as_text()), "program")
             for stage, text in (("hlo", lowered.as_text("hlo")), ("hlo_optimized", compiled.as_text())):
-                result.casts += hlo.hlo_casts(text, stage)
-                result.notes.append(hlo.stage_note(text, result.casts, stage))
+                found.add(stage, hlo.hlo_nodes(text), "program")
+                result.notes.append(hlo.stage_note(text, found.casts, stage))
+            result.nodes, result.casts = found.nodes, found.casts
         return values
 
     def _op_by_op(self, program, inputs, trace, result):
@@ -150,7 +153,9 @@ class Jax(Adapter):
         values = jax.block_until_ready(program(inputs))
         result.durations_ms = {"execute": (time.perf_counter() - begin) * 1e3}
         if trace:
-            result.casts = evidence.jaxpr_casts(jax.make_jaxpr(program)(inputs))
+            found = Trace()
+            found.add("jaxpr", evidence.jaxpr_nodes(jax.make_jaxpr(program)(inputs)), "program")
+            result.nodes, result.casts = found.nodes, found.casts
         return values
 
 

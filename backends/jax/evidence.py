@@ -1,17 +1,17 @@
-"""Casts of a JAX program at the stages before XLA: jaxpr and StableHLO (ulpscope_adapter/hlo.py has the rest).
+"""The trace of a JAX program before XLA: jaxpr and StableHLO (ulpscope_adapter/hlo.py has the rest).
 
 The texts carry source paths, so only dtypes, shapes and op names are taken from them.
 """
 
 import re
+from dataclasses import replace
 
-from ulpscope_adapter.graph import Node, casts_of
+from ulpscope_adapter.graph import Node
 from ulpscope_adapter.hlo import VIEWS, XLA_DTYPES
 
 # StableHLO's names beside those of HLO.
 _DTYPES = {
-    **XLA_DTYPES,
-    "f8E4M3FN": "float8_e4m3fn",
+    **XLA_DTYPES, "f8E4M3FN": "float8_e4m3fn",
     "f8E5M2": "float8_e5m2",
     "i64": "int64",
     "i32": "int32",
@@ -22,58 +22,94 @@ _DTYPES = {
 }
 _VIEWS = VIEWS | {"broadcast_in_dim", "squeeze", "expand_dims"}
 _STABLEHLO = re.compile(
-    r"^\s*(%\w+) = (?:stablehlo\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
+    r"^\s*(%\w+)(?::\d+)? = (?:\w+\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
+_STABLEHLO_FUNCTION = re.compile(r"func\.func .*?@(\w+)")
 _STABLEHLO_ARGUMENT = re.compile(r"(%arg\d+): tensor<((?:\d+x)*)([a-zA-Z]\w*)>")
+_STABLEHLO_CALLED = re.compile(r"@(\w+)")
 
 
-def jaxpr_casts(closed):
-    """The casts of a jax.core.ClosedJaxpr and of every jaxpr inside it."""
+def jaxpr_nodes(closed):
+    """The equations of a jax.core.ClosedJaxpr; those of a jaxpr in it under the equation that holds it."""
     nodes = []
-    _walk_jaxpr(closed.jaxpr, nodes)
-    return casts_of(nodes, "jaxpr")
+    _Jaxprs(nodes).walk(closed.jaxpr, parent="", operands=())
+    return nodes
 
 
-def stablehlo_casts(text):
-    nodes, function = [], 0
+class _Jaxprs:
+    """Walks jaxprs into each other. One that is called twice has its variables twice, under other names."""
+    def __init__(self, nodes):
+        self._nodes = nodes
+        self._walked = 0
+
+    def walk(self, jaxpr, parent, operands):
+        self._walked += 1
+        prefix = f"{self._walked}:"
+        inner = [*jaxpr.constvars, *jaxpr.invars]
+        # What is handed in, where each variable takes one operand: a call. Loops and branches differ.
+        shown = operands if len(operands) == len(inner) else [""] * len(inner)
+        for var, operand in zip(inner, shown):
+            self._add(prefix, var, op="", inputs=(operand,) if operand else (), parent=parent,
+                      view_of=operand)
+        for equation in jaxpr.eqns:
+            inputs = tuple(prefix + str(id(var)) for var in equation.invars if not hasattr(var, "val"))
+            name = self._equation(prefix, equation, inputs, parent)
+            handed = [prefix + str(id(var)) if not hasattr(var, "val") else "" for var in equation.invars]
+            for parameter in equation.params.values():
+                for held in parameter if isinstance(parameter, (list, tuple)) else [parameter]:
+                    held = getattr(held, "jaxpr", held)
+                    if hasattr(held, "eqns"):
+                        self.walk(held, name, handed)
+
+    def _equation(self, prefix, equation, inputs, parent):
+        """Adds a node for each result; gives back the name of the first."""
+        op, first = equation.primitive.name, ""
+        for place, var in enumerate(equation.outvars):
+            if not first:
+                first = self._add(prefix, var, op, inputs, parent)
+            else:
+                self._add(prefix, var, f"{op} result {place}", (first,), parent)
+        return first
+
+    def _add(self, prefix, var, op, inputs, parent, view_of=""):
+        aval = var.aval
+        known = hasattr(aval, "dtype")  # a token has none
+        name = prefix + str(id(var))
+        self._nodes.append(
+            _node(name,
+                  str(aval.dtype) if known else "",
+                  tuple(aval.shape) if known else (), op, inputs, parent, view_of))
+        return name
+
+
+def stablehlo_nodes(text):
+    """The operations of every function; those of one that is called under the (first) call."""
+    nodes, function, callers = [], "", {}
     for line in text.splitlines():
-        if "func.func" in line:
-            function += 1
+        header = _STABLEHLO_FUNCTION.search(line)
+        if header:
+            function = header[1]
             nodes += [
-                Node(name=f"{function}:{name}", dtype=_DTYPES.get(dtype, dtype), shape=_extents(shape, "x"))
+                _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape), "", (), function)
                 for name, shape, dtype in _STABLEHLO_ARGUMENT.findall(line)
             ]
         match = _STABLEHLO.match(line)
         if match:
             name, op, operands, shape, dtype = match.groups()
+            name = f"{function}:{name}"
+            called = _STABLEHLO_CALLED.search(operands) if op == "call" else None
+            if called:
+                callers.setdefault(called[1], name)
             inputs = tuple(f"{function}:{operand}" for operand in re.findall(r"%\w+", operands))
-            nodes.append(
-                _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape, "x"), op, inputs))
-    return casts_of(nodes, "stablehlo")
+            nodes.append(_node(name, _DTYPES.get(dtype, dtype), _extents(shape), op, inputs, function))
+    return [replace(node, parent=callers.get(node.parent, "")) for node in nodes]
 
 
-def _node(name, dtype, shape, op, inputs):
+def _node(name, dtype, shape, op, inputs, parent, view_of=""):
     first = inputs[0] if inputs else ""
-    return Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs,
-                cast_of=first if op in ("convert", "convert_element_type") else "",
-                view_of=first if op in _VIEWS else "")
+    return Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs, parent=parent,
+                cast_of=first if op in ("convert", "convert_element_type") else "", view_of=view_of or
+                (first if op in _VIEWS else ""))
 
 
-def _extents(text, separator):
-    return tuple(int(extent) for extent in text.split(separator) if extent)
-
-
-def _walk_jaxpr(jaxpr, nodes):
-    for var in [*jaxpr.constvars, *jaxpr.invars]:
-        nodes.append(Node(name=str(id(var)), dtype=str(var.aval.dtype), shape=tuple(var.aval.shape)))
-    for equation in jaxpr.eqns:
-        for parameter in equation.params.values():
-            for inner in parameter if isinstance(parameter, (list, tuple)) else [parameter]:
-                inner = getattr(inner, "jaxpr", inner)
-                if hasattr(inner, "eqns"):
-                    _walk_jaxpr(inner, nodes)
-        inputs = tuple(str(id(var)) for var in equation.invars if not hasattr(var, "val"))  # literals apart
-        for var in equation.outvars:
-            if hasattr(var.aval, "dtype"):
-                nodes.append(
-                    _node(str(id(var)), str(var.aval.dtype), tuple(var.aval.shape), equation.primitive.name,
-                          inputs))
+def _extents(text):
+    return tuple(int(extent) for extent in text.split("x") if extent)

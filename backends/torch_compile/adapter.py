@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import knobs as knob_table  # noqa: E402
 import regions  # noqa: E402
-from ulpscope_adapter import Adapter, Result, Tensor, Unsupported, poison_bytes, serve  # noqa: E402
+from ulpscope_adapter import Adapter, Result, Tensor, Trace, Unsupported, poison_bytes, serve  # noqa: E402
 
 BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor", "torch-custom": None}
 
@@ -101,9 +101,10 @@ class TorchCompile(Adapter):
         evidence.require_compiled(self._recorder, run.regions, self._backend)
         result = run.result()
         if request.trace:
-            result.casts = evidence.recorded_casts(self._recorder) + result.casts
-            for code in self._recorder.texts("inductor_output_code"):
-                result.notes.append("generated: " + ", ".join(evidence.kernels_of(code)))
+            trace = Trace()
+            result.notes += evidence.add_trace(self._recorder, trace)
+            run.engine.add_to(trace)
+            result.nodes, result.casts = trace.nodes, trace.casts
         if self._backend == "torch-custom":
             import custom
             result.notes += custom.describe_graphs()
@@ -131,7 +132,7 @@ class TorchCompile(Adapter):
 class _Run:
     """One execution of one program."""
     def __init__(self, request, backend):
-        import evidence
+        import engine_casts
         import fsdp
         self._request = request
         self._backend = backend
@@ -144,7 +145,7 @@ class _Run:
         self._made_in = {}
         self._durations = {}
         self._env = {}
-        self._engine = evidence.EngineCasts(request.trace)
+        self.engine = engine_casts.EngineCasts(request.trace)
 
     @property
     def regions(self):
@@ -186,7 +187,7 @@ class _Run:
                 values[name] = _output(tensor)
         parts = {name: self._made_in[name] for name in self._request.observe if name in self._made_in}
         return Result(values=values, observations=observations, parts=parts, durations_ms=self._durations,
-                      casts=self._engine.casts, notes=regions.notes(self._parts, self._empties))
+                      notes=regions.notes(self._parts, self._empties))
 
     def _compiled(self, part, bound, later, index):
         import torch
@@ -220,12 +221,12 @@ class _Run:
                 seed = self._value(grad) if grad else torch.ones_like(loss)
                 retain, repeat = step.attrs.get("retain_graph", False), step.attrs.get("repeat", 1)
                 for count in range(repeat):
-                    with self._engine.watch():
+                    with self.engine.watch():
                         loss.backward(gradient=seed, retain_graph=retain or count + 1 < repeat)
                 return
             if step.op == "fsdp_linear":
                 layer = self._sharded.layer(step, env)
-                with self._engine.watch():
+                with self.engine.watch("fsdp_linear"):
                     env[step.target] = layer(self._value(step.of[0]))
                 self._made_in[step.target] = "compiled"
                 return

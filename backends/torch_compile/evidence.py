@@ -1,58 +1,49 @@
-"""Proof that a program was compiled, and the casts that the compiler's own graphs hold.
+"""Proof that a program was compiled, and the trace that the compiler's own graphs and code give.
 
 Both are read from torch's structured trace: an ordinary logger to which dynamo, AOTAutograd and inductor hand
 every graph as text with the dtype and shape of each value. A mode or a tracer around the call would change
 what runs (dynamo skips such frames and plain eager runs), so nothing is put around it.
 """
 
-import contextlib
 import logging
-import re
+from dataclasses import dataclass
 
 import torch
 import torch._dynamo
 import torch._logging._internal
-import torch.profiler
 
-from ulpscope_adapter import Cast, Unsupported
-from ulpscope_adapter.graph import Node, casts_of
+import generated
+import printed_graphs
+from ulpscope_adapter import Unsupported
 
-_DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u8": "uint8",
-    "b8": "bool"
+# Name of a graph in the trace -> (stage of the report, which graph of its region). Without gradients
+# AOTAutograd calls its graph the inference graph. Inductor's come in pairs; the code says which of two it is.
+_GRAPHS = {
+    "dynamo_output_graph": ("dynamo", ""),
+    "aot_joint_graph": ("aot_joint", "joint"),
+    "aot_inference_graph": ("aot_forward", "forward"),
+    "aot_forward_graph": ("aot_forward", "forward"),
+    "aot_backward_graph": ("aot_backward", "backward"),
+    "inductor_post_grad_graph": ("post_grad", None),
+    "inductor_output_code": ("generated", None)
 }
-# Name of a graph in the trace -> stage of the report. Without gradients AOTAutograd calls its graph the
-# inference graph.
-_STAGES = {
-    "aot_inference_graph": "aot_forward",
-    "aot_forward_graph": "aot_forward",
-    "aot_backward_graph": "aot_backward",
-    "inductor_post_grad_graph": "post_grad"
-}
-_VALUE = re.compile(
-    r'(\w+): "(\w+)\[([\d, ]*)\][^"]*"(?: = torch\.ops\.(\w+)\.(\w+)[\w.]*\(([^\n]*?)\)(?:;|$))?', re.M)
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_VIEWS = frozenset({
-    "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze", "alias",
-    "detach", "clone", "select", "slice"
-})
+_STAGES = ("dynamo", "aot_joint", "aot_forward", "aot_backward", "post_grad", "generated")
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """A graph or a piece of code, as it was handed over."""
+
+    name: str  # in the structured trace
+    frame: object  # of what dynamo compiles; one for each region
+    text: str
 
 
 class Recorder(logging.Handler):
     """Collects the graphs of everything that is compiled between two calls of `clear`."""
     def __init__(self):
         super().__init__()
-        self.graphs = []  # (name in the trace, text)
+        self.graphs = []
 
     def attach(self):
         torch._logging._internal.trace_log.addHandler(self)
@@ -67,11 +58,13 @@ class Recorder(logging.Handler):
         artifact = metadata.get("artifact")  # where a cold compile puts what a cached one names at the top
         names = [artifact.get("name")] if isinstance(artifact, dict) else metadata
         for name in names:
-            if name in _STAGES or name in ("dynamo_output_graph", "inductor_output_code"):
-                self.graphs.append((name, getattr(record, "payload", None) or ""))
+            if name in _GRAPHS:
+                self.graphs.append(
+                    _Printed(name, metadata.get("frame_id"),
+                             getattr(record, "payload", None) or ""))
 
     def texts(self, *names):
-        return [text for name, text in self.graphs if name in names]
+        return [graph.text for graph in self.graphs if graph.name in names]
 
 
 def require_compiled(recorder, regions, backend):
@@ -89,7 +82,7 @@ def require_compiled(recorder, regions, backend):
         problems.append(f"AOTAutograd made {forward} forward graphs for {regions} regions")
     if backend == "torch-inductor":
         code = recorder.texts("inductor_output_code")
-        empty = sum(not kernels_of(text) for text in code)
+        empty = sum(not generated.calls_of(text) for text in code)
         if len(code) < regions or empty:
             problems.append(
                 f"inductor generated code for {len(code) - empty} of {max(len(code), regions)} graphs")
@@ -97,86 +90,46 @@ def require_compiled(recorder, regions, backend):
         raise Unsupported("not compiled: " + ", ".join(problems))
 
 
-def kernels_of(code):
-    """What a piece of inductor's output code calls: its own kernels and the operators that it leaves to ATen.
+def add_trace(recorder, trace):
+    """Adds every recorded graph to a Trace, stage by stage, each under a root that names its region.
+
+    Gives back notes: what generated code calls, conversions in it whose result nothing uses, and what of it
+    was not understood.
     """
-    called = re.findall(r"^(cpp_\w+) = async_compile", code, re.M)
-    called += [
-        "extern " + name
-        for name in re.findall(r"(?:extern_kernels\.|torch\.ops\.\w+\.)(\w+(?:\.\w+)*)\(", code)
-    ]
-    return list(dict.fromkeys(called))
+    notes = []
+    directions = _directions(recorder.graphs)
+    regions = {
+        frame: number for number, frame in enumerate(dict.fromkeys(graph.frame for graph in recorder.graphs))
+    }
+    for stage in _STAGES:
+        for place, graph in enumerate(recorder.graphs):
+            if _GRAPHS[graph.name][0] != stage:
+                continue
+            root = f"region {regions[graph.frame]} {directions[place]}".strip()
+            if stage != "generated":
+                trace.add(stage, printed_graphs.nodes_of(graph.text), root)
+                continue
+            nodes, problems = generated.nodes_of(graph.text, "")
+            trace.add(stage, nodes, root)
+            notes.append("generated: " + ", ".join(generated.calls_of(graph.text)))
+            notes += [_unused_note(node, nodes) for node in nodes if node.op == "unused convert"] + problems
+    return list(dict.fromkeys(notes))
 
 
-def recorded_casts(recorder):
-    """The casts of every recorded graph, stage by stage."""
-    casts = []
-    for stage in ("aot_forward", "aot_backward", "post_grad"):
-        for name, text in recorder.graphs:
-            if _STAGES.get(name) == stage:
-                casts += casts_of(nodes_of(text), stage)
-    return casts
+def _unused_note(node, nodes):
+    parent = next((other.op for other in nodes if other.name == node.parent), "")
+    shape = ", ".join(map(str, node.shape))
+    return f"generated: {parent} converts {node.dtype}[{shape}] and uses the unconverted value"
 
 
-class EngineCasts:
-    """Casts that the autograd engine and eager nodes make in a backward(), outside the compiled graphs.
-
-    The engine casts a gradient to the dtype that the next node recorded, and no graph of the compiler shows
-    it. The profiler only listens: it is no mode, and what runs stays the same.
-    """
-
-    # Inside these, and while they are compiled, the graphs are the evidence.
-    _COMPILED = ("CompiledFunctionBackward", "Torch-Compiled Region", "dynamo")
-
-    def __init__(self, trace):
-        self._trace = trace
-        self.casts = []
-
-    @contextlib.contextmanager
-    def watch(self):
-        if not self._trace:
-            yield
-            return
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
-                                    record_shapes=True) as profile:
-            yield
-        for root in profile.profiler.kineto_results.experimental_event_tree():
-            self._walk(root, "")
-
-    def _walk(self, event, under):
-        if event.name.startswith(self._COMPILED):
-            return
-        if not event.name.startswith("aten::"):
-            under = event.name.removeprefix("autograd::engine::evaluate_function: ")
-        if event.name == "aten::copy_":
-            target, source = event.extra_fields.inputs[:2]
-            if target.dtype != source.dtype:
-                self.casts.append(
-                    Cast(source=_torch_name(source), target=_torch_name(target), shape=tuple(target.sizes),
-                         under=under, stage="dispatch"))
-        for child in event.children:
-            self._walk(child, under)
-
-
-def _torch_name(metadata):
-    return str(metadata.dtype).removeprefix("torch.")
-
-
-def nodes_of(text):
-    """The values of a printed graph, inputs included."""
-    nodes = []
-    for name, dtype, shape, namespace, op, arguments in _VALUE.findall(text):
-        known = {node.name for node in nodes}
-        inputs = tuple(word for word in _NAME.findall(arguments) if word in known)
-        extents = tuple(int(extent) for extent in shape.split(",") if extent.strip())
-        cast_of = view_of = ""
-        if op in ("convert_element_type", "_to_copy", "to") and inputs:
-            cast_of = inputs[0]
-        elif op in ("copy", "copy_") and len(inputs) > 1:
-            cast_of = inputs[1]
-        elif op in _VIEWS and inputs:
-            view_of = inputs[0]
-        nodes.append(
-            Node(name=name, dtype=_DTYPES.get(dtype, dtype), shape=extents,
-                 op=f"{namespace}::{op}" if op else "", inputs=inputs, cast_of=cast_of, view_of=view_of))
-    return nodes
+def _directions(graphs):
+    """Which graph of its region each is. Inductor hands over a post-grad graph, then the code made of it."""
+    found = {place: _GRAPHS[graph.name][1] for place, graph in enumerate(graphs)}
+    for frame in {graph.frame for graph in graphs}:
+        code, post_grad = ([
+            p for p, g in enumerate(graphs) if g.frame == frame and _GRAPHS[g.name][0] == stage
+        ] for stage in ("generated", "post_grad"))
+        for place in code:
+            found[place] = generated.direction_of(graphs[place].text).replace("inference", "forward")
+        found.update(zip(post_grad, (found[place] for place in code)))
+    return {place: direction or "" for place, direction in found.items()}

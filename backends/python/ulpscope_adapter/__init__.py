@@ -18,11 +18,12 @@ backends/PROTOCOL.md.
 """
 
 from ulpscope_adapter.adapter import Adapter
+from ulpscope_adapter.graph import Trace
 from ulpscope_adapter.request import Cast, Request, Result, Step, TensorSpec, TraceNode, Unsupported
 from ulpscope_adapter.serve import serve
 from ulpscope_adapter.tensor import Tensor, numpy_dtype, poison_bytes
 
 __all__ = [
-    "Adapter", "Cast", "Request", "Result", "Step", "Tensor", "TensorSpec", "TraceNode", "Unsupported",
-    "numpy_dtype", "poison_bytes", "serve"
+    "Adapter", "Cast", "Request", "Result", "Step", "Tensor", "TensorSpec", "Trace", "TraceNode",
+    "Unsupported", "numpy_dtype", "poison_bytes", "serve"
 ]

@@ -6,9 +6,11 @@ only dtypes, shapes and op names are taken from them. An instruction is
     [ROOT] [%]name = TYPE opcode(operand, ...), attribute=..., ...
 
 where TYPE is `f32[2,3]{1,0}` or a tuple of types in parentheses, and an operand may stand after its own type.
+An instruction that calls a computation (a fusion, a reduction) encloses that computation's instructions.
 """
 
 import re
+from dataclasses import replace
 
 from ulpscope_adapter.graph import Node, casts_of
 from ulpscope_adapter.tensor import DTYPES
@@ -35,25 +37,50 @@ _TYPE = re.compile(r"(\w+)\[([\d,<=]*)\]")
 _OPCODE = re.compile(r"\s*([\w-]+)")
 _OPERAND = re.compile(r"(?:^|\s)%?([A-Za-z_][\w.-]*)$")
 _INDEX = re.compile(r"\bindex=(\d+)")
+_HEADER = re.compile(r"^\s*(?:ENTRY )?%?([\w.-]+)[^=]*\{\s*$")
+_CALLED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|branch_computations)=\{?(%?[\w.-]+(?:, ?%?[\w.-]+)*)")
+_NUMBER = re.compile(r"parameter\((\d+)\)")
 
 
 def hlo_nodes(text):
     """The instructions of every computation, in order; names are unique across computations."""
     nodes, computation, tuples = [], 0, {}
+    numbers, callers, parameters = {}, {}, {
+    }  # computation -> number; -> calling node; parameter's node -> place
     for line in text.splitlines():
-        if line.rstrip().endswith("{"):
+        header = _HEADER.match(line)
+        if header:
             computation += 1
+            numbers[header[1]] = computation
         parsed = _instruction(line)
         if parsed is None:
             continue
         name, types, op, operands, attributes = parsed
         name, inputs = f"{computation}:{name}", tuple(f"{computation}:{o}" for o in operands)
         dtype, shape = types[0] if types else ("tuple", ())
+        for called in _CALLED.findall(attributes):
+            for callee in called.split(","):
+                callers.setdefault(callee.strip().lstrip("%"), (name, inputs, op))
+        if op == "parameter":
+            parameters[name] = int(_NUMBER.search(line)[1])
         nodes.append(
-            Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs,
-                 cast_of=inputs[0] if op == "convert" and inputs else "",
+            Node(name=name, dtype=dtype, shape=shape, op=f"fusion {parsed[0]}" if op == "fusion" else op,
+                 inputs=inputs, cast_of=inputs[0] if op == "convert" and inputs else "",
                  view_of=_view_of(name, op, inputs, attributes, tuples)))
-    return nodes
+    calling = {numbers[callee]: caller for callee, caller in callers.items() if callee in numbers}
+    return [_enclosed(node, calling.get(int(node.name.partition(":")[0])), parameters) for node in nodes]
+
+
+def _enclosed(node, caller, parameters):
+    """The node under the instruction that calls its computation; a fusion's parameter shows its operand."""
+    if caller is None:
+        return node
+    name, operands, op = caller
+    place = parameters.get(node.name)
+    if op not in ("fusion", "call") or place is None or place >= len(operands):
+        return replace(node, parent=name)
+    return replace(node, parent=name, inputs=(operands[place],), view_of=operands[place])
 
 
 def hlo_casts(text, stage):
