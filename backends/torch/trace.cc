@@ -1,13 +1,17 @@
-// The cast trace: RecordFunction callbacks and the search for redundant pairs.
+// The trace of ops: RecordFunction callbacks, who made which memory, and the search for redundant pairs.
 #include "backends/torch/trace.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
+#include <c10/core/StorageImpl.h>
 
+#include <algorithm>
 #include <atomic>
-#include <map>
+#include <chrono>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "backends/torch/values.h"
@@ -15,20 +19,25 @@
 namespace ulpscope::torch_backend {
 namespace {
 
-/// What a cast made: its memory is held, so that no later tensor can be mistaken for it.
+using Clock = std::chrono::steady_clock;
+
+/// Who made a piece of memory. The storage object is held weakly: its data may go, its address cannot be given to a
+/// later tensor that would then be mistaken for it.
 struct Made {
-  c10::intrusive_ptr<c10::StorageImpl> storage;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   int64_t version = 0;
-  size_t cast = 0;
+  std::optional<size_t> node;  ///< none so far
+  size_t known_since = 0;      ///< the node at which it was first met, as an operand or made
+  std::optional<size_t> cast;  ///< index of the cast that made it
 };
 
 struct Recorder {
   std::mutex mutex;
-  std::vector<sdk::CastRecord> casts;
-  std::map<const c10::StorageImpl*, Made> made;
+  RecordedOps ops;
+  std::unordered_map<const c10::StorageImpl*, Made> made;
   std::atomic<int64_t> lost = 0;
-  std::atomic<int64_t> nodes = 0;
   std::atomic<int> paused = 0;
+  std::atomic<bool> on = false;
 };
 
 Recorder& TheRecorder() {
@@ -36,9 +45,9 @@ Recorder& TheRecorder() {
   return recorder;
 }
 
-/// The names of the nodes that are open on this thread, outermost first.
-std::vector<std::string>& OpenNodes() {
-  thread_local std::vector<std::string> nodes;
+/// Indices of the nodes that are open on this thread, outermost first.
+std::vector<size_t>& OpenNodes() {
+  thread_local std::vector<size_t> nodes;
   return nodes;
 }
 
@@ -47,12 +56,14 @@ bool IsPartOfConversion(const std::string& name) {
 }
 
 /// The nearest enclosing node that is no part of the conversion; the outermost part where there is none.
-std::string Enclosing() {
-  const std::vector<std::string>& nodes = OpenNodes();
-  for (size_t i = nodes.size(); i-- > 0;) {
-    if (!IsPartOfConversion(nodes[i])) return nodes[i];
+const std::string& Enclosing(const Recorder& recorder) {
+  static const std::string kNothing;
+  const std::vector<size_t>& open = OpenNodes();
+  for (size_t i = open.size(); i-- > 0;) {
+    const std::string& op = recorder.ops.nodes[open[i]].op;
+    if (!IsPartOfConversion(op)) return op;
   }
-  return nodes.empty() ? "" : nodes.front();
+  return open.empty() ? kNothing : recorder.ops.nodes[open.front()].op;
 }
 
 int64_t VersionOf(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
@@ -63,120 +74,238 @@ bool Holds(at::ScalarType wide, at::ScalarType narrow) {
   return c10::isFloatingType(wide) && c10::isFloatingType(narrow) && c10::promoteTypes(wide, narrow) == wide;
 }
 
-void RecordCast(const at::Tensor& to, const at::Tensor& from) {
-  Recorder& recorder = TheRecorder();
-  const std::scoped_lock lock(recorder.mutex);
+template <class Use>
+void ForEachTensor(c10::ArrayRef<const c10::IValue> values, Use use) {
+  for (const c10::IValue& value : values) {
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) use(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        if (tensor.defined()) use(tensor);
+      }
+    }
+  }
+}
+
+void AddTensors(c10::ArrayRef<const c10::IValue> values, std::vector<sdk::TraceNode::Tensor>* to) {
+  ForEachTensor(values, [&](const at::Tensor& tensor) {
+    to->push_back({.dtype = DTypeName(tensor.scalar_type()), .shape = tensor.sizes().vec()});
+  });
+}
+
+/// The nodes that made the operands, each once; of a view, whoever made the memory.
+std::vector<int64_t> SourcesOf(c10::ArrayRef<const c10::IValue> values, const Recorder& recorder) {
+  std::vector<int64_t> sources;
+  ForEachTensor(values, [&](const at::Tensor& tensor) {
+    if (!tensor.has_storage()) return;
+    const auto made = recorder.made.find(tensor.storage().unsafeGetStorageImpl());
+    if (made == recorder.made.end() || !made->second.node) return;
+    const auto id = static_cast<int64_t>(*made->second.node);
+    if (std::find(sources.begin(), sources.end(), id) == sources.end()) sources.push_back(id);
+  });
+  return sources;
+}
+
+/// An open node; `cast_to` is what a conversion writes.
+struct Node : at::ObserverContext {
+  size_t index = 0;
+  Clock::time_point begin;
+  at::Tensor cast_to;
+  std::optional<size_t> cast;
+};
+
+void RecordCast(const at::Tensor& to, const at::Tensor& from, Node* node, Recorder* recorder) {
   sdk::CastRecord cast{.from = DTypeName(from.scalar_type()),
                        .to = DTypeName(to.scalar_type()),
                        .shape = to.sizes().vec(),
                        .bytes = static_cast<int64_t>(to.nbytes()),
-                       .under = Enclosing(),
+                       .under = Enclosing(*recorder),
                        .stage = "dispatch",
-                       .redundant = false};
+                       .redundant = false,
+                       .node = static_cast<int64_t>(node->index)};
   if (from.has_storage()) {
-    const auto origin = recorder.made.find(from.storage().unsafeGetStorageImpl());
-    if (origin != recorder.made.end() && origin->second.version == VersionOf(from)) {
-      sdk::CastRecord& first = recorder.casts[origin->second.cast];
+    const auto origin = recorder->made.find(from.storage().unsafeGetStorageImpl());
+    if (origin != recorder->made.end() && origin->second.cast && origin->second.version == VersionOf(from)) {
+      sdk::CastRecord& first = recorder->ops.casts[*origin->second.cast];
       if (first.from == cast.to && first.to == cast.from && Holds(from.scalar_type(), to.scalar_type())) {
         first.redundant = true;
         cast.redundant = true;
       }
     }
   }
-  recorder.casts.push_back(std::move(cast));
+  node->cast = recorder->ops.casts.size();
+  node->cast_to = to;
+  recorder->ops.casts.push_back(std::move(cast));
 }
 
-/// An open node; `cast_to` is what a conversion writes.
-struct Node : at::ObserverContext {
-  at::Tensor cast_to;
-};
-
-/// Remembers what the conversion made, at its end: how far the version counts differs with the layer it is
-/// called from.
-void RememberMade(const at::Tensor& tensor) {
-  Recorder& recorder = TheRecorder();
-  const std::scoped_lock lock(recorder.mutex);
-  if (!tensor.has_storage() || recorder.casts.empty()) return;
+/// The entry for the memory of `tensor`, new or not; null where it has none.
+Made* EntryOf(const at::Tensor& tensor, Recorder* recorder) {
+  if (!tensor.has_storage()) return nullptr;
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  recorder.made[storage] = {.storage = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage),
-                            .version = VersionOf(tensor),
-                            .cast = recorder.casts.size() - 1};
+  const auto known = recorder->made.find(storage);
+  if (known != recorder->made.end()) return &known->second;
+  const auto owner = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
+  Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner), .version = -1, .node = {}, .known_since = 0, .cast = {}};
+  return &recorder->made.emplace(storage, std::move(made)).first->second;
+}
+
+/// Memory that no node that has ended made: it was there before, or an open node is making it.
+void RememberOperand(const at::Tensor& tensor, size_t node, Recorder* recorder) {
+  Made* made = EntryOf(tensor, recorder);
+  if (made == nullptr || made->version >= 0) return;
+  made->version = VersionOf(tensor);
+  made->known_since = node;
+}
+
+/// Remembers who made the memory, at the end: how far the version counts differs with the layer it is called from.
+/// Whoever met it as it is made nothing (a view); a node that encloses the maker counts as the maker.
+void RememberMade(const at::Tensor& tensor, size_t node, std::optional<size_t> cast, Recorder* recorder) {
+  Made* made = EntryOf(tensor, recorder);
+  if (made == nullptr) return;
+  const bool unchanged = made->version == VersionOf(tensor);
+  if (unchanged && !cast && made->known_since <= node) return;
+  made->node = made->known_since = node;
+  made->version = VersionOf(tensor);
+  if (cast || !unchanged) made->cast = cast;
 }
 
 std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function) {
-  if (TheRecorder().paused > 0) return nullptr;
+  Recorder& recorder = TheRecorder();
+  if (recorder.paused > 0) return nullptr;
   auto node = std::make_unique<Node>();
   try {
-    TheRecorder().nodes++;
-    OpenNodes().emplace_back(function.name());
-    if (OpenNodes().back() != "aten::copy_") return node;
+    const std::scoped_lock lock(recorder.mutex);
     const c10::ArrayRef<const c10::IValue> inputs = function.inputs();
-    if (inputs.size() < 2 || !inputs[0].isTensor() || !inputs[1].isTensor()) {
-      TheRecorder().lost++;
-      return node;
-    }
-    const at::Tensor& to = inputs[0].toTensor();
-    const at::Tensor& from = inputs[1].toTensor();
-    if (to.defined() && from.defined() && to.scalar_type() != from.scalar_type()) {
-      RecordCast(to, from);
-      node->cast_to = to;
+    node->index = recorder.ops.nodes.size();
+    sdk::TraceNode& made = recorder.ops.nodes.emplace_back();
+    made.id = static_cast<int64_t>(node->index);
+    made.parent = OpenNodes().empty() ? -1 : static_cast<int64_t>(OpenNodes().back());
+    made.stage = "dispatch";
+    made.op = function.name();
+    AddTensors(inputs, &made.inputs);
+    ForEachTensor(inputs, [&](const at::Tensor& tensor) { RememberOperand(tensor, node->index, &recorder); });
+    made.from = SourcesOf(inputs, recorder);
+    OpenNodes().push_back(node->index);
+    if (made.op == "aten::copy_") {
+      if (inputs.size() < 2 || !inputs[0].isTensor() || !inputs[1].isTensor()) {
+        recorder.lost++;
+      } else if (inputs[0].toTensor().defined() && inputs[1].toTensor().defined() &&
+                 inputs[0].toTensor().scalar_type() != inputs[1].toTensor().scalar_type()) {
+        RecordCast(inputs[0].toTensor(), inputs[1].toTensor(), node.get(), &recorder);
+      }
     }
   } catch (...) {
-    TheRecorder().lost++;  // an exception here would be turned into a warning and the node forgotten
+    recorder.lost++;  // an exception here would be turned into a warning and the node forgotten
   }
+  node->begin = Clock::now();  // last: what stands above is no part of the op
   return node;
 }
 
-void OnEnd(const at::RecordFunction&, at::ObserverContext* context) {
+void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
+  const Clock::time_point end = Clock::now();
   if (context == nullptr) return;  // began in a pause
+  Recorder& recorder = TheRecorder();
   try {
-    if (OpenNodes().empty()) {
-      TheRecorder().lost++;
+    const std::scoped_lock lock(recorder.mutex);
+    const auto* node = static_cast<Node*>(context);
+    if (OpenNodes().empty() || OpenNodes().back() != node->index) {
+      recorder.lost++;
     } else {
       OpenNodes().pop_back();
     }
-    const auto* node = static_cast<Node*>(context);
-    if (node->cast_to.defined()) RememberMade(node->cast_to);
+    if (node->index >= recorder.ops.nodes.size()) return;  // of a recording that was taken meanwhile
+    sdk::TraceNode& made = recorder.ops.nodes[node->index];
+    made.us = std::chrono::duration<double, std::micro>(end - node->begin).count();
+    const c10::ArrayRef<const c10::IValue> outputs(function.outputs().data(), function.outputs().size());
+    AddTensors(outputs, &made.outputs);
+    ForEachTensor(outputs,
+                  [&](const at::Tensor& tensor) { RememberMade(tensor, node->index, std::nullopt, &recorder); });
+    if (node->cast) {
+      recorder.ops.casts[*node->cast].us = made.us;
+      RememberMade(node->cast_to, node->index, node->cast, &recorder);
+    }
   } catch (...) {
-    TheRecorder().lost++;
+    recorder.lost++;
   }
 }
 
 }  // namespace
 
-CastTrace::CastTrace() {
+OpTrace::OpTrace() {
   Recorder& recorder = TheRecorder();
-  recorder.casts.clear();
+  recorder.ops = {};
   recorder.made.clear();
   recorder.lost = 0;
-  recorder.nodes = 0;
+  recorder.on = true;
   handle_ =
       at::addGlobalCallback(at::RecordFunctionCallback(OnStart, OnEnd)
                                 .needsInputs(true)
+                                .needsOutputs(true)
                                 .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
-CastTrace::~CastTrace() {
+OpTrace::~OpTrace() {
   Stop();
   TheRecorder().made.clear();
 }
 
-void CastTrace::Stop() {
+void OpTrace::Stop() {
   if (recording_) at::removeCallback(handle_);
   recording_ = false;
+  TheRecorder().on = false;
 }
 
-std::vector<sdk::CastRecord> CastTrace::Take() {
+RecordedOps OpTrace::Take() {
   Stop();
   TheRecorder().made.clear();
-  return std::move(TheRecorder().casts);
+  return std::exchange(TheRecorder().ops, {});
 }
 
-int64_t CastTrace::lost() const { return TheRecorder().lost; }
-int64_t CastTrace::nodes() const { return TheRecorder().nodes; }
+int64_t OpTrace::lost() const { return TheRecorder().lost; }
 
-TraceLabel::TraceLabel(std::string name) { OpenNodes().push_back(std::move(name)); }
-TraceLabel::~TraceLabel() { OpenNodes().pop_back(); }
+bool TakeDurations(const RecordedOps& again, RecordedOps* first) {
+  const auto same = [](const sdk::TraceNode& a, const sdk::TraceNode& b) {
+    return a.op == b.op && a.parent == b.parent && a.inputs.size() == b.inputs.size();
+  };
+  if (again.casts.size() != first->casts.size() ||
+      !std::equal(again.nodes.begin(), again.nodes.end(), first->nodes.begin(), first->nodes.end(), same)) {
+    return false;
+  }
+  for (size_t i = 0; i < again.nodes.size(); ++i) first->nodes[i].us = again.nodes[i].us;
+  for (size_t i = 0; i < again.casts.size(); ++i) first->casts[i].us = again.casts[i].us;
+  return true;
+}
+
+void Append(RecordedOps ops, sdk::RunReply* reply) {
+  int64_t base = 0;
+  for (const sdk::TraceNode& node : reply->nodes) base = std::max(base, node.id + 1);
+  for (sdk::TraceNode& node : ops.nodes) {
+    node.id += base;
+    if (node.parent >= 0) node.parent += base;
+    for (int64_t& source : node.from) source += base;
+    reply->nodes.push_back(std::move(node));
+  }
+  for (sdk::CastRecord& cast : ops.casts) {
+    if (cast.node >= 0) cast.node += base;
+    reply->casts.push_back(std::move(cast));
+  }
+}
+
+TraceLabel::TraceLabel(std::string name) : recorded_(TheRecorder().on && TheRecorder().paused == 0) {
+  if (!recorded_) return;
+  Recorder& recorder = TheRecorder();
+  const std::scoped_lock lock(recorder.mutex);
+  const size_t index = recorder.ops.nodes.size();
+  sdk::TraceNode& node = recorder.ops.nodes.emplace_back();
+  node.id = static_cast<int64_t>(index);
+  node.parent = OpenNodes().empty() ? -1 : static_cast<int64_t>(OpenNodes().back());
+  node.stage = "dispatch";
+  node.op = std::move(name);
+  OpenNodes().push_back(index);
+}
+TraceLabel::~TraceLabel() {
+  if (recorded_) OpenNodes().pop_back();
+}
 
 TracePause::TracePause() { TheRecorder().paused++; }
 TracePause::~TracePause() { TheRecorder().paused--; }

@@ -1,4 +1,5 @@
-// The cast trace of what really ran: every dtype conversion the dispatcher saw, and under which op it stood.
+// The trace of what really ran: every op that the dispatcher saw, nested as it was called, with dtypes, shapes and
+// time; and every dtype conversion among them.
 //
 // at::RecordFunction calls back around every op. A conversion is an aten::copy_ with two dtypes (aten::to and
 // _to_copy around it also run without converting). What it stands under is the nearest enclosing node that is
@@ -8,7 +9,8 @@
 // back down changes no value: both are redundant.
 //
 // A 0-dim operand may show a cast that the kernel ignores (mul takes a scalar unrounded): a trace proves no
-// rounding.
+// rounding. The first call of an op sets its kernel up, which costs more than it does afterwards: durations
+// mean something in a second run only.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +21,37 @@
 
 namespace ulpscope::torch_backend {
 
-/// Records from construction to Take or destruction, on every thread of the process. One at a time.
-class CastTrace {
- public:
-  CastTrace();
-  ~CastTrace();
-  CastTrace(const CastTrace&) = delete;
-  CastTrace& operator=(const CastTrace&) = delete;
+/// Nodes (stage dispatch) in the order in which they began; ids are places in that order.
+struct RecordedOps {
+  std::vector<sdk::TraceNode> nodes;
+  std::vector<sdk::CastRecord> casts;
+};
 
-  /// Stops recording and gives the casts in the order in which they began.
-  std::vector<sdk::CastRecord> Take();
+/// Records from construction to Take or destruction, on every thread of the process. One at a time.
+class OpTrace {
+ public:
+  OpTrace();
+  ~OpTrace();
+  OpTrace(const OpTrace&) = delete;
+  OpTrace& operator=(const OpTrace&) = delete;
+
+  /// Stops recording and gives what was recorded.
+  RecordedOps Take();
   /// Nodes that could not be read: the trace is incomplete when this is not 0.
   int64_t lost() const;
-  /// Ops seen, so that an empty list of casts can be told from a trace that saw nothing.
-  int64_t nodes() const;
 
  private:
   void Stop();
   uint64_t handle_ = 0;
   bool recording_ = true;
 };
+
+/// Gives the durations of `again`, a second recording of the same program, to `first`. False, and nothing is changed,
+/// when the two are not the same ops in the same order.
+bool TakeDurations(const RecordedOps& again, RecordedOps* first);
+
+/// Puts nodes and casts behind those of `reply`, with ids of their own.
+void Append(RecordedOps ops, sdk::RunReply* reply);
 
 /// Names what the adapter itself does on behalf of a step ("set_data") as the enclosing node.
 class TraceLabel {
@@ -47,6 +60,9 @@ class TraceLabel {
   ~TraceLabel();
   TraceLabel(const TraceLabel&) = delete;
   TraceLabel& operator=(const TraceLabel&) = delete;
+
+ private:
+  bool recorded_;
 };
 
 /// Nothing that runs while one of these lives is recorded.

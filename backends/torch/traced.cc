@@ -122,12 +122,13 @@ std::optional<sdk::CastRecord> CastOf(const jit::Node* node) {
 }
 
 /// Casts of the graph in order; a widening whose only user narrows back is a pair that changes nothing.
-std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph) {
+std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph, const std::map<const jit::Node*, int64_t>& ids) {
   std::vector<sdk::CastRecord> casts;
   std::map<const jit::Node*, size_t> index;
   for (const jit::Node* node : graph.nodes()) {
     std::optional<sdk::CastRecord> cast = CastOf(node);
     if (!cast) continue;
+    if (const auto id = ids.find(node); id != ids.end()) cast->node = id->second;
     const auto before = index.find(node->input(0)->node());
     if (before != index.end()) {
       sdk::CastRecord& first = casts[before->second];
@@ -141,6 +142,45 @@ std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph) {
     casts.push_back(std::move(*cast));
   }
   return casts;
+}
+
+sdk::TraceNode::Tensor Described(const jit::Value* value, at::ScalarType type) {
+  sdk::TraceNode::Tensor tensor{.dtype = DTypeName(type), .shape = {}};
+  if (const auto sizes = value->type()->expect<c10::TensorType>()->sizes().concrete_sizes()) tensor.shape = *sizes;
+  return tensor;
+}
+
+std::vector<sdk::TraceNode::Tensor> TensorsAmong(at::ArrayRef<const jit::Value*> values) {
+  std::vector<sdk::TraceNode::Tensor> tensors;
+  for (const jit::Value* value : values) {
+    if (const auto type = TypeOf(value)) tensors.push_back(Described(value, *type));
+  }
+  return tensors;
+}
+
+/// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` tells the id of each.
+std::vector<sdk::TraceNode> NodesOf(const jit::Graph& graph, const std::string& region,
+                                    std::map<const jit::Node*, int64_t>* of) {
+  std::vector<sdk::TraceNode> nodes{{.id = 0, .parent = -1, .stage = "torchscript", .op = region}};
+  for (const jit::Node* node : graph.nodes()) {
+    auto outputs = TensorsAmong(node->outputs());
+    if (outputs.empty() && !node->kind().is_aten()) continue;  // constants and lists: no tensor
+    const auto id = static_cast<int64_t>(nodes.size());
+    (*of)[node] = id;
+    sdk::TraceNode entry{.id = id,
+                         .parent = 0,
+                         .stage = "torchscript",
+                         .op = node->kind().toQualString(),
+                         .from = {},
+                         .inputs = TensorsAmong(node->inputs()),
+                         .outputs = std::move(outputs)};
+    for (const jit::Value* input : node->inputs()) {
+      const auto source = of->find(input->node());
+      if (source != of->end() && source->second != id) entry.from.push_back(source->second);
+    }
+    nodes.push_back(std::move(entry));
+  }
+  return nodes;
 }
 
 int64_t OpCount(const jit::Graph& graph) {
@@ -260,8 +300,14 @@ void TracedRunner::RunRegion(const std::vector<sdk::Step>& steps) {
     region.traced = Tensors(Unpacked(outputs));
     machine_.values() = before;
   }
-  for (sdk::CastRecord& cast : CastsOf(*graph)) reply_.casts.push_back(std::move(cast));
-  jit::GraphFunction function("region_" + std::to_string(++regions_), graph, nullptr);
+  const std::string region_name = "region_" + std::to_string(++regions_);
+  if (trace_ == Trace::kWanted) {
+    std::map<const jit::Node*, int64_t> ids;
+    RecordedOps shown{.nodes = NodesOf(*graph, region_name, &ids), .casts = {}};
+    shown.casts = CastsOf(*graph, ids);
+    Append(std::move(shown), &reply_);
+  }
+  jit::GraphFunction function(region_name, graph, nullptr);
   for (int run = 1; run <= kRuns; ++run) {
     std::optional<TracePause> pause;
     if (run < kRuns) pause.emplace();

@@ -17,8 +17,10 @@ namespace ulpscope::torch_backend {
 
 class TracedRunner {
  public:
-  /// Writes notes, casts (stage "torchscript") into `reply`; both must outlive the runner.
-  TracedRunner(Machine& machine, sdk::RunReply& reply) : machine_(machine), reply_(reply) {}
+  enum class Trace { kWanted, kNot };
+  /// Writes notes, nodes and casts (stage "torchscript") into `reply`; both must outlive the runner.
+  TracedRunner(Machine& machine, sdk::RunReply& reply, Trace trace)
+      : machine_(machine), reply_(reply), trace_(trace) {}
 
   /// Throws Unsupported, or what PyTorch raises.
   void Run(const std::vector<sdk::Step>& steps);
@@ -36,6 +38,7 @@ class TracedRunner {
 
   Machine& machine_;
   sdk::RunReply& reply_;
+  Trace trace_;
   std::set<std::string> compiled_;
   int64_t regions_ = 0;
 };

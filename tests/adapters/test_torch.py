@@ -72,6 +72,55 @@ class Eager(Common, Driven):
         self.assertEqual(self.completed(tensors, steps, ["wide"], trace=False).casts, [])
         self.assertEqual(len(self.completed(tensors, steps, ["wide"], trace=True).casts), 1)
 
+    def test_the_trace_nests_ops_and_joins_them_to_what_they_read(self):
+        x, w = normal("bfloat16", [4, 8], 1), normal("float32", [5, 8], 2)
+        reply = self.completed(
+            {"x": x, "w": w},
+            [step("autocast", steps=[step("linear", "x", "w", name="y")], **AUTOCAST), step("neg", "y", name="z")],
+            ["z", "trace"],
+        )
+        nodes = {node["id"]: node for node in reply.message["nodes"]}
+        tops = [node for node in nodes.values() if node["parent"] == -1]
+        self.assertEqual([node["op"] for node in tops], ["aten::linear", "aten::neg"])
+        linear, neg = tops
+        self.assertEqual(linear["inputs"], [["bfloat16", [4, 8]], ["float32", [5, 8]]])
+        self.assertEqual(linear["outputs"], [["bfloat16", [4, 5]]])
+        self.assertEqual(neg["from"], [linear["id"]])
+        (cast,) = reply.casts
+        path, at = [], cast["node"]
+        while at != -1:
+            path.append(nodes[at]["op"])
+            at = nodes[at]["parent"]
+        self.assertEqual(path, ["aten::copy_", "aten::_to_copy", "aten::to", "aten::linear"])
+        (product,) = (node for node in nodes.values() if node["op"] == "aten::mm")
+        to = nodes[nodes[nodes[cast["node"]]["parent"]]["parent"]]
+        self.assertIn(to["id"], product["from"])
+        self.assertTrue(0 < cast["us"] <= to["us"] <= linear["us"], (cast["us"], to["us"], linear["us"]))
+        self.assertEqual(cast["us"], nodes[cast["node"]]["us"])
+
+    def test_what_was_there_before_the_trace_has_no_maker(self):
+        reply = self.completed(
+            {"a": normal("bfloat16", [4, 4], 1)},
+            [step("matmul", "a", "a", name="b"), step("matmul", "a", "a", name="c")],
+            ["b", "c"],
+            trace=True,
+        )
+        self.assertEqual([node["from"] for node in reply.message["nodes"] if node["op"] == "aten::matmul"], [[], []])
+
+    def test_durations_asked_for_leave_out_what_a_first_call_sets_up(self):
+        tensors = {"a": normal("bfloat16", [192, 160], 1), "b": normal("bfloat16", [160, 224], 2)}
+        steps = [step("matmul", "a", "b", name="c")]
+        product = lambda reply: [n["us"] for n in reply.message["nodes"] if n["op"] == "aten::matmul"][0]
+        first, timed = self.completed(tensors, steps, ["c"], trace=True), None
+        tensors = {"a": normal("bfloat16", [193, 160], 1), "b": normal("bfloat16", [160, 225], 2)}
+        timed = self.completed(tensors, steps, ["c", "trace"])
+        self.assertLess(product(timed), product(first), "a shape met for the first time pays for its kernel")
+
+    def test_without_trace_there_are_no_nodes(self):
+        tensors = {"a": normal("bfloat16", [8], 1)}
+        steps = [step("cast", "a", name="wide", dtype="float32")]
+        self.assertEqual(self.completed(tensors, steps, ["wide"], trace=False).message["nodes"], [])
+
     def test_non_leaf_weight_gives_one_engine_cast(self):
         tensors = {
             "x": normal("bfloat16", [22, 44], 1),

@@ -89,6 +89,21 @@ class Traced(Common, Driven):
         self.assertEqual(reply.kind, "unsupported")
         self.assertIn("backward", reply.text)
 
+    def test_the_graph_is_one_region_below_a_root(self):
+        reply = self.completed(
+            {"x": normal("bfloat16", [4, 8], 1), "w": normal("bfloat16", [5, 8], 2)},
+            [step("linear", "x", "w", name="y"), step("cast", "y", name="z", dtype="float32")],
+            ["z"],
+            trace=True,
+        )
+        graph = [node for node in reply.message["nodes"] if node["stage"] == "torchscript"]
+        self.assertEqual([(n["op"], n["parent"]) for n in graph],
+                         [("region_1", -1), ("aten::linear", 0), ("aten::to", 0)])
+        self.assertEqual(graph[2]["from"], [1])
+        self.assertEqual(graph[2]["outputs"], [["float32", [4, 5]]])
+        self.assertEqual([c["node"] for c in reply.casts if c["stage"] == "torchscript"], [2])
+        self.assertTrue([n for n in reply.message["nodes"] if n["stage"] == "dispatch"])
+
 
 class Both(unittest.TestCase):
     @unittest.skipUnless(os.path.exists(BINARY), f"{BINARY} is not built")
