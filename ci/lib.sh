@@ -85,20 +85,27 @@ base_python() {
   stop "no Python 3.11 to 3.13 found (the range that torch 2.13.0 and jax 0.10.2 share); name one in ULPSCOPE_BASE_PYTHON"
 }
 
-# need_venv DIR REQUIREMENTS: a virtual environment that holds exactly these requirements. Its stamp is written last, and
-# whatever has no matching stamp is built again from nothing: a pip that was killed leaves half an environment.
+# need_venv DIR REQUIREMENTS [without-nvidia]: a virtual environment that holds exactly these requirements. Its stamp is
+# written last, and whatever has no matching stamp is built again from nothing: a pip that was killed leaves half an
+# environment. without-nvidia: the requirements alone, with stand-ins for NVIDIA's libraries (ci/stub_nvidia.py).
 need_venv() {
-  local dir="$1" requirements="$2" python want
+  local dir="$1" requirements="$2" nvidia="${3:-}" python want options=()
   python="$(base_python)"
   want="$({ "$python" -V && cat "$requirements" && printf '%s\n' "$dir"; } | sha256sum | cut -d' ' -f1)"
   if [[ -x "$dir/bin/python" && "$(cat "$dir/ulpscope.stamp" 2>/dev/null)" == "$want" ]]; then
     return
   fi
-  say "building $dir from $requirements (some minutes: 1 GB with the CPU build of PyTorch, 5 GB with the CUDA build)"
+  say "building $dir from $requirements (some minutes: 1 GB with the CPU build of PyTorch, 5 GB or more with a CUDA build)"
   rm -rf "$dir"
   "$python" -m venv "$dir" || stop "$python cannot make a virtual environment"
-  "$dir/bin/python" -m pip install -qq --disable-pip-version-check -r "$requirements" ||
+  if [[ "$nvidia" == without-nvidia ]]; then
+    options=(--no-deps)
+  fi
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     stop "pip could not install $requirements"
+  if [[ "$nvidia" == without-nvidia ]]; then
+    "$python" "$root/ci/stub_nvidia.py" "$dir" >&2 || stop "$dir works only with NVIDIA's libraries"
+  fi
   printf '%s\n' "$want" >"$dir/ulpscope.stamp"
 }
 

@@ -8,8 +8,7 @@ the compute dtype before the layer runs, and the gradient to the dtype of the re
 import torch
 
 from ulpscope_adapter import Unsupported
-
-import ops
+from ulpscope_torch import ops
 
 
 class ShardedLinears:
@@ -52,11 +51,6 @@ class ShardedLinears:
         compiled = torch.compile(layer, fullgraph=True, dynamic=False, backend=self._backend)
         return fully_shard(compiled, mesh=_mesh(),
                            mp_policy=MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=reduce))
-
-
-def local(tensor):
-    """The tensor, or at world size 1 the whole of a sharded one."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def _mesh():

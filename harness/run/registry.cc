@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kKeys{"backend", "title",   "adapter", "requires", "python_packages",
                                      "knobs",   "install", "absent",  "default",  "hidden"};
 
+constexpr std::string_view kVenv = "{venv:";
+
 Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   std::string error;
   JsonFields fields(object, error);
@@ -85,6 +87,12 @@ std::string Places::Expand(std::string_view text) const {
   Replace(expanded, "{bin}", bin.string());
   Replace(expanded, "{root}", root.string());
   Replace(expanded, "{python}", python.string());
+  for (size_t begin = 0; (begin = expanded.find(kVenv, begin)) != std::string::npos;) {
+    const size_t end = expanded.find('}', begin);
+    if (end == std::string::npos) break;
+    const std::string name = expanded.substr(begin + kVenv.size(), end - begin - kVenv.size());
+    expanded.replace(begin, end + 1 - begin, (root / (".venv-" + name) / "bin/python").string());
+  }
   return expanded;
 }
 
@@ -181,6 +189,26 @@ std::vector<std::string> Registry::Command(const RegistryRow& row) const {
   return command;
 }
 
+fs::path Registry::Interpreter(const RegistryRow& row) const {
+  const bool own = !row.adapter.empty() && row.adapter.front().starts_with(kVenv);
+  return own ? fs::path(places_.Expand(row.adapter.front())) : places_.python;
+}
+
+const Registry::Packages& Registry::PackagesOf(const fs::path& interpreter) const {
+  const auto known = packages_.find(interpreter);
+  if (known != packages_.end()) return known->second;
+  std::set<std::string> modules;
+  for (const auto& row : rows_) {
+    if (Interpreter(row) == interpreter) modules.insert(row.python_packages.begin(), row.python_packages.end());
+  }
+  Packages packages;
+  if (auto found = FindPythonModules(interpreter, modules))
+    packages.found = std::move(*found);
+  else
+    packages.problem = found.error().message;
+  return packages_.emplace(interpreter, std::move(packages)).first->second;
+}
+
 Availability Registry::Check(const RegistryRow& row) const {
   Availability availability{.installed = false, .reason = row.absent, .install = row.install, .versions = {}};
   if (!row.absent.empty()) return availability;
@@ -190,22 +218,14 @@ Availability Registry::Check(const RegistryRow& row) const {
     return availability;
   }
   if (!row.python_packages.empty()) {
-    if (!packages_known_) {
-      std::set<std::string> modules;
-      for (const auto& each : rows_) modules.insert(each.python_packages.begin(), each.python_packages.end());
-      auto found = FindPythonModules(places_.python, modules);
-      if (found)
-        packages_ = std::move(*found);
-      else
-        python_problem_ = found.error().message;
-      packages_known_ = true;
-    }
+    const fs::path interpreter = Interpreter(row);
+    const Packages& packages = PackagesOf(interpreter);
     for (const auto& package : row.python_packages) {
-      const auto it = packages_.find(package);
-      if (it == packages_.end()) {
-        availability.reason = !python_problem_.empty()
-                                  ? python_problem_
-                                  : "no Python package " + package + " for " + places_.python.string();
+      const auto it = packages.found.find(package);
+      if (it == packages.found.end()) {
+        availability.reason = !packages.problem.empty()
+                                  ? packages.problem
+                                  : "no Python package " + package + " for " + interpreter.string();
         return availability;
       }
       availability.versions.insert(*it);

@@ -17,23 +17,24 @@
 
 namespace ulpscope {
 
-/// Where {bin}, {root} and {python} of a registry row lead.
+/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of the further
+/// environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks cannot share one.
 struct Places {
   std::filesystem::path bin;     ///< folder of the running executable
   std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
   std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
 
   static Places Detect();
-  /// Replaces {bin}, {root} and {python}.
+  /// Replaces {bin}, {root}, {python} and {venv:NAME}.
   std::string Expand(std::string_view text) const;
 };
 
 struct RegistryRow {
   std::string backend;
   std::string title;                         ///< one phrase for lists
-  std::vector<std::string> adapter;          ///< argv, with {bin} {root} {python}
+  std::vector<std::string> adapter;          ///< argv, with {bin} {root} {python} {venv:NAME}
   std::string requires_file;                 ///< a file that must exist; empty = none
-  std::vector<std::string> python_packages;  ///< modules that {python} must find
+  std::vector<std::string> python_packages;  ///< modules that its interpreter must find
   std::vector<std::string> knobs;            ///< knobs that it takes; empty = only its hello knows
   std::string install;                       ///< the line that installs it
   std::string absent;                        ///< not empty: this version cannot run it, and why
@@ -67,18 +68,24 @@ class Registry {
   Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter);
   void AddRow(RegistryRow row);
 
-  /// Looks for the executable and the Python packages (one interpreter start for all rows, remembered).
+  /// Looks for the executable and the Python packages (each interpreter is started once for all rows, and remembered).
   Availability Check(const RegistryRow& row) const;
 
   /// The argv of a row with its places filled in.
   std::vector<std::string> Command(const RegistryRow& row) const;
 
  private:
+  struct Packages {
+    std::map<std::string, std::string> found;  ///< Python modules -> version
+    std::string problem;                       ///< why the interpreter could not be asked
+  };
+  /// The interpreter that a row runs on: its own environment's, else {python}.
+  std::filesystem::path Interpreter(const RegistryRow& row) const;
+  const Packages& PackagesOf(const std::filesystem::path& interpreter) const;
+
   std::vector<RegistryRow> rows_;
   Places places_;
-  mutable bool packages_known_ = false;
-  mutable std::map<std::string, std::string> packages_;  ///< found Python modules -> version
-  mutable std::string python_problem_;
+  mutable std::map<std::filesystem::path, Packages> packages_;
 };
 
 }  // namespace ulpscope

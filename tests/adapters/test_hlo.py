@@ -11,19 +11,19 @@ BEFORE = """HloModule IrToHlo, entry_computation_layout={(bf16[128,512]{1,0}, bf
   ROOT %convert.9 = f32[4]{0} convert(bf16[4]{0} %param_0), metadata={op_name="x" source_file="a(b.py"}
 }
 
-ENTRY %main.7 (p0.1: bf16[128,512], p1.2: bf16[512,64]) -> (f32[128,64]) {
+ENTRY %main.7 (p0.1: bf16[128,512], /*index=5*/p1.2: bf16[512,64]) -> (f32[128,64]) {
   %p1.2 = bf16[512,64]{1,0} parameter(1), frontend_attributes={neff_input_names="input1"}
   %p0.1 = f16[128,512]{1,0} parameter(0)
   %dot.3 = bf16[128,64]{1,0} dot(bf16[128,512]{1,0} %p0.1, bf16[512,64]{1,0} %p1.2), lhs_contracting_dims={1}
   %convert.4 = f32[128,64]{1,0} convert(%dot.3)
-  ROOT %tuple.5 = (f32[128,64]{1,0}) tuple(f32[128,64]{1,0} %convert.4)
+  ROOT %tuple.5 = (f32[128,64]{1,0}) tuple(/*index=5*/f32[128,64]{1,0} %convert.4)
 }
 """
 BARRIER = """ENTRY main {
   p0.1 = bf16[3]{0} parameter(0)
   p1.2 = f32[]{:T(128)} parameter(1)
   wide = f32[3]{0} convert(p0.1)
-  tuple.3 = (f32[3]{0}, (f32[], s32[2]{0}), f32[]) tuple(wide, (f32[], s32[2]{0}) other, p1.2)
+  tuple.3 = (f32[3]{0}, (f32[], s32[2]{0}), f32[]) tuple(wide, (f32[], s32[2]{0}) other, /*index=2*/p1.2)
   opt-barrier.4 = (f32[3]{0}, (f32[], s32[2]{0}), f32[]) opt-barrier((f32[3]{0}, (f32[], s32[2]{0}), f32[]) tuple.3)
   get-tuple-element.5 = f32[3]{0} get-tuple-element(opt-barrier.4), index=0
   narrow = bf16[3]{0} convert(get-tuple-element.5)
@@ -38,7 +38,7 @@ def test_every_instruction_is_read_with_its_operands():
     assert list(nodes) == ["1:param_0", "1:convert.9", "2:p1.2", "2:p0.1", "2:dot.3", "2:convert.4", "2:tuple.5"]
     dot = nodes["2:dot.3"]
     assert (dot.op, dot.dtype, dot.shape, dot.inputs) == ("dot", "bfloat16", (128, 64), ("2:p0.1", "2:p1.2"))
-    assert nodes["2:tuple.5"].dtype == "tuple" and nodes["2:tuple.5"].inputs == ("2:convert.4",)
+    assert nodes["2:tuple.5"].dtype == "float32" and nodes["2:tuple.5"].inputs == ("2:convert.4",)
     assert nodes["2:p0.1"].inputs == ()
 
 
@@ -56,6 +56,8 @@ def test_a_pair_around_a_barrier_is_one_pair():
     nodes = {node.name: node for node in hlo_nodes(BARRIER)}
     assert len(nodes) == 9
     assert nodes["1:tuple.3"].inputs == ("1:wide", "1:other", "1:p1.2")
+    assert (nodes["1:tuple.3"].dtype, nodes["1:tuple.3"].shape) == ("float32", (3,))
+    assert nodes["1:tuple.3"].more == (("float32", ()), ("int32", (2,)), ("float32", ()))
     assert nodes["1:get-tuple-element.5"].view_of == "1:wide"
     assert nodes["1:get-tuple-element.6"].view_of == "1:p1.2"
     assert nodes["1:bounded"].shape == (8,) and nodes["1:p1.2"].shape == ()

@@ -240,7 +240,7 @@ def test_a_refused_hello_refuses_runs_and_a_vanished_harness_ends_the_adapter():
 
 def test_cutting_a_program():
     sys.path.insert(0, os.path.join(ROOT, "backends", "torch_compile"))
-    import regions
+    from ulpscope_torch import regions
     names = {
         "c": step("set_data", "w", to={"cast": "bfloat16"}),
         "k": step("clone", "w", name="v"),

@@ -89,7 +89,8 @@ TEST(RegistryTest, NamesEveryBackendAndWhatIsMissing) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   }
   EXPECT_TRUE(registry.Check(*registry.Find("faulty")).installed);
-  const Availability absent = registry.Check(*registry.Find("torch-xla"));
+  const Availability absent = registry.Check(
+      {.backend = "x", .title = "", .adapter = {}, .requires_file = "", .python_packages = {}, .knobs = {}, .install = "", .absent = "not part of this version"});
   EXPECT_FALSE(absent.installed);
   EXPECT_EQ(absent.reason, "not part of this version");
   for (const auto& spec : AllBackends(registry)) EXPECT_NE(spec.name, "faulty");
@@ -108,6 +109,35 @@ TEST(RegistryTest, AMissingInterpreterOrFileIsSaidWithTheLineThatInstalls) {
   EXPECT_NE(faulty.reason.find("/nonexistent/ulpscope-faulty"), std::string::npos);
   EXPECT_EQ(faulty.install, "ci/setup");
   EXPECT_NE(registry->Check(*registry->Find("jax")).reason.find("/nonexistent/python"), std::string::npos);
+}
+
+TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
+  const fs::path root = fs::temp_directory_path() / ("ulpscope-venv-" + std::to_string(::getpid()));
+  Places places = Places::Detect();
+  places.root = root;
+  places.python = "/nonexistent/python";
+  EXPECT_EQ(places.Expand("{venv:a-b} {root}"), (root / ".venv-a-b/bin/python").string() + " " + root.string());
+  EXPECT_EQ(places.Expand("{venv:open"), "{venv:open");
+  fs::create_directories(root / ".venv-own/bin");
+  std::ofstream(root / "registry.jsonl")
+      << R"({"backend":"own","adapter":["{venv:own}","x.py"],"requires":"{venv:own}","python_packages":["json"],"install":"ci/setup --with own"})"
+      << "\n"
+      << R"({"backend":"common","adapter":["{python}","x.py"],"python_packages":["json"],"install":"ci/setup"})"
+      << "\n";
+  const auto check = [&](std::string_view backend) {
+    const auto registry = Registry::Load(root / "registry.jsonl", places);  // nothing is remembered between two
+    EXPECT_TRUE(registry);
+    return registry->Check(*registry->Find(backend));
+  };
+  const Availability missing = check("own");
+  EXPECT_FALSE(missing.installed);
+  EXPECT_NE(missing.reason.find(".venv-own/bin/python"), std::string::npos);
+  EXPECT_EQ(missing.install, "ci/setup --with own");
+  // Its own interpreter is asked for its modules, and that of the other rows is not.
+  fs::create_symlink("/usr/bin/python3", root / ".venv-own/bin/python");
+  EXPECT_TRUE(check("own").installed) << check("own").reason;
+  EXPECT_FALSE(check("common").installed);
+  fs::remove_all(root);
 }
 
 TEST(RegistryTest, WrongRowsHaveTheirLine) {

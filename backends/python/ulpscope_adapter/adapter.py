@@ -22,6 +22,9 @@ class Adapter:
     def start(self):
         """Called once, when the backend, device and knobs were found to be among the capabilities."""
 
+    def prepare(self, request):
+        """Called before each run, before the floating-point environment and the threads are looked at."""
+
     def run(self, request):
         """Runs one program and gives back a Result. What it raises is reported as the framework's error."""
         raise NotImplementedError

@@ -34,12 +34,13 @@ VIEWS = frozenset({"transpose", "reshape", "broadcast", "bitcast", "copy", "slic
 
 _ASSIGNMENT = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = ")
 _TYPE = re.compile(r"(\w+)\[([\d,<=]*)\]")
-_OPCODE = re.compile(r"\s*([\w-]+)")
-_OPERAND = re.compile(r"(?:^|\s)%?([A-Za-z_][\w.-]*)$")
+_OPCODE = re.compile(r"\s*([\w:-]+)")
+_OPERAND = re.compile(r"(?:^|\s)(%[\w.-]+|[A-Za-z_][\w.-]*)$")
 _INDEX = re.compile(r"\bindex=(\d+)")
 _HEADER = re.compile(r"^\s*(?:ENTRY )?%?([\w.-]+)[^=]*\{\s*$")
 _CALLED = re.compile(
     r"\b(?:calls|to_apply|body|condition|branch_computations)=\{?(%?[\w.-]+(?:, ?%?[\w.-]+)*)")
+_COMMENT = re.compile(r"/\*.*?\*/")  # every fifth member of a tuple has its index before it
 _NUMBER = re.compile(r"parameter\((\d+)\)")
 
 
@@ -48,7 +49,7 @@ def hlo_nodes(text):
     nodes, computation, tuples = [], 0, {}
     numbers, callers, parameters = {}, {}, {
     }  # computation -> number; -> calling node; parameter's node -> place
-    for line in text.splitlines():
+    for line in _COMMENT.sub("", text).splitlines():
         header = _HEADER.match(line)
         if header:
             computation += 1
@@ -58,7 +59,7 @@ def hlo_nodes(text):
             continue
         name, types, op, operands, attributes = parsed
         name, inputs = f"{computation}:{name}", tuple(f"{computation}:{o}" for o in operands)
-        dtype, shape = types[0] if types else ("tuple", ())
+        dtype, shape = types[0] if types else ("", ())
         for called in _CALLED.findall(attributes):
             for callee in called.split(","):
                 callers.setdefault(callee.strip().lstrip("%"), (name, inputs, op))
@@ -67,7 +68,7 @@ def hlo_nodes(text):
         nodes.append(
             Node(name=name, dtype=dtype, shape=shape, op=f"fusion {parsed[0]}" if op == "fusion" else op,
                  inputs=inputs, cast_of=inputs[0] if op == "convert" and inputs else "",
-                 view_of=_view_of(name, op, inputs, attributes, tuples)))
+                 view_of=_view_of(name, op, inputs, attributes, tuples), more=tuple(types[1:])))
     calling = {numbers[callee]: caller for callee, caller in callers.items() if callee in numbers}
     return [_enclosed(node, calling.get(int(node.name.partition(":")[0])), parameters) for node in nodes]
 
@@ -81,6 +82,11 @@ def _enclosed(node, caller, parameters):
     if op not in ("fusion", "call") or place is None or place >= len(operands):
         return replace(node, parent=name)
     return replace(node, parent=name, inputs=(operands[place],), view_of=operands[place])
+
+
+def instructions(text):
+    """(name, [(dtype, extents)] of its results, opcode, operand names, attributes) of every line that is one."""
+    return [parsed for parsed in map(_instruction, _COMMENT.sub("", text).splitlines()) if parsed is not None]
 
 
 def hlo_casts(text, stage):
@@ -108,23 +114,24 @@ def parameter_dtypes(text):
 
 
 def _instruction(line):
-    """(name, [(dtype, extents)] with no entry for a tuple, opcode, operand names, attributes), or None."""
+    """One of `instructions`, or None. The results of a tuple are its members, nested ones too."""
     match = _ASSIGNMENT.match(line)
     if not match:
         return None
     if line[match.end():match.end() + 1] == "(":
-        end, types = _closing(line, match.end()), []
+        end = _closing(line, match.end())
+        found = _TYPE.findall(line, match.end(), end)
     else:
-        found = _TYPE.match(line, match.end())
-        if not found:
+        single = _TYPE.match(line, match.end())
+        if not single:
             return None
-        end = line.find(" ", found.end())
-        types = [(XLA_DTYPES.get(found[1], found[1]), _extents(found[2]))]
+        end, found = line.find(" ", single.end()), [single.groups()]
+    types = [(XLA_DTYPES.get(dtype, dtype), _extents(extents)) for dtype, extents in found]
     opcode = _OPCODE.match(line, end) if end > 0 else None
     if not opcode or line[opcode.end():opcode.end() + 1] != "(":
         return None
     closing = _closing(line, opcode.end())
-    operands = [m[1] for part in _split(line[opcode.end() + 1:closing - 1]) if (m := _OPERAND.search(part))]
+    operands = [m[1].lstrip("%") for part in _split(line[opcode.end() + 1:closing - 1]) if (m := _OPERAND.search(part))]
     return match[1], types, opcode[1], operands, line[closing:]
 
 

@@ -98,9 +98,12 @@ class _Worker:
             answer["outcome"].update(kind="unsupported", text="no hello was answered without an error")
             return answer
         request = parse_request(message, read_safetensors(message["inputs"]))
+        refused = self._prepared(request)
         before = fp_environment(self._adapter.threads())
         begin = time.perf_counter()
         try:
+            if refused is not None:
+                raise refused
             check_request(self._table, request)
             result = self._adapter.run(request)
         except Unsupported as error:
@@ -115,6 +118,14 @@ class _Worker:
         answer["fp"] = {"before": before, "after": fp_environment(self._adapter.threads())}
         answer["knobs"] = {key: str(value) for key, value in self._adapter.read_back().items()}
         return answer
+
+    def _prepared(self, request):
+        """None, or the reason why this worker cannot run anything."""
+        try:
+            self._adapter.prepare(request)
+        except Unsupported as error:
+            return error
+        return None
 
     def _raised(self, error):
         name = type(error).__name__

@@ -13,7 +13,14 @@ DTYPES = {
     name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn",
                                            "float8_e5m2", "int64", "int32", "int16", "int8", "uint8", "bool")
 }
+_device = "cpu"
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def use_device(device):
+    """Where new tensors are made and what autocast is for, as torch names it: one for the whole process."""
+    global _device
+    _device = device
 
 
 def dtype_name(dtype):
@@ -31,10 +38,10 @@ def _rms_norm(x, weight=None, *, normalized_shape, eps=None):
 
 # op -> (callable over the operands with the attributes as keywords, attributes, takes out=)
 OPS = {
-    "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype), ("shape", "dtype"), False),
-    "ones": (lambda shape, dtype: torch.ones(shape, dtype=dtype), ("shape", "dtype"), False),
-    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype), ("shape", "dtype", "value"),
-             False),
+    "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device), ("shape", "dtype"), False),
+    "ones": (lambda shape, dtype: torch.ones(shape, dtype=dtype, device=_device), ("shape", "dtype"), False),
+    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype, device=_device),
+             ("shape", "dtype", "value"), False),
     "matmul": (torch.matmul, (), True),
     "mm": (torch.mm, ("out_dtype",), True),
     "bmm": (torch.bmm, ("out_dtype",), True),
@@ -84,7 +91,7 @@ OPS = {
     "squeeze": (lambda a, dim=None: a.squeeze() if dim is None else a.squeeze(dim), ("dim",), False),
 }
 
-# Steps that run outside a compiled region, and their attributes; adapter.py carries them out.
+# Steps that run outside a compiled region, and their attributes; execution.py carries them out.
 OUTSIDE_OPS = {
     "empty": ("shape", "dtype"),
     "set_data": ("to",),
@@ -192,7 +199,7 @@ def _scope(scope):
         return torch.enable_grad
     attrs = scope.attrs
     device = attrs.get("device", "auto")
-    if device not in ("auto", "cpu"):
+    if device not in ("auto", _device):
         raise Unsupported(f"autocast for device {device}")
-    return functools.partial(torch.autocast, "cpu", dtype=DTYPES[attrs.get("dtype", "bfloat16")],
+    return functools.partial(torch.autocast, _device, dtype=DTYPES[attrs.get("dtype", "bfloat16")],
                              enabled=attrs.get("enabled", True), cache_enabled=attrs.get("cache", True))

@@ -34,8 +34,8 @@ class Part:
     placed: list = field(default_factory=list)
 
 
-def flatten(steps):
-    """Every step but scopes, `sync` (which cuts nothing here) and `empty`; and the `empty` steps."""
+def flatten(steps, kept=()):
+    """Every step but scopes, `empty` and, unless it is among `kept`, `sync` (which cuts no region); the `empty` steps."""
     placed, empties = [], []
     count = 0
 
@@ -47,7 +47,7 @@ def flatten(steps):
                 walk(step.steps, scopes + ((count, step),))
             elif step.op == "empty":
                 empties.append(step)
-            elif step.op != "sync":
+            elif step.op != "sync" or step.op in kept:
                 placed.append(Placed(step, scopes))
 
     walk(steps, ())
