@@ -15,8 +15,12 @@ from ulpscope_adapter.request import SCOPES
 
 
 class Program:
-    """Callable with {input name: array}; returns {observed name: array, or None without a gradient}."""
+    """Callable with {input name: array}; returns {observed name: array, or None without a gradient}.
+
+    Programs of equal `key` compute the same from inputs of the same dtypes and shapes.
+    """
     def __init__(self, request):
+        self.key = repr((request.steps, request.observe, [spec.requires_grad for spec in request.tensors]))
         self._observe = request.observe
         self._steps = []  # (step, True where gradients are off)
         self._flatten(request.steps, no_grad=False)

@@ -82,7 +82,7 @@ class TorchCompile(Adapter):
     def run(self, request):
         import evidence
         import torch._dynamo.exc
-        self._recorder.clear()
+        self._recorder.clear(request.trace)
         if self._backend == "torch-custom":
             import custom
             custom.clear()
@@ -101,7 +101,7 @@ class TorchCompile(Adapter):
         result = run.result()
         if request.trace:
             trace = Trace()
-            result.notes += evidence.add_trace(self._recorder, trace)
+            result.notes += evidence.add_trace(self._recorder, run.regions, trace)
             run.engine.add_to(trace)
             result.nodes, result.casts = trace.nodes, trace.casts
         if self._backend == "torch-custom":

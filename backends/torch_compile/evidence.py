@@ -1,15 +1,18 @@
 """Proof that a program was compiled, and the trace that the compiler's own graphs and code give.
 
-Both are read from torch's structured trace: an ordinary logger to which dynamo, AOTAutograd and inductor hand
-every graph as text with the dtype and shape of each value. A mode or a tracer around the call would change
-what runs (dynamo skips such frames and plain eager runs), so nothing is put around it.
+Graphs are read from torch's structured trace: the function to which dynamo, AOTAutograd and inductor hand
+every graph as text, with the dtype and shape of each value. A mode or a tracer around the call would change
+what runs (dynamo skips such frames and plain eager runs), so nothing is put around it. The trace has many
+more entries than graphs, and a handler of its logger would have all of them printed: a tenth of a case's
+time. So the function itself is listened to, and only graphs are asked for.
 """
 
-import logging
+import sys
 from dataclasses import dataclass
 
 import torch
 import torch._dynamo
+import torch._guards
 import torch._logging._internal
 
 import generated
@@ -39,32 +42,41 @@ class _Printed:
     text: str
 
 
-class Recorder(logging.Handler):
-    """Collects the graphs of everything that is compiled between two calls of `clear`."""
+class Recorder:
+    """Collects what is compiled between two calls of `clear`: code always, graphs where a trace is wanted."""
     def __init__(self):
-        super().__init__()
         self.graphs = []
+        self.code = []
+        self._listening = False
+        self._hand_over = torch._logging._internal.trace_structured
 
     def attach(self):
-        torch._logging._internal.trace_log.addHandler(self)
+        """Called once, when the compilers are loaded: their modules hold the function by its name."""
+        import torch._dynamo.output_graph  # noqa: F401
+        import torch._functorch.aot_autograd  # noqa: F401
+        import torch._inductor.compile_fx  # noqa: F401
+        import torch._inductor.graph
+        torch._inductor.graph.GraphLowering.save_output_code = self.code.append
+        for module in list(sys.modules.values()):
+            if getattr(module, "__dict__", {}).get("trace_structured") is self._hand_over:
+                module.trace_structured = self._hear
 
-    def clear(self):
+    def clear(self, trace):
         self.graphs.clear()
+        self.code.clear()
+        self._listening = trace
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
 
-    def emit(self, record):
-        metadata = getattr(record, "metadata", {})
-        artifact = metadata.get("artifact")  # where a cold compile puts what a cached one names at the top
-        names = [artifact.get("name")] if isinstance(artifact, dict) else metadata
-        for name in names:
-            if name in _GRAPHS:
-                self.graphs.append(
-                    _Printed(name, metadata.get("frame_id"),
-                             getattr(record, "payload", None) or ""))
-
-    def texts(self, *names):
-        return [graph.text for graph in self.graphs if graph.name in names]
+    def _hear(self, name, metadata_fn=dict, *, payload_fn=lambda: None, **rest):
+        if self._listening:
+            # A graph is an entry of its own name, or an artifact that is called so: a cold compile's, mostly.
+            graph = metadata_fn().get("name") if name == "artifact" else name
+            if graph in _GRAPHS:
+                trace_id = torch._guards.CompileContext.current_trace_id()
+                frame = trace_id.compile_id.frame_id if trace_id and trace_id.compile_id else None
+                self.graphs.append(_Printed(graph, frame, payload_fn() or ""))
+        return self._hand_over(name, metadata_fn, payload_fn=payload_fn, **rest)
 
 
 def require_compiled(recorder, regions, backend):
@@ -77,35 +89,35 @@ def require_compiled(recorder, regions, backend):
     if counters["graph_break"]:
         problems.append("graph breaks: " +
                         "; ".join(str(reason).splitlines()[0] for reason in counters["graph_break"]))
-    forward = len(recorder.texts("aot_inference_graph", "aot_forward_graph"))
+    forward = counters["aot_autograd"]["ok"]
     if forward < regions and backend != "torch-custom":  # a vendor's backend need not use AOTAutograd
         problems.append(f"AOTAutograd made {forward} forward graphs for {regions} regions")
     if backend == "torch-inductor":
-        code = recorder.texts("inductor_output_code")
-        empty = sum(not generated.calls_of(text) for text in code)
-        if len(code) < regions or empty:
-            problems.append(
-                f"inductor generated code for {len(code) - empty} of {max(len(code), regions)} graphs")
+        empty = sum(not generated.calls_of(text) for text in recorder.code)
+        if len(recorder.code) < regions or empty:
+            problems.append(f"inductor generated code for {len(recorder.code) - empty} of "
+                            f"{max(len(recorder.code), regions)} graphs")
     if problems:
         raise Unsupported("not compiled: " + ", ".join(problems))
 
 
-def add_trace(recorder, trace):
+def add_trace(recorder, regions, trace):
     """Adds every recorded graph to a Trace, stage by stage, each under a root that names its region.
 
     Gives back notes: what generated code calls, conversions in it whose result nothing uses, and what of it
     was not understood.
     """
-    notes = []
+    heard = sum(graph.name == "dynamo_output_graph" for graph in recorder.graphs)
+    notes = [] if heard == regions else [f"trace: {heard} graphs for {regions} regions"]
     directions = _directions(recorder.graphs)
-    regions = {
+    numbers = {
         frame: number for number, frame in enumerate(dict.fromkeys(graph.frame for graph in recorder.graphs))
     }
     for stage in _STAGES:
         for place, graph in enumerate(recorder.graphs):
             if _GRAPHS[graph.name][0] != stage:
                 continue
-            root = f"region {regions[graph.frame]} {directions[place]}".strip()
+            root = f"region {numbers[graph.frame]} {directions[place]}".strip()
             if stage != "generated":
                 trace.add(stage, printed_graphs.nodes_of(graph.text), root)
                 continue

@@ -7,7 +7,7 @@ allocations.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cpp_blocks
 import kernel_source
@@ -23,6 +23,7 @@ _BODY = re.compile(
 _ALLOCATE = re.compile(
     r"(\w+) = empty_strided\w*\((\([^)]*\)), \([^)]*\),\s*(?:device='?\w+'?, )?(?:dtype=)?torch\.(\w+)\)")
 _VIEW = re.compile(r"(\w+) = reinterpret_tensor\((\w+), (\([^)]*\)),")
+_SHAPE = re.compile(r"assert_size_stride\((\w+), (\([^)]*\))")
 _SAME = re.compile(r"(\w+) = (\w+)(?:\[\d+\])?$")
 _EXTERN = re.compile(
     r"(?:(\w+) = )?((?:extern_kernels|torch\.ops\.\w+|aten|inductor_ops|_quantized)\.[\w.]+)\((.*)\)$")
@@ -100,6 +101,8 @@ class _Reader:
             self._buffers[view[1]] = _Buffer(old.dtype, _extents(view[3]), old.made)
         elif same and same[2] in self._buffers:
             self._buffers[same[1]] = self._buffers[same[2]]
+        elif text.startswith("assert_size_stride"):
+            self._told(*_SHAPE.match(text).groups())
         elif extern:
             self._extern(*extern.groups())
         elif call and call[1] in self._kernels:
@@ -119,10 +122,27 @@ class _Reader:
             if name:
                 self._buffers[name] = _Buffer(node.dtype, node.shape, node.name)
 
+    def _told(self, name, shape):
+        """The shape of a buffer that a call of unknown results made."""
+        buffer = self._buffers.get(name)
+        if buffer and not buffer.dtype:
+            self._buffers[name] = replace(buffer, shape=_extents(shape))
+
+    def _known(self, name, dtype):
+        """The dtype of such a buffer, as a kernel reads it; its node is completed."""
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.dtype:
+            return
+        self._buffers[name] = replace(buffer, dtype=dtype)
+        for place, node in enumerate(self.nodes):
+            if node.name == buffer.made and not node.dtype:
+                self.nodes[place] = replace(node, dtype=dtype, shape=buffer.shape)
+
     def _kernel(self, name, arguments):
         parameters = kernel_source.parameters(self._kernels[name])
         read, written = [], []
         for (dtype, parameter, direction), argument in zip(parameters, arguments):
+            self._known(_name_in(argument), dtype)
             found = self._operands(argument)
             if direction == "in" or parameter.startswith("in_out"):
                 read += found
@@ -132,8 +152,7 @@ class _Reader:
         first = results[0] if results else ("", ())
         node = self._add(name, *first, read=read, more=tuple(results[1:]))
         for argument, buffer in written:
-            target = _OPERAND.match(argument)
-            target = target[1] or target[3]
+            target = _name_in(argument)
             shape = self._buffers[target].shape if target in self._buffers else buffer.shape
             self._buffers[target] = _Buffer(buffer.dtype, shape, node.name)
         try:
@@ -157,6 +176,12 @@ class _Reader:
                         (b.dtype, b.shape) for b in read if not b.made and b.dtype), more=more)
         self.nodes.append(node)
         return node
+
+
+def _name_in(argument):
+    """The buffer that an argument of a kernel is, or a view of."""
+    match = _OPERAND.match(argument)
+    return (match[1] or match[3]) if match else ""
 
 
 def _extents(text):

@@ -41,8 +41,7 @@ _PARAMETER = re.compile(
 _ASSIGN = re.compile(
     r"(?P<type>[\w:<>,*\s\[\]]*?[\w>*\]]\s+)?(?P<name>\w+)\s*(?P<index>\[.*\])?\s*[-+*/|&]?=(?!=)\s*"
     r"(?P<value>.+)$")
-_DECLARE = re.compile(
-    r"(?:alignas\([^)]*\)\s+)?(?P<type>[\w:]+(?:<[^()]*>)?)\s+(?P<name>\w+)\s*(?P<index>\[.*\])?$")
+_DECLARE = re.compile(r"(?P<type>[\w:]+(?:<[^()]*>)?)\s+(?P<name>\w+)\s*(?P<index>\[.*\])?$")
 _STORE = re.compile(r"(?P<value>.+)\.store\((?P<where>.+)\)$")
 _CONVERSION = re.compile(r"(?:at::vec::convert|c10::convert|static_cast)<(?P<types>[^<>()]*)>\("
                          r"|(?<![\w:<>.])(?P<type>float|double|bool|at::BFloat16|at::Half)\(")
@@ -230,6 +229,8 @@ class _Kernel:
         self._assign(variable, value, scopes, inside)
 
     def _other(self, text, scopes, inside):
+        if text.startswith("alignas("):
+            text = text[cpp_blocks.closing(text, len("alignas")) + 1:].strip()
         declared = _DECLARE.match(text)
         if declared and declared["type"] not in ("return", "delete", "goto"):
             variable = self._declare(scopes, declared["name"], inside, long_name(declared["type"]))
@@ -240,10 +241,11 @@ class _Kernel:
         buffers = [read for read in reads if read.pointer]
         if call is None or not buffers:
             return
-        # A call that writes through its pointers: the kernel's outputs, or local arrays.
-        written = [b for b in buffers if b.output or not b.made or b.inside]
-        operation = self._add(call[1], buffers[0].dtype, frozenset().union(*(r.loops for r in reads)), reads)
-        operation.sink = any(b.output for b in buffers)
+        # It writes through its pointers, the first of several being what it reads.
+        written = [b for b in buffers[len(buffers) > 1:] if b.output or b.local]
+        reads = [read for read in reads if read not in written]
+        operation = self._add(call[1], buffers[0].dtype, self._indices(text, scopes, inside), reads)
+        operation.sink = any(b.output for b in written)
         for buffer in written:
             buffer.made.append(operation)
 
@@ -338,8 +340,11 @@ class _Kernel:
         return frozenset(loops)
 
     def _dtype(self, text, scopes):
+        text = text.partition(" ? ")[2] or text
         if _COMPARE.search(text):
             return "bool"
+        if text.endswith(".index"):  # of a pair of a value and its place
+            return "int64"
         load = _LOAD.match(text)
         if load and load["type"]:
             return long_name(load["type"])
@@ -353,6 +358,8 @@ class _Kernel:
             return f"load {buffer.label}"
         if " ? " in text:
             return "where"
+        if _COMPARE.search(text):
+            return "compare"
         method = _METHOD.match(text)
         if method:
             return method[1]

@@ -54,6 +54,80 @@ def test_without_excess_precision_jit_rounds_too():
         assert "hlo_optimized: matrix products stored as float32; 1 narrowing conversions" in answer["notes"]
 
 
+def results_of(answer, op):
+    """stage -> dtypes of the results of every node of that op"""
+    stages = {}
+    for node in answer["nodes"]:
+        if node["op"] == op:
+            stages.setdefault(node["stage"], []).append(node["outputs"][0][0])
+    return stages
+
+
+def test_the_product_is_bfloat16_in_every_stage_but_the_compiled_one():
+    for excess, compiled, rounded in (("true", "float32", False), ("false", "float32", True)):
+        with start("jax", knobs={"xla_allow_excess_precision": excess}) as adapter:
+            answer = adapter.run(TENSORS, WIDENED, ["r"])
+            assert results_of(answer, "dot_general") == {"jaxpr": ["bfloat16"], "stablehlo": ["bfloat16"]}
+            assert results_of(answer, "dot") == {"hlo": ["bfloat16"], "hlo_optimized": [compiled]}
+            casts = [(c["from"], c["to"])
+                     for c in answer["casts"]
+                     if c["stage"] == "hlo_optimized" and c["shape"] == [32, 40]]
+            # The CPU's product is float32 either way; with the knob it is rounded by a conversion of its own.
+            assert casts == ([("float32", "bfloat16"), ("bfloat16", "float32")] if rounded else []), casts
+            assert is_rounded(answer["values"]["r"]) == rounded
+
+
+def test_the_trace_is_one_tree_a_stage_with_instructions_inside_their_fusion():
+    answer = warm("jax").run(TENSORS, WIDENED, ["r"])
+    nodes = {node["id"]: node for node in answer["nodes"]}
+    roots = [node["stage"] for node in nodes.values() if node["parent"] == -1]
+    assert roots == ["jaxpr", "stablehlo", "hlo", "hlo_optimized"]
+    for node in nodes.values():
+        assert all(nodes[other]["stage"] == node["stage"] for other in node["from"])
+        assert node["parent"] == -1 or nodes[node["parent"]]["stage"] == node["stage"]
+    assert any(
+        node["op"] == "dot" and nodes[node["parent"]]["op"].startswith("fusion") for node in nodes.values())
+    (cast,) = (c for c in answer["casts"] if c["stage"] == "hlo")
+    assert nodes[cast["node"]]["op"] == "convert" and nodes[nodes[cast["node"]]["from"][0]]["op"] == "dot"
+
+
+def test_a_redundant_pair_is_found_in_every_stage_until_the_compiler_removes_it():
+    steps = [
+        step("cast", "x", name="up", dtype="float32"),
+        step("cast", "up", name="down", dtype="bfloat16"),
+        step("exp", "down", name="r")
+    ]
+    for backend, stages in (("jax", {"jaxpr", "stablehlo", "hlo"}), ("jax-eager", {"jaxpr"})):
+        casts = warm(backend).run(TENSORS, steps, ["r"])["casts"]
+        redundant = [(c["stage"], c["from"], c["to"]) for c in casts if c["redundant"]]
+        assert sorted(redundant) == sorted(pair for stage in stages
+                                           for pair in ((stage, "bfloat16", "float32"), (stage, "float32",
+                                                                                         "bfloat16"))), casts
+    rounding = [
+        step("cast", "a", name="down", dtype="bfloat16"),
+        step("cast", "down", name="r", dtype="float32")
+    ]
+    casts = warm("jax").run({"a": normal("float32", [8, 8], 1)}, rounding, ["r"])["casts"]
+    assert casts and not any(c["redundant"] for c in casts), casts
+
+
+def test_a_jaxpr_inside_another_stands_under_the_equation_that_holds_it():
+    # jax.nn.silu is jitted itself: twice the same inner jaxpr, which are two nodes each.
+    steps = [step("silu", "x", name="s"), step("silu", "s", name="r")]
+    answer = warm("jax-eager").run(TENSORS, steps, ["r"])
+    nodes = {node["id"]: node for node in answer["nodes"]}
+    assert len(nodes) == len(answer["nodes"])
+    inner = [node for node in nodes.values() if node["op"] == "logistic"]
+    assert len(inner) == 2 and {nodes[node["parent"]]["op"] for node in inner} <= {"jit", "pjit"}
+    assert inner[0]["parent"] != inner[1]["parent"]
+
+
+def test_without_a_trace_there_is_none_and_the_values_are_the_same():
+    for backend in BACKENDS:
+        traced, bare = (warm(backend).run(TENSORS, WIDENED, ["r"], trace=trace) for trace in (True, False))
+        assert traced["nodes"] and bare["nodes"] == bare["casts"] == [] and bare["values"] == traced["values"]
+
+
 def test_mixed_dtypes_promote():
     tensors = {"x": TENSORS["x"], "y": normal("float32", [48, 8], 3)}
     for backend in BACKENDS:

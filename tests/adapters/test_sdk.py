@@ -13,7 +13,7 @@ from worker import (PYTHON, ROOT, Adapter, Tensor, main, normal, read_safetensor
 from ulpscope_adapter import Request, TensorSpec, Unsupported, poison_bytes
 from ulpscope_adapter.adapter import check_request, check_worker
 from ulpscope_adapter.fpenv import fp_environment
-from ulpscope_adapter.graph import Node, casts_of
+from ulpscope_adapter.graph import Node, Trace, casts_of
 from ulpscope_adapter.request import parse_step
 from ulpscope_adapter.serve import plain_text
 from ulpscope_adapter.tensor import DTYPES
@@ -104,6 +104,51 @@ def test_redundant_pairs():
         Node("c", "float32", (4,), "up", ("b",), cast_of="b")
     ]
     assert [c.redundant for c in casts_of(rounding, "hlo")] == [False, False]
+
+
+def test_a_trace_numbers_its_nodes_and_points_its_casts_at_them():
+    graph = [
+        Node("x", "bfloat16", (4,)),
+        Node("f", "float32", (4,), "fusion f", ("x",)),
+        Node("p", "bfloat16", (4,), "parameter", ("x",), view_of="x", parent="f"),
+        Node("c", "float32", (4,), "convert", ("p",), cast_of="p", parent="f", us=2.5),
+        Node("both", "float32", (), "minmax", ("f",), more=(("float32", ()),), reads=(("int64", (2,)),)),
+        Node("s", "", (), "store", ("both", "unknown"))
+    ]
+    trace = Trace()
+    trace.add("jaxpr", graph[:1])
+    trace.add("hlo", graph, "program")
+    assert [node.id for node in trace.nodes] == list(range(8))
+    _, root, x, fusion, parameter, convert, both, store = trace.nodes
+    assert root.parent == -1 and {x.parent, fusion.parent, both.parent, store.parent} == {root.id}
+    assert parameter.parent == convert.parent == fusion.id and x.op == "input"
+    assert both.inputs == (("float32", (4,)), ("int64", (2,))) and both.outputs == (("float32", ()),) * 2
+    assert store.sources == (both.id,) and store.outputs == ()
+    (cast,) = trace.casts
+    assert (cast.node, cast.under, cast.us, cast.stage) == (convert.id, "fusion f", 2.5, "hlo")
+
+
+LARGE = """
+from ulpscope_adapter import Adapter, Cast, Result, TraceNode, serve
+class Large(Adapter):
+    def capabilities(self):
+        return {"name": "large", "backends": ["large"], "versions": {}, "dtypes": ["float32"],
+                "ops": {"neg": []}}
+    def run(self, request):
+        nodes = [TraceNode(i, "dispatch", "op", parent=i - 1, sources=(i - 1,)) for i in range(20001)]
+        casts = [Cast("float32", "bfloat16", (2,), "op", "dispatch", node=i) for i in (0, 20000)]
+        return Result({"r": -request.tensors[0].numpy()}, nodes=nodes[::-1], casts=casts)
+serve(Large())
+"""
+
+
+def test_a_trace_that_is_too_long_is_cut_and_says_so():
+    with Adapter([PYTHON, "-c", LARGE], "large", env=WITH_SDK) as adapter:
+        answer = adapter.run({"a": normal("float32", [3], 1)}, [step("neg", "a", name="r")], ["r"])
+    ids = {node["id"] for node in answer["nodes"]}
+    assert len(ids) == 20000 and any("20000 of 20001" in note for note in answer["notes"])
+    assert all(node["parent"] in ids | {-1} and set(node["from"]) <= ids for node in answer["nodes"])
+    assert [cast["node"] in ids | {-1} for cast in answer["casts"]] == [True, True]
 
 
 def request(steps, observe, dtype="float32"):

@@ -311,15 +311,27 @@ def test_the_same_case_twice_gives_the_same_bytes():
         assert first["values"] == second["values"] and first["casts"] == second["casts"]
 
 
+def test_without_a_trace_nothing_is_recorded_and_compilation_is_still_proved():
+    tensors, steps = matmul_out(1, 8, 1, batch=(32, 7))
+    for backend in BACKENDS:
+        traced = warm(backend).run(tensors, steps, ["product"])
+        bare = warm(backend).run(tensors, steps, ["product"], trace=False)
+        assert bare["values"] == traced["values"] and traced["nodes"] and traced["casts"]
+        assert bare["nodes"] == bare["casts"] == []
+        again = warm(backend).run(tensors, steps, ["product"])
+        assert again["nodes"] == traced["nodes"] and again["notes"] == traced["notes"]
+
+
 def test_what_was_not_compiled_is_refused():
     # Planted: dynamo switched off, so that everything would quietly run eagerly.
     tensors, steps = matmul_out(2, 8, 2)
     for backend in BACKENDS:
         with start(backend, env={"TORCHDYNAMO_DISABLE": "1"}) as adapter:
             steps32 = [step("cast", "x", name="x32", dtype="float32")]
-            outcome = adapter.run(tensors, steps32, ["x32"])["outcome"]
-            assert outcome["kind"] == "unsupported" and outcome["text"].startswith(
-                "not compiled: dynamo captured 0"), outcome
+            for trace in (True, False):
+                outcome = adapter.run(tensors, steps32, ["x32"], trace=trace)["outcome"]
+                assert outcome["kind"] == "unsupported" and outcome["text"].startswith(
+                    "not compiled: dynamo captured 0"), outcome
     outcome = warm("torch-inductor").run(tensors, [step("set_data", "x", to={"cast": "float32"})],
                                          ["x"])["outcome"]
     assert outcome["kind"] == "unsupported" and outcome["text"].startswith(
