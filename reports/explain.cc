@@ -8,6 +8,7 @@
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/op_tree.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -58,7 +59,7 @@ class Writer {
         Value(name, value->second);
     }
     for (const auto& [name, text] : result_.observations) Say("observed", fmt::format("{} = {}", name, text));
-    Casts();
+    Trace();
     Knobs();
     for (const auto& note : result_.notes) Say("note", note);
     Divergences();
@@ -149,17 +150,54 @@ class Writer {
     });
   }
 
-  void Casts() {
+  /// The tree in full for the last stage and for those that a divergence names; then what the conversions cost.
+  void Trace() {
     text_ += "\n";
-    const size_t shown = std::min(result_.casts.size(), kShownCasts);
+    OpTreeOptions tree{.console = options_, .stages = {}};
+    size_t last = 0;
+    for (const TraceNode& node : explanation_.trace) {
+      if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
+    }
+    tree.stages.emplace_back(kTraceStages[last]);
+    for (const auto& divergence : report_.divergences) {
+      const bool mine = divergence.case_id == result_.id && divergence.kind == DivergenceKind::kGraphVsExecution &&
+                        divergence.backends.front().front() == result_.backend;
+      if (mine) tree.stages.insert(tree.stages.end(), divergence.stages.begin(), divergence.stages.end());
+    }
+    if (!explanation_.trace.empty()) text_ += "  trace\n" + DrawOpTree(explanation_.trace, result_.casts, tree);
+    Casts();
+    for (const CastCost& cost : result_.cast_costs) Cost(cost);
+  }
+
+  /// Those that the tree does not show.
+  void Casts() {
+    std::vector<const Cast*> casts;
+    for (const Cast& cast : result_.casts) {
+      if (explanation_.trace.empty() || cast.node < 0) casts.push_back(&cast);
+    }
+    const size_t shown = std::min(casts.size(), kShownCasts);
     for (size_t i = 0; i < shown; ++i) {
-      const Cast& cast = result_.casts[i];
+      const Cast& cast = *casts[i];
       Say("cast", fmt::format("{}: {} to {} of {}, {} bytes, under {}{}", cast.stage, cast.from, cast.to,
                               Element(cast.shape), cast.bytes, cast.under,
                               cast.redundant ? " (changes no value)" : ""));
     }
-    if (shown < result_.casts.size())
-      Say("", fmt::format("and {} more (the JSON report has them)", result_.casts.size() - shown));
+    if (shown < casts.size()) Say("", fmt::format("and {} more (the JSON report has them)", casts.size() - shown));
+  }
+
+  void Cost(const CastCost& cost) {
+    std::string text = fmt::format("{}: {} conversion{} read and write {} bytes", cost.stage, cost.casts,
+                                   cost.casts == 1 ? "" : "s", cost.moved_bytes);
+    if (cost.redundant_pairs > 0) {
+      text += fmt::format("; {} pair{} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
+                          cost.redundant_pairs, cost.redundant_pairs == 1 ? "" : "s",
+                          cost.redundant_pairs == 1 ? "s" : "", cost.redundant_bytes, cost.extra_alive_bytes);
+    }
+    for (const CastCost::Share& share : cost.shares) {
+      text += fmt::format("; under {} {:.1f} us beside {:.1f} us of its own ({:.0f} %)", share.under, share.casts_us,
+                          share.op_us, share.op_us > 0 ? 100 * share.casts_us / share.op_us : 0.0);
+    }
+    Say("cost", text);
   }
 
   void Knobs() {

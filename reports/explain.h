@@ -22,6 +22,7 @@ struct ReferenceSample {
 struct Explanation {
   std::string about, source;                                       ///< of the case
   std::map<std::string, std::vector<ReferenceSample>> references;  ///< value -> a few elements
+  std::vector<TraceNode> trace;                                    ///< of the result; may be empty
 };
 
 /// Verbose shows every excluded model; otherwise the first dozen, and how many more there are.

@@ -136,6 +136,33 @@ Json Casts(const std::vector<Cast>& casts) {
   return list;
 }
 
+/// What follows from dtypes and shapes alone; times are volatile.
+Json CastCosts(const std::vector<CastCost>& costs) {
+  Json list = Json::array();
+  for (const CastCost& cost : costs) {
+    list.push_back({{"stage", Text(cost.stage)},
+                    {"casts", cost.casts},
+                    {"moved_bytes", cost.moved_bytes},
+                    {"redundant_pairs", cost.redundant_pairs},
+                    {"redundant_bytes", cost.redundant_bytes},
+                    {"extra_alive_bytes", cost.extra_alive_bytes}});
+  }
+  return list;
+}
+
+Json CastShares(const std::vector<CastCost>& costs) {
+  Json list = Json::array();
+  for (const CastCost& cost : costs) {
+    for (const CastCost::Share& share : cost.shares) {
+      list.push_back({{"stage", Text(cost.stage)},
+                      {"under", Text(share.under)},
+                      {"casts_us", share.casts_us},
+                      {"op_us", share.op_us}});
+    }
+  }
+  return list;
+}
+
 Json ResultJson(const CaseResult& result) {
   Json json = {{"id", Text(result.id)},
                {"backend", Text(result.backend)},
@@ -150,6 +177,7 @@ Json ResultJson(const CaseResult& result) {
   json["values"] = Values(result);
   json["observations"] = Observations(result.observations);
   json["casts"] = Casts(result.casts);
+  if (!result.cast_costs.empty()) json["cast_costs"] = CastCosts(result.cast_costs);
   if (!result.notes.empty()) json["notes"] = Texts(result.notes);
   json["repro"] = Text(result.repro);
   return json;
@@ -192,14 +220,16 @@ Json Run(const RunReport& report) {
 }
 
 Json Volatile(const RunReport& report) {
-  Json cases = Json::object();
+  Json cases = Json::object(), casts = Json::object();
   for (const auto& result : report.results) {
-    if (!result.durations_ms.empty())
-      cases[Utf8Safe(result.id + "@" + result.backend)] = NumberMap(result.durations_ms);
+    const std::string cell = Utf8Safe(result.id + "@" + result.backend);
+    if (!result.durations_ms.empty()) cases[cell] = NumberMap(result.durations_ms);
+    if (Json shares = CastShares(result.cast_costs); !shares.empty()) casts[cell] = std::move(shares);
   }
   Json json = {{"id", Text(report.id)},
                {"started", Text(report.started)},
-               {"durations", {{"run_s", NumberMap(report.durations_s)}, {"cases_ms", cases}}}};
+               {"durations", {{"run_s", NumberMap(report.durations_s)}, {"cases_ms", cases}}},
+               {"casts_us", casts}};
   if (!report.oracle_engine.empty()) {
     json["oracle"] = {{"engine", Text(report.oracle_engine)},
                       {"elements_fast", report.oracle_counts.fast},

@@ -147,6 +147,82 @@ void Waver(sdk::RunReply& reply) {
   });
 }
 
+// Traces that lie, or that show what costs without need. Each stands for every float32 value of the reply.
+
+/// A node of an invented graph; the first one has no operand.
+void AddNode(sdk::RunReply& reply, const char* op, const char* dtype, const Shape& shape) {
+  const auto id = static_cast<int64_t>(reply.nodes.size());
+  sdk::TraceNode node{.id = id, .parent = -1, .stage = "hlo", .op = op, .outputs = {{dtype, shape}}};
+  if (id > 0) {
+    node.from = {id - 1};
+    node.inputs = reply.nodes.back().outputs;
+  }
+  reply.nodes.push_back(std::move(node));
+}
+
+/// A conversion of what the last node made.
+void AddConvert(sdk::RunReply& reply, DType to, const Shape& shape) {
+  const std::string from = reply.nodes.back().outputs.front().dtype;
+  AddNode(reply, "convert", std::string(Name(to)).c_str(), shape);
+  reply.casts.push_back({.from = from,
+                         .to = std::string(Name(to)),
+                         .shape = shape,
+                         .bytes = ElementCount(shape) * static_cast<int64_t>(SizeOf(to)),
+                         .under = "dot",
+                         .stage = "hlo",
+                         .redundant = false,
+                         .node = reply.nodes.back().id});
+}
+
+template <class Change>
+void ForEachFloat32(sdk::RunReply& reply, Change change) {
+  ForEachFloat(reply, [&](TensorData& tensor) {
+    if (tensor.dtype == DType::kFloat32) change(tensor);
+  });
+}
+
+/// What stands in the trace already, honestly, goes.
+void ForgetTrace(sdk::RunReply& reply) {
+  reply.nodes.clear();
+  reply.casts.clear();
+}
+
+/// The graph rounds the product to bfloat16 and widens it again; nothing does.
+void ShowRoundingThatIsNone(sdk::RunReply& reply) {
+  ForgetTrace(reply);
+  ForEachFloat32(reply, [&](const TensorData& tensor) {
+    AddNode(reply, "parameter", "bfloat16", tensor.shape);
+    AddNode(reply, "dot", "bfloat16", tensor.shape);
+    AddConvert(reply, DType::kFloat32, tensor.shape);
+  });
+}
+
+/// The graph keeps float32 throughout; the values are rounded through bfloat16.
+void HideRounding(sdk::RunReply& reply) {
+  ForgetTrace(reply);
+  ForEachFloat32(reply, [&](TensorData& tensor) {
+    AddNode(reply, "parameter", "float32", tensor.shape);
+    AddNode(reply, "dot", "float32", tensor.shape);
+    for (int64_t i = 0; i < tensor.size(); ++i) tensor.Set(i, RoundTo(tensor.At(i), Bfloat16()));
+  });
+}
+
+/// bfloat16 -> float32 -> bfloat16 with nothing between.
+void ShowRedundantPair(sdk::RunReply& reply) {
+  ForgetTrace(reply);
+  ForEachFloat32(reply, [&](const TensorData& tensor) {
+    AddNode(reply, "parameter", "bfloat16", tensor.shape);
+    AddConvert(reply, DType::kFloat32, tensor.shape);
+    AddConvert(reply, DType::kBfloat16, tensor.shape);
+    for (size_t i = reply.casts.size() - 2; i < reply.casts.size(); ++i) reply.casts[i].redundant = true;
+  });
+}
+
+void ShowNodeInItself(sdk::RunReply& reply) {
+  reply.nodes = {{.id = 1, .parent = 2, .stage = "hlo", .op = "fusion"},
+                 {.id = 2, .parent = 1, .stage = "hlo", .op = "fusion"}};
+}
+
 constexpr std::array kFaults{
     RunFault{"segv", Segv},
     RunFault{"fpe", Fpe},
@@ -172,6 +248,10 @@ constexpr std::array kFaults{
     RunFault{"nan", nullptr, SprayNan},
     RunFault{"unwritten", nullptr, LeaveLastUnwritten},
     RunFault{"nondeterministic", nullptr, Waver},
+    RunFault{"trace_rounds", nullptr, ShowRoundingThatIsNone},
+    RunFault{"trace_hides", nullptr, HideRounding},
+    RunFault{"trace_redundant", nullptr, ShowRedundantPair},
+    RunFault{"trace_circle", nullptr, ShowNodeInItself},
 };
 
 }  // namespace

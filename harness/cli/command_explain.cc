@@ -149,11 +149,12 @@ std::vector<ReferenceSample> Sample(const CaseOracle& oracle, const std::string&
 }
 
 Explanation ExplainCase(const Case& test_case, const RecordedRun& run, const CaseResult& result) {
-  Explanation explanation{.about = test_case.about, .source = test_case.source, .references = {}};
+  Explanation explanation{.about = test_case.about, .source = test_case.source, .references = {}, .trace = {}};
   const RecordedResult* found = run.Find(result.id, result.backend);
   auto inputs = MakeInputs(test_case, run.header.seed);
   if (found == nullptr || !inputs) return explanation;
   RecordedResult record = *found;
+  if (LoadTrace(run, record)) explanation.trace = std::move(record.observation.trace);
   if (!LoadTensors(run, record)) return explanation;
   const auto oracle = OpenCaseOracle(test_case, std::move(*inputs));
   if (!oracle) return explanation;

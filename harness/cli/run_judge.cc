@@ -118,7 +118,9 @@ class RunJudge {
         continue;
       }
       records.push_back(*found);
-      if (auto loaded = LoadTensors(run_, records.back()); !loaded) {
+      auto loaded = LoadTensors(run_, records.back());
+      if (loaded) loaded = LoadTrace(run_, records.back());
+      if (!loaded) {
         judged.error = loaded.error();
         return judged;
       }

@@ -107,7 +107,7 @@ class Comparison {
     }
     const auto casts = [this](size_t i, size_t j) { return CastParts(i, j); };
     Collect(DivergenceKind::kCasts, casts, casts);
-    AddLostRoundings();
+    AddGraphGaps();
     return std::move(divergences_);
   }
 
@@ -362,7 +362,7 @@ class Comparison {
   /// A backend whose graph rounds and whose numbers do not: said in the sentence of its precision divergence.
   std::string Although(const Side& a, const Side& b, const std::string& value) const {
     for (const Side* side : {&a, &b}) {
-      const auto lost = FindLostRounding(*side->speaker.result);
+      const auto lost = FindVanishedRounding(*side->speaker.result, TraceOf(side->speaker));
       if (!lost || lost->value != value) continue;
       const std::string whose = side->names.size() == 1 ? "its" : "the";
       const std::string of = side->names.size() == 1 ? "" : " of " + side->speaker.result->backend;
@@ -372,8 +372,12 @@ class Comparison {
     return "";
   }
 
-  /// Those that no precision divergence of this case speaks of.
-  void AddLostRoundings() {
+  static std::span<const TraceNode> TraceOf(const Participant& member) {
+    return member.observation == nullptr ? std::span<const TraceNode>{} : member.observation->trace;
+  }
+
+  /// Vanished roundings that no precision divergence of this case speaks of, and all that appeared.
+  void AddGraphGaps() {
     const auto told = [&](const std::string& backend) {
       return std::any_of(divergences_.begin(), divergences_.end(), [&](const Divergence& divergence) {
         return divergence.kind == DivergenceKind::kPrecision &&
@@ -384,18 +388,22 @@ class Comparison {
     };
     for (const Participant& member : members_) {
       const std::string& backend = member.result->backend;
-      const auto lost = FindLostRounding(*member.result);
-      if (!lost || told(backend)) continue;
-      Divergence divergence;
-      divergence.case_id = case_.id;
-      divergence.kind = DivergenceKind::kGraphVsExecution;
-      divergence.backends = {{backend}};
-      divergence.value = lost->value;
-      divergence.basis = lost->basis;
-      divergence.stages = {lost->from, lost->to};
-      divergence.sentence = LostRoundingSentence(backend, *lost);
-      divergences_.push_back(std::move(divergence));
+      if (const auto lost = FindVanishedRounding(*member.result, TraceOf(member)); lost && !told(backend))
+        AddGraphGap(backend, *lost);
+      if (const auto appeared = FindAppearedRounding(*member.result, TraceOf(member))) AddGraphGap(backend, *appeared);
     }
+  }
+
+  void AddGraphGap(const std::string& backend, const GraphGap& gap) {
+    Divergence divergence;
+    divergence.case_id = case_.id;
+    divergence.kind = DivergenceKind::kGraphVsExecution;
+    divergence.backends = {{backend}};
+    divergence.value = gap.value;
+    divergence.basis = gap.basis;
+    divergence.stages = {gap.from, gap.to};
+    divergence.sentence = GraphGapSentence(backend, gap);
+    divergences_.push_back(std::move(divergence));
   }
 
   const Case& case_;

@@ -4,21 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
 namespace {
-
-/// Stages from the program towards the machine.
-constexpr std::array<std::string_view, 14> kStages{
-    "dispatch",  "torchscript", "dynamo", "aot_joint", "aot_forward", "aot_backward",  "post_grad",
-    "generated", "lazy_ir",     "jaxpr",  "stablehlo", "hlo",         "hlo_optimized", "kernel"};
-
-size_t Rank(const std::string& stage) {
-  return static_cast<size_t>(std::find(kStages.begin(), kStages.end(), stage) - kStages.begin());
-}
 
 int Precision(std::string_view dtype) {
   const FloatFormat* format = FindFormat(dtype);
@@ -67,46 +60,186 @@ std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t el
   return !names.empty() && names.back() == result.value_order.back() ? names : std::vector<std::string>{};
 }
 
-bool HasPair(const CaseResult& result, const std::string& stage, const Cast& narrowing) {
-  const int64_t elements = ElementCount(narrowing.shape);
+/// The nodes by id, and the casts by the node that converts.
+class Graph {
+ public:
+  Graph(const CaseResult& result, std::span<const TraceNode> trace) {
+    for (const TraceNode& node : trace) nodes_.emplace(node.id, &node);
+    for (const Cast& cast : result.casts) {
+      if (cast.node >= 0) casts_.emplace(cast.node, &cast);
+    }
+  }
+
+  /// True when the node whose result `widening` converts computed it, or converted it, in its narrow format: not when it
+  /// came in so.
+  bool RoundsBefore(const Cast& widening) const {
+    const TraceNode* node = Source(widening.node, widening.from);
+    for (size_t steps = 0; node != nullptr && steps <= nodes_.size(); ++steps) {
+      if (const auto cast = casts_.find(node->id); cast != casts_.end())
+        return Precision(cast->second->from) > Precision(widening.from);
+      if (node->from.empty()) return false;  // an input, a constant, a load
+      if (!PassesThrough(node->op)) return true;
+      node = Source(node->id, widening.from);
+    }
+    return false;
+  }
+
+  bool Has(int64_t id) const { return nodes_.contains(id); }
+
+ private:
+  /// The node read by node `id` whose result has `dtype`.
+  const TraceNode* Source(int64_t id, std::string_view dtype) const {
+    const auto reader = nodes_.find(id);
+    if (reader == nodes_.end()) return nullptr;
+    for (const int64_t source : reader->second->from) {
+      const auto node = nodes_.find(source);
+      if (node == nodes_.end()) continue;
+      for (const TraceTensor& output : node->second->outputs) {
+        if (output.dtype == dtype) return node->second;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Ops that show or move elements and compute none, as the stacks spell them (namespaces left out).
+  static bool PassesThrough(std::string_view op) {
+    static const std::set<std::string_view> kViews{
+        "view",    "reshape",   "_unsafe_view", "expand", "permute", "t",     "transpose", "squeeze",
+        "unsqueeze", "alias",   "detach",       "clone",  "select",  "slice", "broadcast", "broadcast_in_dim",
+        "bitcast", "copy",      "copy_",        "as_strided", "expand_dims", "get-tuple-element", "tuple",
+        "opt-barrier", "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load"};
+    const size_t colons = op.rfind("::");
+    if (colons != op.npos) op.remove_prefix(colons + 2);
+    return kViews.contains(op.substr(0, op.find(' ')));
+  }
+
+  std::map<int64_t, const TraceNode*> nodes_;
+  std::multimap<int64_t, const Cast*> casts_;
+};
+
+bool HasPair(const CaseResult& result, const Cast& widening) {
   return std::any_of(result.casts.begin(), result.casts.end(), [&](const Cast& cast) {
-    return cast.stage == stage && cast.from == narrowing.to && Precision(cast.to) > Precision(narrowing.to) &&
-           ElementCount(cast.shape) == elements;
+    return cast.stage == widening.stage && cast.to == widening.from && Precision(cast.from) > Precision(cast.to) &&
+           ElementCount(cast.shape) == ElementCount(widening.shape);
   });
 }
 
-/// The stage after `stage` in this trace.
-std::string NextStage(const CaseResult& result, const std::string& stage) {
-  std::string next;
-  for (const Cast& cast : result.casts) {
-    if (Rank(cast.stage) >= kStages.size() || Rank(cast.stage) <= Rank(stage)) continue;
-    if (next.empty() || Rank(cast.stage) < Rank(next)) next = cast.stage;
+std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> trace) {
+  std::set<size_t> stages;
+  for (const Cast& cast : result.casts) stages.insert(StageRank(cast.stage));
+  for (const TraceNode& node : trace) stages.insert(StageRank(node.stage));
+  stages.erase(StageRank("glue"));  // the adapter's own steps: no stage of what is tested
+  stages.erase(kTraceStages.size());
+  return stages;
+}
+
+/// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
+struct Narrowest {
+  int bits = 1000;
+  std::string word;
+  void Take(const std::string& candidate, std::string_view what) {
+    const int kept = Kept(candidate);
+    if (kept == 0 || kept >= bits) return;  // 0: a word that is not understood claims nothing
+    bits = kept;
+    word = candidate.substr(0, candidate.find("_rne")) + std::string(what);
   }
-  return next.empty() ? "execution" : next;
+};
+
+Narrowest Computed(const PrecisionModel& model) {
+  Narrowest narrowest;
+  narrowest.Take(model.prod, " products");
+  narrowest.Take(model.acc, " accumulation");
+  narrowest.Take(model.mid, "");
+  narrowest.Take(model.out, "");
+  for (const auto& [name, word] : model.cuts) narrowest.Take(word, " for " + name);
+  return narrowest;
+}
+
+Narrowest Operands(const PrecisionModel& model) {
+  Narrowest narrowest;
+  for (const auto& [name, word] : model.in) narrowest.Take(word, " operands");
+  return narrowest;
+}
+
+/// The weakest claim of all `models`; nothing when one of them claims nothing below `precision` bits.
+Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&), int precision) {
+  Narrowest weakest{.bits = 0, .word = {}};
+  for (const PrecisionModel& model : models) {
+    const Narrowest narrowest = of(model);
+    if (narrowest.bits >= precision) return {};
+    if (narrowest.bits > weakest.bits) weakest = narrowest;
+  }
+  return models.empty() ? Narrowest{} : weakest;
+}
+
+/// True when a stage names a float format of at most `bits` significant bits: as a result or as what is cast to, and
+/// with `reads` as what is read.
+bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits, bool reads) {
+  const auto narrow = [&](std::string_view dtype) { return Precision(dtype) > 0 && Precision(dtype) <= bits; };
+  const auto any = [&](const std::vector<TraceTensor>& tensors) {
+    return std::any_of(tensors.begin(), tensors.end(), [&](const TraceTensor& tensor) { return narrow(tensor.dtype); });
+  };
+  const auto names = [&](const TraceNode& node) {
+    const bool input = node.from.empty() && node.inputs.empty();
+    return (reads && (any(node.inputs) || any(node.outputs))) || (!input && any(node.outputs));
+  };
+  return std::any_of(trace.begin(), trace.end(), names) ||
+         std::any_of(result.casts.begin(), result.casts.end(), [&](const Cast& cast) { return narrow(cast.to); });
 }
 
 }  // namespace
 
-std::optional<LostRounding> FindLostRounding(const CaseResult& result) {
+std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span<const TraceNode> trace) {
   if (result.outcome.kind != OutcomeKind::kCompleted || result.value_order.empty()) return std::nullopt;
-  std::optional<LostRounding> lost;
+  const Graph graph(result, trace);
+  const std::set<size_t> stages = StagesOf(result, trace);
+  std::optional<GraphGap> lost;
   for (const Cast& cast : result.casts) {
-    const int precision = Precision(cast.to);
-    if (precision == 0 || Precision(cast.from) <= precision || Rank(cast.stage) >= kStages.size()) continue;
-    if (lost && Rank(cast.stage) <= Rank(lost->from)) continue;
-    if (!HasPair(result, cast.stage, cast)) continue;
+    const int precision = Precision(cast.from);
+    const size_t stage = StageRank(cast.stage);
+    if (precision == 0 || Precision(cast.to) <= precision || !stages.contains(stage)) continue;
+    if (lost && stage <= StageRank(lost->from)) continue;
+    if (!(graph.Has(cast.node) ? graph.RoundsBefore(cast) : HasPair(result, cast))) continue;
     const int64_t elements = ElementCount(cast.shape);
     const auto proved = ValuesThatKeepMore(result, elements, precision, &Classification::models_proved);
     const auto likely = ValuesThatKeepMore(result, elements, precision, &Classification::models);
     const auto& values = proved.empty() ? likely : proved;
     if (values.empty()) continue;
-    lost = LostRounding{.value = values.front(),
-                        .format = cast.to,
-                        .from = cast.stage,
-                        .to = NextStage(result, cast.stage),
-                        .basis = proved.empty() ? "likely" : "proved"};
+    const auto next = stages.upper_bound(stage);
+    lost = GraphGap{.kind = GraphGap::Kind::kVanished,
+                    .value = values.front(),
+                    .format = cast.from,
+                    .from = cast.stage,
+                    .to = next == stages.end() ? "execution" : std::string(kTraceStages[*next]),
+                    .basis = proved.empty() ? "likely" : "proved"};
   }
   return lost;
+}
+
+std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span<const TraceNode> trace) {
+  const std::set<size_t> stages = StagesOf(result, trace);
+  if (result.outcome.kind != OutcomeKind::kCompleted || trace.empty() || stages.empty()) return std::nullopt;
+  const bool eager_seen = stages.contains(StageRank("dispatch"));
+  for (const auto& name : result.value_order) {
+    const auto value = result.values.find(name);
+    if (value == result.values.end()) continue;
+    const Classification& classification = value->second.classification;
+    const int own = Precision(Name(value->second.dtype));
+    if (own == 0 || (!eager_seen && value->second.part == "eager") || value->second.part == "glue") continue;
+    for (const auto of : {&Computed, &Operands}) {
+      const Narrowest claim = Weakest(classification.models_proved, of, own);
+      if (claim.word.empty() || Names(result, trace, claim.bits, of == &Operands)) continue;
+      // That there is one is proved; which one it is may be no more than likely.
+      const Narrowest likely = Weakest(classification.models, of, own);
+      return GraphGap{.kind = GraphGap::Kind::kAppeared,
+                      .value = name,
+                      .format = likely.word == claim.word ? claim.word : "a rounding, likely " + likely.word,
+                      .from = std::string(kTraceStages[*stages.rbegin()]),
+                      .to = "execution",
+                      .basis = "proved"};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace ulpscope

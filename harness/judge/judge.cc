@@ -31,6 +31,7 @@ void CopyFacts(const Observation& observation, CaseResult* result) {
   result->knobs_effective = observation.knobs_effective;
   result->observations = observation.observations;
   result->casts = observation.casts;
+  result->cast_costs = CostOfCasts(observation.casts, observation.trace);
   result->notes = observation.notes;
   result->durations_ms = observation.durations_ms;
 }

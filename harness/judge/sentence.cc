@@ -283,11 +283,15 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                      Share(difference.number, difference.elements), size, witness);
 }
 
-std::string LostRoundingSentence(const std::string& backend, const LostRounding& lost) {
+std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
+  const std::string_view verb = gap.basis == "proved" ? "prove" : "make it likely";
+  if (gap.kind == GraphGap::Kind::kAppeared) {
+    return fmt::format("In {}, no stage of the trace names a format so narrow; the numbers of {} {} {} ({} -> {}).",
+                       backend, gap.value, verb, gap.format, gap.from, gap.to);
+  }
   return fmt::format(
       "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
-      lost.from, lost.value, lost.format, lost.basis == "proved" ? "prove" : "make it likely", lost.from,
-      lost.to);
+      gap.from, gap.value, gap.format, verb, gap.from, gap.to);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

@@ -25,7 +25,7 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 /// `although` is added to the side that does not round (", although its graph converts").
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                               std::string_view basis, std::string_view although);
-std::string LostRoundingSentence(const std::string& backend, const LostRounding& lost);
+std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// For the kinds order, value and special.
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
                                const TensorDifference& difference);

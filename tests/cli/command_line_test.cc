@@ -234,6 +234,51 @@ TEST_F(CommandLine, AnInterruptedRunIs2AndResumeFinishesIt) {
   EXPECT_EQ(Report("r")["counts"]["TIMEOUT"], 1) << resumed.out;
 }
 
+/// The one graph_vs_execution divergence of a run of the first case on `backend`; null when there is none.
+json GapOf(const json& report) {
+  json found;
+  for (const json& divergence : report["divergences"]) {
+    if (divergence["kind"] == "graph_vs_execution") found = divergence;
+  }
+  return found;
+}
+
+TEST_F(CommandLine, ATraceThatLiesIsFoundInBothDirections) {
+  struct Row {
+    const char* fault;
+    const char* says;
+  };
+  const Row rows[] = {
+      {"trace_rounds", "the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
+                       "(hlo -> execution)"},
+      {"trace_hides", "no stage of the trace names a format so narrow; the numbers of product prove a "
+                      "rounding, likely bfloat16 (hlo -> execution)"}};
+  for (const Row& row : rows) {
+    const std::string backend = std::string("faulty:fault=") + row.fault;
+    Run("run mine.yaml -k wide -o " + std::string(row.fault) + " " + Backends({backend.c_str()}));
+    const json gap = GapOf(Report(row.fault));
+    ASSERT_FALSE(gap.is_null()) << row.fault;
+    EXPECT_NE(gap["sentence"].get<std::string>().find(row.says), std::string::npos) << gap["sentence"];
+    EXPECT_EQ(gap["stages"], (json{"hlo", "execution"}));
+  }
+  Run("run mine.yaml -k wide -o honest -b faulty");
+  EXPECT_TRUE(GapOf(Report("honest")).is_null());
+}
+
+TEST_F(CommandLine, ARedundantPairOfCastsIsFoundAndPriced) {
+  Run("run mine.yaml -k wide -o r " + Backends({"faulty:fault=trace_redundant"}));
+  const json report = Report("r"), result = report["results"][0];
+  ASSERT_EQ(result["casts"].size(), 2u);
+  EXPECT_EQ(result["casts"][0]["redundant"], true);
+  ASSERT_EQ(result["cast_costs"].size(), 1u);
+  // 8 x 8 elements: 2 bytes read and 4 written, then the other way round; 4 bytes each alive in between.
+  EXPECT_EQ(result["cast_costs"][0]["redundant_pairs"], 1);
+  EXPECT_EQ(result["cast_costs"][0]["redundant_bytes"], 64 * 12);
+  EXPECT_EQ(result["cast_costs"][0]["extra_alive_bytes"], 64 * 4);
+  Run("run mine.yaml -k wide -o plain -b faulty");
+  EXPECT_FALSE(Report("plain")["results"][0].contains("cast_costs"));
+}
+
 TEST_F(CommandLine, LastFailedTakesWhatFailed) {
   EXPECT_EQ(Run("run mine.yaml " + Backends({kRounded})).code, 1);
   EXPECT_EQ(Run("run mine.yaml --lf -o again " + Backends({kRounded})).code, 1);

@@ -1,0 +1,157 @@
+// Drawing traces.
+#include "reports/op_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "harness/base/text.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr size_t kMostLines = 60;
+
+std::string Short(const std::string& dtype) {
+  static const std::map<std::string, std::string> kShort{
+      {"float64", "f64"}, {"float32", "f32"}, {"bfloat16", "bf16"}, {"float16", "f16"}, {"float8_e4m3fn", "e4m3"},
+      {"float8_e5m2", "e5m2"}, {"int64", "i64"}, {"int32", "i32"}, {"int16", "i16"}, {"int8", "i8"}, {"uint8", "u8"}};
+  const auto known = kShort.find(dtype);
+  return known == kShort.end() ? dtype : known->second;
+}
+
+std::string Tensors(const std::vector<TraceTensor>& tensors) {
+  std::vector<std::string> parts;
+  for (const TraceTensor& tensor : tensors) {
+    std::vector<std::string> extents;
+    for (const int64_t extent : tensor.shape) extents.push_back(std::to_string(extent));
+    parts.push_back(Short(tensor.dtype) + "[" + Join(extents, ",") + "]");
+  }
+  return Join(parts, ", ");
+}
+
+std::string Duration(double us) { return us < 10 ? fmt::format("{:.1f} us", us) : fmt::format("{:.0f} us", us); }
+
+/// Ops that only show or allocate memory.
+bool IsHousekeeping(const std::string& op) {
+  static const std::set<std::string> kNames{
+      "aten::resolve_conj", "aten::resolve_neg", "aten::empty", "aten::empty_strided", "aten::empty_like",
+      "aten::as_strided",   "aten::detach",      "detach",      "aten::alias",         "aten::view",
+      "aten::expand",       "aten::reshape",     "aten::t",     "aten::transpose",     "aten::unsqueeze",
+      "aten::squeeze",      "aten::_has_compatible_shallow_copy_type"};
+  return kNames.contains(op);
+}
+
+class Stage {
+ public:
+  Stage(std::string name, const OpTreeOptions& options) : name_(std::move(name)), options_(options) {}
+
+  void Add(const TraceNode& node) {
+    nodes_.push_back(&node);
+    by_id_.emplace(node.id, &node);
+  }
+
+  std::string Draw(const std::map<int64_t, const Cast*>& casts) {
+    casts_ = &casts;
+    for (const TraceNode* node : nodes_) children_[node->parent].push_back(node);
+    int64_t conversions = 0;
+    for (const TraceNode* node : nodes_) {
+      if (!casts.contains(node->id)) continue;
+      ++conversions;
+      for (const TraceNode* at = node; at != nullptr; at = Parent(*at)) keep_.insert(at->id);
+    }
+    text_ = fmt::format("    {:<14} {} node{}, {} conversion{}\n", name_, nodes_.size(), nodes_.size() == 1 ? "" : "s",
+                        conversions, conversions == 1 ? "" : "s");
+    if (!Full()) return std::move(text_);
+    for (const TraceNode* node : nodes_) {
+      if (!by_id_.contains(node->parent)) Subtree(*node, 0);
+    }
+    if (left_out_ > 0) text_ += fmt::format("        and {} more lines (-v shows them)\n", left_out_);
+    return std::move(text_);
+  }
+
+ private:
+  bool Verbose() const { return options_.console.verbosity == ConsoleOptions::Verbosity::kVerbose; }
+  bool Full() const {
+    return Verbose() || std::find(options_.stages.begin(), options_.stages.end(), name_) != options_.stages.end();
+  }
+  const TraceNode* Parent(const TraceNode& node) const {
+    const auto found = by_id_.find(node.parent);
+    return found == by_id_.end() ? nullptr : found->second;
+  }
+
+  void Subtree(const TraceNode& node, size_t depth) {
+    if (!Verbose() && IsHousekeeping(node.op) && !keep_.contains(node.id)) return;
+    if (Verbose() || lines_ < kMostLines) {
+      Line(node, depth);
+    } else {
+      ++left_out_;
+    }
+    ++lines_;
+    if (depth > 24) return;  // deeper than any reader follows
+    for (const TraceNode* child : children_[node.id]) Subtree(*child, depth + 1);
+  }
+
+  /// Graphs number their nodes, since what a node reads stands elsewhere; nested calls show it by nesting.
+  bool Numbered() const { return name_ != "dispatch"; }
+
+  void Line(const TraceNode& node, size_t depth) {
+    const auto cast = casts_->find(node.id);
+    std::string line = fmt::format("{:<8}{}", cast == casts_->end() ? "" : "    >", std::string(2 * depth, ' '));
+    if (Numbered() && !node.outputs.empty()) line += fmt::format("%{} = ", node.id);
+    line += node.op;
+    if (Numbered() && !node.from.empty()) {
+      std::vector<std::string> sources;
+      for (const int64_t source : node.from) sources.push_back("%" + std::to_string(source));
+      line += "(" + Join(sources, ", ") + ")";
+    } else if (!node.inputs.empty()) {
+      line += " (" + Tensors(node.inputs) + ")";
+    }
+    if (!node.outputs.empty()) line += (Numbered() ? "  " : " -> ") + Tensors(node.outputs);
+    if (node.us) line += "  " + Duration(*node.us);
+    if (cast != casts_->end()) {
+      line += fmt::format("   {} to {}{}", cast->second->from, cast->second->to,
+                          cast->second->redundant ? ", changes no value" : "");
+    }
+    line = TerminalSafe(line);
+    if (cast != casts_->end() && options_.console.color == ConsoleOptions::Color::kAlways)
+      line = "\x1b[33m" + line + "\x1b[0m";
+    text_ += line + "\n";
+  }
+
+  std::string name_;
+  const OpTreeOptions& options_;
+  std::vector<const TraceNode*> nodes_;
+  std::map<int64_t, const TraceNode*> by_id_;
+  std::map<int64_t, std::vector<const TraceNode*>> children_;
+  const std::map<int64_t, const Cast*>* casts_ = nullptr;
+  std::set<int64_t> keep_;
+  size_t lines_ = 0, left_out_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string DrawOpTree(std::span<const TraceNode> trace, std::span<const Cast> casts, const OpTreeOptions& options) {
+  std::map<int64_t, const Cast*> at;
+  for (const Cast& cast : casts) {
+    if (cast.node >= 0) at.emplace(cast.node, &cast);
+  }
+  std::string text;
+  for (const std::string_view name : kTraceStages) {
+    Stage stage(std::string(name), options);
+    bool any = false;
+    for (const TraceNode& node : trace) {
+      if (node.stage != name) continue;
+      stage.Add(node);
+      any = true;
+    }
+    if (any) text += stage.Draw(at);
+  }
+  return text;
+}
+
+}  // namespace ulpscope
