@@ -271,7 +271,8 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
     const auto operand = path.operands.find(entry.first);
     if (operand == path.operands.end() || entry.second == "as_is") return true;
     const FloatFormat* format = FormatOf(operand->second);
-    return format == nullptr || Holds(*ParseIn(entry.second)->format, *format);
+    const RoundSpec spec = *ParseIn(entry.second);
+    return format == nullptr || (spec.format != nullptr && Holds(*spec.format, *format));
   });
   if (path.reductions.empty() && !path.has_inner) choice.acc = "exact";
   if (!path.has_products) choice.prod = "exact";
@@ -340,6 +341,17 @@ PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& ch
   return model;
 }
 
+namespace {
+
+/// An operand that is taken as it is loses the subnormals of its own format.
+RoundSpec InOf(const std::string& word, const FloatFormat* held) {
+  RoundSpec spec = *ParseIn(word);
+  if (spec.format == nullptr && !spec.none() && held != nullptr) spec.daz_below = held->emin;
+  return spec;
+}
+
+}  // namespace
+
 Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
   Binding binding;
   binding.store.resize(plan.nodes.size());
@@ -351,7 +363,7 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
     const PlanNode& node = At(plan, id);
     if (node.kind != NodeKind::kContract) continue;
     for (size_t i = 0; i < 2; ++i) {
-      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end()) binding.in[static_cast<size_t>(id)][i] = *ParseIn(in->second);
+      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end()) binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
     }
   }
   for (const auto& [cut, words] : choice.cuts) {
@@ -461,6 +473,26 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   return choices;
 }
 
+std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
+  std::vector<Choice> choices;
+  if (!path.has_products) return choices;
+  std::map<std::string, std::string> dropped;
+  for (const auto& [operand, dtype] : path.operands) {
+    if (FormatOf(dtype) != nullptr) dropped[operand] = "as_is+daz";
+  }
+  for (const Choice& plain : EnumerateChoices(plan, path, observed)) {
+    const AccSpec acc = *ParseAcc(plain.acc);
+    if (!plain.in.empty() || !acc.binary() || acc.format->precision < 24) continue;
+    Choice sums = plain, operands = plain;
+    sums.acc += "+ftz";
+    operands.in = dropped;
+    Choice both = sums;
+    both.in = dropped;
+    for (Choice* choice : {&both, &sums, &operands}) choices.push_back(std::move(*choice));
+  }
+  return choices;
+}
+
 Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model, DType observed) {
   const auto mode = ParseOut(model.out)->rounding;
   const std::string suffix = mode == Rounding::kTowardZero ? "_rz" : mode == Rounding::kNearestAway ? "_rna" : "_rne";
@@ -506,7 +538,7 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
     if (node.kind == NodeKind::kContract) {
       for (size_t i = 0; i < 2; ++i) {
         const auto own = model.in.find(NameOf(plan, node.args[i]));
-        if (own != model.in.end()) binding.in[id][i] = *ParseIn(own->second);
+        if (own != model.in.end()) binding.in[id][i] = InOf(own->second, HeldIn(plan, node.args[i]));
         else if (every != model.in.end() && IsWide(HeldIn(plan, node.args[i]))) binding.in[id][i] = *ParseIn(every->second);
       }
     }

@@ -52,6 +52,10 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
 /// All canonical choices for a value stored as `observed`.
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed);
 
+/// The same with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of products that no plain
+/// choice explains. Apart, because on data without subnormals they are copies of the plain ones.
+std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed);
+
 /// What one model for a whole program (as the emulated backend runs it) means for one value: the truth the classifier has
 /// to find.
 Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model, DType observed);

@@ -200,13 +200,26 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
+    return BankOf(value, observed, EnumerateChoices, &banks_);
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value, DType observed) const override {
+    return BankOf(value, observed, EnumerateFlushing, &flushing_banks_);
+  }
+
+ private:
+  /// Evaluators by the precision of their divisions and roots.
+  using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
+  using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
+
+  std::vector<std::unique_ptr<Hypothesis>> BankOf(const std::string& value, DType observed, std::vector<Choice> (*enumerate)(const Plan&, const ValuePath&, DType), Banks* banks) const {
     const int node = shared_->plan.values.at(value);
-    auto& bank = banks_[{node, observed}];
+    auto& bank = (*banks)[{node, observed}];
     if (!bank) {
       auto made = std::make_shared<ValueBank>();
       made->node = node;
       made->path = PathOf(shared_->plan, node);
-      made->choices = EnumerateChoices(shared_->plan, made->path, observed);
+      made->choices = enumerate(shared_->plan, made->path, observed);
       for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
       // Nobody's exp is ours: each order once more, with functions that are off as implementations are.
       const bool functions = std::any_of(made->path.nodes.begin(), made->path.nodes.end(), [&](int id) { return IsFunction(shared_->plan.nodes[static_cast<size_t>(id)].kind); });
@@ -221,10 +234,6 @@ class ConcreteOracle : public CaseOracle {
     return all;
   }
 
- private:
-  /// Evaluators by the precision of their divisions and roots.
-  using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
-
   /// Ziv's strategy: doubles the precision until the enclosure decides, up to a cap (then UNDECIDED).
   Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node, int64_t element) const {
     Reference reference;
@@ -238,7 +247,7 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::shared_ptr<Shared> shared_;
-  mutable std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>> banks_;
+  mutable Banks banks_, flushing_banks_;
   std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost
   ExactArithmetic::Source known_;
   mutable Evaluators mixed_;                    ///< take sums and products from fast_

@@ -70,6 +70,7 @@ Segment Spell(std::string_view word) {
   }
   const auto with = [&](std::string text, int bits) { return Segment{.text = text + flush, .bits = bits}; };
   if (word == "exact") return with("exact", kExactBits);
+  if (word == "as_is") return with("", kExactBits);  // nothing but its subnormals is lost
   if (word == "compensated") return with("comp", kFloat32Bits);
   if (word.starts_with("blockfma(")) {
     const auto arguments = Arguments(word);
@@ -115,10 +116,10 @@ std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& word
   return rounded;
 }
 
-/// How much of a model is told: `wide` takes every accumulator of float32's class or wider for one, `no_cuts`
-/// leaves out intermediates that were rounded before the sums.
+/// How much of a model is told: kWide takes every accumulator of float32's class or wider for one, kWidest those that drop
+/// subnormals too; kLeftOut leaves out intermediates that were rounded before the sums.
 struct Reading {
-  enum class Accumulator { kNamed, kWide } accumulator = Accumulator::kNamed;
+  enum class Accumulator { kNamed, kWide, kWidest } accumulator = Accumulator::kNamed;
   enum class Cuts { kTold, kLeftOut } cuts = Cuts::kTold;
 };
 
@@ -164,16 +165,17 @@ Segment Widen(Segment segment) {
 Chain MakeChain(const PrecisionModel& model, const Classification& classification, const Reading& reading) {
   Chain chain;
   AppendInputs(model, classification, reading, &chain);
-  const bool wide = reading.accumulator == Reading::Accumulator::kWide;
+  const bool wide = reading.accumulator != Reading::Accumulator::kNamed;
+  const bool flushed = model.acc.ends_with("+ftz") && reading.accumulator != Reading::Accumulator::kWidest;
   const Segment out = wide ? Widen(Spell(model.out)) : Spell(model.out);
   std::optional<Segment> between = Between(model, classification);
   if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
   if (Applies(classification, "acc")) {
     Segment acc = Spell(model.acc);
-    if (wide && acc.bits >= kFloat32Bits) acc.text = "f32";
+    if (wide && acc.bits >= kFloat32Bits) acc.text = flushed ? "f32ftz" : "f32";
     // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
     const bool hidden =
-        !between && (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
+        !between && !flushed && (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
     if (!hidden) chain.push_back(acc);
   }
   if (between) chain.push_back(*between);
@@ -195,11 +197,12 @@ std::string Shared(const Classification& classification, const Reading& reading)
   return texts.size() == 1 ? *texts.begin() : "";
 }
 
-std::string ClassText(const Classification& classification) {
+/// What all models share; else the narrowest format on the way.
+std::string RoundingText(const Classification& classification) {
   using enum Reading::Accumulator;
   using enum Reading::Cuts;
   for (const Reading& reading :
-       {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
+       {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kWidest, kTold}, Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
     if (std::string same = Shared(classification, reading); !same.empty()) return same;
   }
   std::vector<Segment> all;
@@ -219,6 +222,16 @@ std::string ClassText(const Classification& classification) {
       std::remove_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
       text.end());
   return out.empty() || out == text ? text + "?" : text + "?>" + out;
+}
+
+/// That subnormals are dropped somewhere is told even where the models differ about the place.
+std::string ClassText(const Classification& classification) {
+  const auto drops = [](const PrecisionModel& model) {
+    return model.acc.ends_with("+ftz") || std::any_of(model.in.begin(), model.in.end(), [](const auto& in) { return in.second.ends_with("+daz"); });
+  };
+  std::string text = RoundingText(classification);
+  const bool told = text.find("daz") != std::string::npos || text.find("ftz") != std::string::npos;
+  return !told && std::all_of(classification.models.begin(), classification.models.end(), drops) ? "(ftz)>" + text : text;
 }
 
 }  // namespace

@@ -326,6 +326,13 @@ std::span<const KnobRow> Knobs() {
       {"xla_allow_excess_precision", true_false, "jax, torch-xla"},
       {"openblas_coretype", {}, "openblas: Haswell SkylakeX ..., set before it is loaded"},
       {"onednn_max_cpu_isa", {}, "onednn: default AVX2 AVX512_CORE ..."},
+      {"cublas_compute_type", {}, "cublas, cublaslt: default 32F 32F_FAST_TF32 16F ..., as CUBLAS_COMPUTE_ names them"},
+      {"cublaslt_split_k", {}, "cublaslt: default, or into how many parts"},
+      {"cublaslt_reduction_scheme",
+       {"default", "none", "inplace", "compute_type", "output_type"},
+       "cublaslt: how parts are added"},
+      {"cublaslt_workspace", {}, "cublaslt: default, or bytes"},
+      {"cublaslt_fast_accum", {"off", "on"}, "cublaslt: float8 sums with fewer bits"},
       {"blis_arch_type", {}, "blis: haswell skx zen ..., set before its first use"},
   };
   return rows;

@@ -76,14 +76,9 @@ class Classifier {
     shape_ = *shape;
     MeasureErrors();
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
-    for (auto& hypothesis : oracle_.Bank(value_, observed_.dtype)) {
-      trials_.emplace_back();
-      trials_.back().hypothesis = std::move(hypothesis);
-    }
-    for (Trial& trial : trials_) {
-      Try(&trial);
-      trial.hypothesis->Forget();
-    }
+    TryAll(oracle_.Bank(value_, observed_.dtype));
+    const auto survived = [](const Trial& trial) { return trial.survived; };
+    if (std::none_of(trials_.begin(), trials_.end(), survived)) TryAll(oracle_.FlushingBank(value_, observed_.dtype));
     Conclude();
     return result_;
   }
@@ -136,6 +131,15 @@ class Classifier {
     trial->exclusion.low = range.lo;
     trial->exclusion.high = range.hi;
     trial->exclusion.why = std::move(why);
+  }
+
+  void TryAll(std::vector<std::unique_ptr<Hypothesis>> hypotheses) {
+    for (auto& hypothesis : hypotheses) {
+      trials_.emplace_back();
+      trials_.back().hypothesis = std::move(hypothesis);
+      Try(&trials_.back());
+      trials_.back().hypothesis->Forget();
+    }
   }
 
   void Try(Trial* trial) {

@@ -14,7 +14,7 @@ void Insert(std::vector<std::string>* words, const std::string& word) {
 }
 
 bool Wide(const std::string& acc) {
-  return acc.starts_with("float32") || acc == "float64" || acc == "exact" || acc == "compensated" || acc.starts_with("blockfma");
+  return acc.starts_with("float32") || acc.starts_with("float64") || acc == "exact" || acc == "compensated" || acc.starts_with("blockfma");
 }
 
 /// Block units that differ in n alone: what n they leave; empty when `words` holds anything else.
@@ -86,7 +86,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   }
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
-    if (words != std::vector<std::string>{"as_is"}) parts.push_back("operand " + operand + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
+    if (words == std::vector<std::string>{"as_is+daz"}) parts.push_back("subnormals of operand " + operand + " taken as zero");
+    else if (words != std::vector<std::string>{"as_is"}) parts.push_back("operand " + operand + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
   }
   const auto& prod = classification.facets.at("prod");
   if (!prod.empty() && prod != std::vector<std::string>{"exact"}) parts.push_back("products " + Or(prod));

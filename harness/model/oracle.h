@@ -67,6 +67,12 @@ class CaseOracle {
   virtual OracleCounts Counts() const { return {}; }
   /// The bank for a value that was observed with dtype `observed`.
   virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
+  /// Models that drop subnormals, for a value that nothing of the bank explains.
+  virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value, DType observed) const {
+    static_cast<void>(value);
+    static_cast<void>(observed);
+    return {};
+  }
 };
 
 }  // namespace ulpscope

@@ -74,6 +74,7 @@ Result<BackendSpec> ParseBackend(std::string_view text, const Registry& registry
   const RegistryRow* row = registry.Find(spec.name);
   if (row == nullptr)
     return Fail(Misnamed("unknown backend '" + spec.name + "'", spec.name, registry.Names()));
+  spec.device = row->device;
   text.remove_prefix(spec.name.size());
   if (text.starts_with('@')) {
     text.remove_prefix(1);
@@ -119,7 +120,7 @@ Result<std::vector<BackendSpec>> ParseBackendList(std::string_view text, const R
 std::vector<BackendSpec> DefaultBackends(const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& row : registry.rows()) {
-    if (row.is_default && registry.Check(row).installed) specs.push_back({.name = row.backend, .knobs = {}});
+    if (row.is_default && registry.Check(row).installed) specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
   }
   return specs;
 }
@@ -127,7 +128,7 @@ std::vector<BackendSpec> DefaultBackends(const Registry& registry) {
 std::vector<BackendSpec> AllBackends(const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& row : registry.rows()) {
-    if (!row.hidden) specs.push_back({.name = row.backend, .knobs = {}});
+    if (!row.hidden) specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
   }
   return specs;
 }

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string> kKeys{"backend", "title",   "adapter", "requires", "python_packages",
-                                     "knobs",   "install", "absent",  "default",  "hidden"};
+                                     "knobs",   "install", "absent",  "device",   "default",         "hidden"};
 
 constexpr std::string_view kVenv = "{venv:";
 
@@ -52,8 +52,10 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
                   .knobs = fields.Texts("knobs"),
                   .install = fields.Text("install"),
                   .absent = fields.Text("absent"),
+                  .device = "cpu",
                   .is_default = fields.Flag("default"),
                   .hidden = fields.Flag("hidden")};
+  if (const std::string device = fields.Text("device"); !device.empty()) row.device = device;
   if (!error.empty()) return Fail(error);
   if (row.adapter.empty() && row.absent.empty())
     return Fail("backend " + row.backend + " has neither 'adapter' nor 'absent'");

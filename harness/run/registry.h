@@ -38,6 +38,7 @@ struct RegistryRow {
   std::vector<std::string> knobs;            ///< knobs that it takes; empty = only its hello knows
   std::string install;                       ///< the line that installs it
   std::string absent;                        ///< not empty: this version cannot run it, and why
+  std::string device = "cpu";                ///< where it runs when the backend string names no device
   bool is_default = false;                   ///< part of a run without -b
   bool hidden = false;                       ///< left out of `-b all` (the harness's own test subjects)
 };

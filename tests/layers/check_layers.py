@@ -40,6 +40,7 @@ OWNERS = {
     r"(torch|ATen|c10|caffe2)/": ["backends/torch"],
     r"cblas\.h": ["backends/cblas"],
     r"blis\.h": ["backends/cblas"],
+    r"(cublas|cuda)": ["backends/cublas"],
     r"oneapi/dnnl": ["backends/onednn"],
     r"(mpfr|gmp)": [],
     r"(gtest|gmock|rapidcheck)": [],

@@ -1,0 +1,37 @@
+// The two ways into cuBLAS that this adapter serves: cublasGemmEx and cublasLtMatmul, behind one interface.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cublas/api.h"
+#include "backends/sdk/glue.h"
+
+namespace ulpscope::cublas {
+
+class Library {
+ public:
+  virtual ~Library() = default;
+  /// "13.1.1"
+  virtual std::string Version() const = 0;
+  /// "" or what is wrong with the value. Knobs that are not set keep their defaults.
+  virtual std::string SetKnobs(const std::map<std::string, std::string>& knobs) = 0;
+  /// What the library says of its settings, and of the last product that it ran; a knob that nobody can read is left out.
+  virtual std::map<std::string, std::string> ReadBack() const = 0;
+  /// The kernel for sdk::RunWithGlue.
+  virtual std::optional<sdk::StepResult> Run(const sdk::Step& step, sdk::GlueContext& context) = 0;
+};
+
+/// Knob -> values, default first; `threads` apart.
+using KnobTable = std::map<std::string, std::vector<std::string>>;
+KnobTable GemmExKnobs();
+KnobTable LtKnobs();
+
+/// Throws CudaError where the library cannot be initialised. `api` must outlive it.
+std::unique_ptr<Library> OpenGemmEx(const Api& api);
+std::unique_ptr<Library> OpenLt(const Api& api);
+
+}  // namespace ulpscope::cublas
