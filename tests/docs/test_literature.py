@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The units of LITERATURE.md: each model runs, and those that the bank holds come back under their own name."""
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "reports/datasheets/LITERATURE.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (CDNA\d [^|]*) \| ([^|]*) \| (\d+) \| `([^`]*)` \|", re.MULTILINE)
+# Operands around bfloat16's and float32's smallest normal number, and sums around it.
+CASE = """about: Products whose operands and sums are near the smallest normal number.
+cases:
+  - name: product
+    tensors:
+      a: {dtype: %s, shape: [12, 24], fill: {wide_exponent: {low: -133, high: -121}}}
+      b: {dtype: %s, shape: [24, 12], fill: {wide_exponent: {low: -5, high: 4}}}
+    program:
+      - {op: mm, of: [a, b], out_dtype: float32, as: product}
+    observe: [product]
+"""
+
+
+def classify(model, dtype):
+    with tempfile.TemporaryDirectory() as folder:
+        case = pathlib.Path(folder) / "unit.yaml"
+        case.write_text(CASE % (dtype, dtype), encoding="utf-8")
+        done = subprocess.run([ROOT / "build/release/bin/ulpscope", "run", case, "-b", "emulated:model=" + model, "-o", folder + "/run",
+                               "--json", folder + "/report.json"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        report = json.loads((pathlib.Path(folder) / "report.json").read_text(encoding="utf-8"))
+    return report["results"][0]["values"]["product"]
+
+
+class Literature(unittest.TestCase):
+    def test_every_model_runs_and_cdna2_is_named(self):
+        rows = ROW.findall(PAGE)
+        self.assertEqual(len(rows), 6)
+        named = 0
+        for unit, _, _, model in rows:
+            value = classify(model, "float32" if "tf32" in model else "bfloat16")
+            self.assertEqual(value["checked"], 144)
+            if "daz" in model:
+                self.assertEqual(value["models"], [model], unit)
+                self.assertIn("taken as zero", value["label"])
+                named += 1
+        self.assertEqual(named, 2)
+        print(f"\n{len(rows)} units run, {named} named")
+
+    def test_the_page_says_that_nothing_was_measured_and_names_its_sources(self):
+        self.assertIn("no hardware seen", PAGE)
+        sources = set(re.findall(r"\[(\d)\]", PAGE))
+        self.assertEqual(sources, {number for number in re.findall(r"^(\d)\. ", PAGE, re.MULTILINE)})
+        for backend in ("hipblas", "tpu"):
+            row = next(json.loads(line) for line in (ROOT / "backends/registry.jsonl").read_text().splitlines()
+                       if json.loads(line)["backend"] == backend)
+            self.assertIn("no hardware seen", row["absent"])
+
+
+if __name__ == "__main__":
+    unittest.main()
