@@ -221,7 +221,6 @@ void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
     ForEachTensor(outputs,
                   [&](const at::Tensor& tensor) { RememberMade(tensor, node->index, std::nullopt, &recorder); });
     if (node->cast) {
-      recorder.ops.casts[*node->cast].us = made.us;
       RememberMade(node->cast_to, node->index, node->cast, &recorder);
     }
   } catch (...) {
@@ -258,7 +257,15 @@ void OpTrace::Stop() {
 RecordedOps OpTrace::Take() {
   Stop();
   TheRecorder().made.clear();
-  return std::exchange(TheRecorder().ops, {});
+  RecordedOps ops = std::exchange(TheRecorder().ops, {});
+  for (sdk::CastRecord& cast : ops.casts) {
+    // What a conversion takes is all of it, the memory for its result included: the outermost of its parts.
+    auto at = static_cast<size_t>(cast.node);
+    while (ops.nodes[at].parent >= 0 && IsPartOfConversion(ops.nodes[static_cast<size_t>(ops.nodes[at].parent)].op))
+      at = static_cast<size_t>(ops.nodes[at].parent);
+    cast.us = ops.nodes[at].us;
+  }
+  return ops;
 }
 
 int64_t OpTrace::lost() const { return TheRecorder().lost; }

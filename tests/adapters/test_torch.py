@@ -95,8 +95,8 @@ class Eager(Common, Driven):
         (product,) = (node for node in nodes.values() if node["op"] == "aten::mm")
         to = nodes[nodes[nodes[cast["node"]]["parent"]]["parent"]]
         self.assertIn(to["id"], product["from"])
-        self.assertTrue(0 < cast["us"] <= to["us"] <= linear["us"], (cast["us"], to["us"], linear["us"]))
-        self.assertEqual(cast["us"], nodes[cast["node"]]["us"])
+        self.assertTrue(0 < nodes[cast["node"]]["us"] <= to["us"] <= linear["us"], nodes)
+        self.assertEqual(cast["us"], to["us"], "the whole conversion, allocation included")
 
     def test_what_was_there_before_the_trace_has_no_maker(self):
         reply = self.completed(
