@@ -36,6 +36,8 @@ sdk::RunReply ReplyForCurrentException() {
     throw;
   } catch (const Unsupported& lack) {
     return sdk::RunReply::Unsupported(lack.what());
+  } catch (const Raised& error) {
+    return sdk::RunReply::Raised(error.error_class(), error.what());
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     const std::string name = PythonClass(error);

@@ -19,6 +19,19 @@ class Unsupported : public std::exception {
   std::string reason_;
 };
 
+/// An error that PyTorch raised elsewhere (in a compiler's process), under the class and text that it had
+/// there.
+class Raised : public std::exception {
+ public:
+  Raised(std::string error_class, std::string text)
+      : error_class_(std::move(error_class)), text_(std::move(text)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::string& error_class() const { return error_class_; }
+
+ private:
+  std::string error_class_, text_;
+};
+
 /// Unwraps a Result or throws Unsupported with its error.
 template <class T>
 T Need(Result<T> result) {

@@ -7,13 +7,20 @@
 
 namespace ulpscope::torch_backend {
 
-/// knob -> values, default first.
-const std::map<std::string, std::vector<std::string>>& KnobValues();
+/// Whose knobs: some act on one kind of device, some on one backend.
+struct KnobScope {
+  std::string backend;  ///< "torch-eager"
+  std::string device;   ///< "cpu", "cuda"
+};
 
-/// Sets every knob to its value in `knobs`, or to its default. Returns "" or what is wrong with which knob.
-std::string ApplyKnobs(const std::map<std::string, std::string>& knobs);
+/// knob -> values, default first, of the knobs that act there.
+std::map<std::string, std::vector<std::string>> KnobValues(const KnobScope& scope);
 
-/// What the library says now, under the words of KnobValues.
-std::map<std::string, std::string> ReadKnobs();
+/// Sets every knob to its value in `knobs`, or to its default; those of the compiler's process are checked
+/// only. Returns "" or what is wrong with which knob.
+std::string ApplyKnobs(const KnobScope& scope, const std::map<std::string, std::string>& knobs);
+
+/// What the library says now, under the words of KnobValues; nothing for the compiler's own.
+std::map<std::string, std::string> ReadKnobs(const KnobScope& scope);
 
 }  // namespace ulpscope::torch_backend

@@ -1,17 +1,24 @@
 // ulpscope-torch: the adapter for LibTorch. torch-eager calls ops one by one, torch-traced runs a TorchScript
-// trace.
+// trace, torch-aoti an AOTInductor package.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/sdk/adapter.h"
+#include "backends/torch/aoti.h"
+#include "backends/torch/device.h"
 #include "backends/torch/failure.h"
 #include "backends/torch/knobs.h"
 #include "backends/torch/machine.h"
@@ -26,7 +33,7 @@ using sdk::HelloRequest;
 using sdk::RunReply;
 using sdk::RunRequest;
 
-constexpr const char* kBackends[] = {"torch-eager", "torch-traced"};
+constexpr const char* kBackends[] = {"torch-eager", "torch-traced", "torch-aoti"};
 
 /// PyTorch's warnings as notes: they say what a result rests on ("... falls back to ...").
 class WarningCollector : public c10::WarningHandler {
@@ -51,36 +58,45 @@ std::string Version() {
 
 class TorchAdapter : public sdk::Adapter {
  public:
+  /// `compiler`: the command that makes the packages of torch-aoti.
+  explicit TorchAdapter(std::vector<std::string> compiler)
+      : command_(compiler), compiler_(std::move(compiler)) {}
+
   Capabilities Hello(const HelloRequest& request) override {
     Capabilities can;
     can.name = "torch";
     can.backends.assign(std::begin(kBackends), std::end(kBackends));
     can.versions = {{"torch", Version()}};
-    can.knobs = KnobValues();
+    scope_ = {.backend = request.backend, .device = request.device.substr(0, request.device.find(':'))};
+    can.knobs = KnobValues(scope_);
     can.ops = VocabularyWords();
     for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
     can.scopes = {"autocast", "no_grad", "enable_grad"};
     can.capabilities = {"autograd", "out", "aten", "trace"};
-    backend_ = request.backend;
-    if (std::find(can.backends.begin(), can.backends.end(), backend_) == can.backends.end()) {
-      can.error = "this adapter does not serve '" + backend_ + "'";
-    } else if (request.device != "cpu") {
-      can.error = "device '" + request.device + "': this adapter runs on the cpu";
+    can.devices = {"cpu", "cuda"};
+    if (std::find(can.backends.begin(), can.backends.end(), request.backend) == can.backends.end()) {
+      can.error = "this adapter does not serve '" + request.backend + "'";
+    } else if (request.backend == "torch-aoti" && request.device != "cpu") {
+      can.error = "device '" + request.device + "': torch-aoti makes packages for the cpu";
+    } else if (const Result<at::Device> device = OpenDevice(request.device); !device) {
+      can.error = device.error().message;
     } else {
+      device_ = *device;
       at::set_num_interop_threads(1);
-      can.error = ApplyKnobs(request.knobs);
+      can.error = ApplyKnobs(scope_, request.knobs);
+      if (request.backend == "torch-aoti") setup_ = MakeAotiSetup(command_, Version(), request.knobs);
     }
     return can;
   }
 
   RunReply Run(const RunRequest& request) override {
-    if (const std::string problem = ApplyKnobs(request.knobs); !problem.empty())
+    if (const std::string problem = ApplyKnobs(scope_, request.knobs); !problem.empty())
       return RunReply::Unsupported(problem);
     WarningCollector warnings;
     const c10::WarningUtils::WarningHandlerGuard handler(&warnings);
     const c10::WarningUtils::WarnAlways always;
     RunReply reply = Execute(request);
-    reply.knobs = ReadKnobs();
+    for (auto& [knob, value] : ReadKnobs(scope_)) reply.knobs[knob] = value;
     for (std::string& warning : warnings.Take()) reply.notes.push_back(std::move(warning));
     return reply;
   }
@@ -109,32 +125,44 @@ class TorchAdapter : public sdk::Adapter {
     RunReply reply;
     ops_ = {};
     try {
-      Machine machine(request, at::kCPU);
+      Machine machine(request, device_);
       if (request.trace) trace.emplace();
       const sdk::Stopwatch stopwatch;
-      if (backend_ == "torch-traced") {
-        TracedRunner runner(machine, reply,
-                            request.trace ? TracedRunner::Trace::kWanted : TracedRunner::Trace::kNot);
-        runner.Run(request.program.steps);
-        reply.durations_ms["run"] = stopwatch.Milliseconds();
-        TakeTrace(trace, reply);
-        machine.Observe(reply);
-        runner.FillParts(request.program.observe);
-      } else {
-        machine.RunSteps(request.program.steps);
-        reply.durations_ms["run"] = stopwatch.Milliseconds();
-        TakeTrace(trace, reply);
-        machine.Observe(reply);
-      }
+      const std::function<void()> fill_parts = RunOn(machine, request, reply);
+      Synchronize(device_);
+      reply.durations_ms["run"] = stopwatch.Milliseconds();
+      TakeTrace(trace, reply);
+      machine.Observe(reply);
+      fill_parts();
     } catch (...) {
       RunReply failed = ReplyForCurrentException();
       failed.casts = std::move(reply.casts);
       failed.nodes = std::move(reply.nodes);
       failed.notes = std::move(reply.notes);
+      failed.knobs = std::move(reply.knobs);
       TakeTrace(trace, failed);
       return failed;
     }
     return reply;
+  }
+
+  /// Runs the program as this backend does. What it gives back says, once the values are read, which part
+  /// made them.
+  std::function<void()> RunOn(Machine& machine, const RunRequest& request, RunReply& reply) {
+    const std::vector<std::string>& observe = request.program.observe;
+    if (scope_.backend == "torch-traced") {
+      const auto runner = std::make_shared<TracedRunner>(
+          machine, reply, request.trace ? TracedRunner::Trace::kWanted : TracedRunner::Trace::kNot);
+      runner->Run(request.program.steps);
+      return [runner, &observe] { runner->FillParts(observe); };
+    }
+    if (scope_.backend == "torch-aoti") {
+      const auto runner = std::make_shared<AotiRunner>(machine, setup_, compiler_, reply);
+      runner->Run(request.program);
+      return [runner, &observe] { runner->FillParts(observe); };
+    }
+    machine.RunSteps(request.program.steps);
+    return [] {};
   }
 
   void TakeTrace(std::optional<OpTrace>& trace, RunReply& reply) {
@@ -146,13 +174,19 @@ class TorchAdapter : public sdk::Adapter {
   }
 
   RecordedOps ops_;
-  std::string backend_;
+  KnobScope scope_;
+  at::Device device_ = at::kCPU;
+  std::vector<std::string> command_;
+  AotiSetup setup_;
+  CompilerProcess compiler_;
 };
 
 }  // namespace
 }  // namespace ulpscope::torch_backend
 
-int main() {
-  ulpscope::torch_backend::TorchAdapter adapter;
+int main(int argc, char** argv) {
+  // A package checks its inputs only when told to: a wrong shape would be computed with.
+  setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/1);
+  ulpscope::torch_backend::TorchAdapter adapter(std::vector<std::string>(argv + 1, argv + argc));
   return ulpscope::sdk::ServeAdapter(adapter);
 }

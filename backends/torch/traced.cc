@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/torch/failure.h"
+#include "backends/torch/names.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/values.h"
 
@@ -37,29 +38,6 @@ std::string ObstacleIn(const std::vector<sdk::Step>& steps) {
     if (const std::string inner = ObstacleIn(step.steps); !inner.empty()) return inner;
   }
   return {};
-}
-
-/// Names that the steps read (operands, buffers, tensors named by attributes) and make.
-struct Names {
-  std::set<std::string> read, made;
-};
-
-void CollectNames(const std::vector<sdk::Step>& steps, Names& names) {
-  for (const sdk::Step& step : steps) {
-    const auto read = [&](const std::string& name) {
-      if (!name.empty() && !names.made.contains(name)) names.read.insert(name);
-    };
-    for (const sdk::Operand& operand : step.of) read(operand.name);
-    read(step.out);
-    for (const auto& [key, value] : step.attrs.items()) {
-      if (value.is_string()) read(value.get<std::string>());
-      for (const sdk::Json& item : value.is_array() ? value : sdk::Json::array()) {
-        if (item.is_string()) read(item.get<std::string>());
-      }
-    }
-    CollectNames(step.steps, names);
-    if (!step.as.empty() && step.op != "empty") names.made.insert(step.as);
-  }
 }
 
 /// A copy with the same layout that the same graph treats alike.

@@ -12,6 +12,7 @@ import warnings
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
 import knobs as knob_table  # noqa: E402
+from failures import innermost  # noqa: E402
 from ulpscope_adapter import Adapter, Trace, Unsupported, serve  # noqa: E402
 from ulpscope_torch.execution import Execution  # noqa: E402
 
@@ -90,12 +91,12 @@ class TorchCompile(Adapter):
             run = _Run(request, self._compiler)
             run.execute()
         except torch._dynamo.exc.Unsupported as error:
-            if _innermost(error) is error:
+            if innermost(error) is error:
                 raise Unsupported(f"not compiled: {str(error).splitlines()[0]}") from None
             raise
         except torch._dynamo.exc.BackendCompilerFailed as error:
-            if isinstance(_innermost(error), ImportError):  # of another vendor's backend: what it needs
-                raise Unsupported(f"the backend is not installed: {_innermost(error)}") from None
+            if isinstance(innermost(error), ImportError):  # of another vendor's backend: what it needs
+                raise Unsupported(f"the backend is not installed: {innermost(error)}") from None
             raise
         evidence.require_compiled(self._recorder, run.graphs, self._backend)
         result = run.result()
@@ -121,7 +122,7 @@ class TorchCompile(Adapter):
         return torch.get_num_threads()
 
     def root_cause(self, error):
-        return _innermost(error)
+        return innermost(error)
 
     def error_text(self, error):
         # Dynamo appends where in the traced function it stood: that is this adapter's source, not the case.
@@ -153,20 +154,6 @@ class _Run(Execution):
 
     def watch(self, what):
         return self.engine.watch(what)
-
-
-def _innermost(error):
-    """torch.compile wraps the operator's own error, several times over; this is the operator's.
-
-    Dynamo keeps it as the cause, inductor in an attribute, and inductor's lowering only as the context.
-    """
-    while True:
-        inner = error.__cause__ or getattr(error, "inner_exception", None)
-        if inner is None and type(error).__name__ == "LoweringException":
-            inner = error.__context__
-        if inner is None:
-            return error
-        error = inner
 
 
 if __name__ == "__main__":

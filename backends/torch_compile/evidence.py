@@ -124,11 +124,12 @@ def add_trace(recorder, regions, trace):
             nodes, problems = generated.nodes_of(graph.text, "")
             trace.add(stage, nodes, root)
             notes.append("generated: " + ", ".join(generated.calls_of(graph.text)))
-            notes += [_unused_note(node, nodes) for node in nodes if node.op == "unused convert"] + problems
+            notes += [unused_note(node, nodes) for node in nodes if node.op == "unused convert"] + problems
     return list(dict.fromkeys(notes))
 
 
-def _unused_note(node, nodes):
+def unused_note(node, nodes):
+    """What to say of a conversion in generated code whose result nothing uses."""
     parent = next((other.op for other in nodes if other.name == node.parent), "")
     shape = ", ".join(map(str, node.shape))
     return f"generated: {parent} converts {node.dtype}[{shape}] and uses the unconverted value"

@@ -156,13 +156,21 @@ def _fill(answer, result, request, path):
             tensors[name] = value if isinstance(value, Tensor) else Tensor.of(value)
     write_safetensors(path, tensors)
     answer["parts"] = dict(result.parts)
-    answer["notes"] = list(result.notes)
-    nodes = result.nodes[:_MAX_NODES]
+    answer.update(trace_entries(result.nodes, result.casts, result.notes))
+
+
+def trace_entries(nodes, casts, notes):
+    """Nodes, casts and notes as an answer carries them; a cut of a trace that is too long is noted."""
+    notes, count = list(notes), len(nodes)
+    nodes = nodes[:_MAX_NODES]
     kept = {node.id for node in nodes}
-    if len(nodes) < len(result.nodes):
-        answer["notes"].append(f"the trace is cut after {len(nodes)} of {len(result.nodes)} nodes")
-    answer["nodes"] = [_node_entry(node, kept) for node in nodes]
-    answer["casts"] = [_cast_entry(cast, kept) for cast in result.casts]
+    if len(nodes) < count:
+        notes.append(f"the trace is cut after {len(nodes)} of {count} nodes")
+    return {
+        "nodes": [_node_entry(node, kept) for node in nodes],
+        "casts": [_cast_entry(cast, kept) for cast in casts],
+        "notes": notes
+    }
 
 
 def _node_entry(node, kept):

@@ -1,0 +1,66 @@
+"""What AOTInductor's compilation leaves behind: the graphs, and the package's own C++ code."""
+
+import re
+
+import evidence
+import kernel_source
+from ulpscope_adapter import Trace
+from ulpscope_adapter.graph import Node
+
+_SHIM = re.compile(r"\baoti_torch_(?:cpu|cuda)_(\w+)\(")
+_KERNEL = re.compile(r'extern "C"\s+(?:__attribute__\S+\s+)?(void\s+(\w+)\(.*?^\})', re.M | re.S)
+_CODE = {"inductor_aot_wrapper_code": "wrapper", "inductor_aot_kernel_code": "kernel"}
+
+
+class PackageRecorder(evidence.Recorder):
+    """The graphs of a compilation, and the C++ sources that it wrote."""
+    def __init__(self):
+        super().__init__()
+        self._sources = []  # (wrapper or kernel, text)
+
+    def clear(self):
+        super().clear()
+        self._sources.clear()
+
+    def emit(self, record):
+        super().emit(record)
+        dump = getattr(record, "metadata", {}).get("graph_dump")
+        if isinstance(dump, dict) and dump.get("name") in _CODE:
+            self._sources.append((_CODE[dump["name"]], getattr(record, "payload", None) or ""))
+
+    def trace(self):
+        """(nodes, casts, notes) of what was compiled since `clear`."""
+        trace = Trace()
+        notes = evidence.add_trace(self, trace)
+        nodes, problems = self._generated()
+        trace.add("generated", nodes, "package")
+        called = dict.fromkeys(node.op for node in nodes if not node.parent)
+        notes.append("generated: " + ", ".join(called))
+        notes += [evidence.unused_note(node, nodes) for node in nodes if node.op == "unused convert"]
+        return trace.nodes, trace.casts, list(dict.fromkeys(notes + problems))
+
+    def _generated(self):
+        """The operators that the wrapper leaves to ATen, and the kernels with their dataflow below them."""
+        nodes, problems = [], []
+        for kind, text in self._sources:
+            if kind == "wrapper":
+                nodes += [Node(name=f"c{i}", dtype="", op=f"extern {n}") for i, n in enumerate(_SHIM.findall(text))]
+                continue
+            for source, name in _KERNEL.findall(text):
+                kernel = _kernel_node(source, name, f"k{len(nodes)}")
+                nodes.append(kernel)
+                try:
+                    nodes += kernel_source.kernel_nodes(source, f"{kernel.name}:", kernel.name)
+                except (IndexError, KeyError, RecursionError, ValueError) as error:
+                    problems.append(
+                        f"generated: the source of {name} was not understood ({type(error).__name__})")
+        return nodes, problems
+
+
+def _kernel_node(source, op, name):
+    """One kernel; its parameters tell dtypes, and no shapes: those stand in the loops inside."""
+    parameters = kernel_source.parameters(source)
+    written = [(dtype, ()) for dtype, _, direction in parameters if direction == "out"]
+    reads = tuple((dtype, ()) for dtype, parameter, direction in parameters
+                  if direction == "in" or parameter.startswith("in_out"))
+    return Node(name=name, dtype=written[0][0] if written else "", op=op, reads=reads, more=tuple(written[1:]))
