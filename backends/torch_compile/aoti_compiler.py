@@ -45,46 +45,43 @@ class Compiler:
         self._recorder.attach()
 
     def answer(self, message):
-        """The reply to one message; a failure of the program is a reply too."""
-        from failures import innermost
+        """The reply to one message. What the program makes torch raise is a reply; an error of this file is none."""
+        import aoti_program
+        self._recorder.clear(trace=True)
         reply = {"outcome": {"kind": "completed", "class": "", "text": ""}}
         try:
-            reply.update(self._compile(message))
+            program = aoti_program.Program(message)
         except Unsupported as error:
             reply["outcome"] = {"kind": "unsupported", "class": "", "text": plain_text(str(error))}
+            return reply
+        try:
+            reply["durations_ms"] = _package(program, message["package"])
         except Exception as error:
-            traceback.print_exc()
-            error = innermost(error)
-            reply["outcome"] = {
-                "kind": "raised",
-                "class": type(error).__name__,
-                "text": plain_text(str(error))
-            }
+            reply["outcome"] = _raised(error)
+        else:
+            reply.update(outputs=program.outputs, gradients=program.gradients,
+                         **trace_entries(*self._recorder.trace()))
         reply["knobs"] = knob_table.read_back("torch-inductor")
         return reply
 
-    def _compile(self, message):
-        import torch
-        import aoti_program
-        self._recorder.clear()
-        program = aoti_program.Program(message)
-        begin = time.perf_counter()
-        exported = torch.export.export(program.module(), tuple(program.examples()), strict=False)
-        exported_at = time.perf_counter()
-        partial = message["package"].removesuffix(".pt2") + ".partial.pt2"
-        torch._inductor.aoti_compile_and_package(exported, package_path=partial)
-        os.replace(partial, message["package"])
-        durations = {
-            "export": (exported_at - begin) * 1e3,
-            "compile": (time.perf_counter() - exported_at) * 1e3
-        }
-        nodes, casts, notes = self._recorder.trace()
-        return {
-            "outputs": program.outputs,
-            "gradients": program.gradients,
-            "durations_ms": durations,
-            **trace_entries(nodes, casts, notes)
-        }
+
+def _package(program, path):
+    """Exports and compiles; gives what each took, in milliseconds."""
+    import torch
+    begin = time.perf_counter()
+    exported = torch.export.export(program.module(), tuple(program.examples()), strict=False)
+    exported_at = time.perf_counter()
+    partial = path.removesuffix(".pt2") + ".partial.pt2"
+    torch._inductor.aoti_compile_and_package(exported, package_path=partial)
+    os.replace(partial, path)
+    return {"export": (exported_at - begin) * 1e3, "compile": (time.perf_counter() - exported_at) * 1e3}
+
+
+def _raised(error):
+    from failures import innermost
+    traceback.print_exc()
+    error = innermost(error)
+    return {"kind": "raised", "class": type(error).__name__, "text": plain_text(str(error))}
 
 
 if __name__ == "__main__":

@@ -18,20 +18,19 @@ class PackageRecorder(evidence.Recorder):
         super().__init__()
         self._sources = []  # (wrapper or kernel, text)
 
-    def clear(self):
-        super().clear()
+    def clear(self, trace):
+        super().clear(trace)
         self._sources.clear()
 
-    def emit(self, record):
-        super().emit(record)
-        dump = getattr(record, "metadata", {}).get("graph_dump")
-        if isinstance(dump, dict) and dump.get("name") in _CODE:
-            self._sources.append((_CODE[dump["name"]], getattr(record, "payload", None) or ""))
+    def _hear(self, name, metadata_fn=dict, *, payload_fn=lambda: None, **rest):
+        if name == "graph_dump" and metadata_fn().get("name") in _CODE:
+            self._sources.append((_CODE[metadata_fn()["name"]], payload_fn() or ""))
+        return super()._hear(name, metadata_fn, payload_fn=payload_fn, **rest)
 
     def trace(self):
         """(nodes, casts, notes) of what was compiled since `clear`."""
         trace = Trace()
-        notes = evidence.add_trace(self, trace)
+        notes = evidence.add_trace(self, regions=0, trace=trace)  # an export asks dynamo for nothing
         nodes, problems = self._generated()
         trace.add("generated", nodes, "package")
         called = dict.fromkeys(node.op for node in nodes if not node.parent)
