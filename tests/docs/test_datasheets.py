@@ -65,6 +65,17 @@ class Datasheets(unittest.TestCase):
         # Without oneDNN, and in a small batch with it, another kernel keeps them.
         self.assertEqual(words("torch-eager-mkldnn-off.matmul.bfloat16", "subnormal_operands"), ["kept"])
         self.assertEqual(words("torch-eager.dot.bfloat16", "subnormal_operands"), ["kept"])
+        # The order is oneDNN's, the flushing the instruction's; and a float32 result is there for the asking.
+        capped = "onednn-onednn-max-cpu-isa-AVX512-CORE.matmul.bfloat16-float32"
+        for key, instruction, without in (("order", "sequential in pairs, the odd one first", "sequential in pairs, the odd one first"),
+                                          ("subnormal_operands", "flushed", "kept"), ("subnormal_results", "flushed", "kept"),
+                                          ("intermediate_rounding", "none", "none")):
+            self.assertEqual(words("onednn.matmul.bfloat16-float32", key), [instruction])
+            self.assertEqual(words(capped, key), [without])
+        # BLIS on a processor that it does not know.
+        self.assertEqual(SHEETS["blis-blis-arch-type-detected.matmul.float32"]["versions"]["arch"], "generic")
+        self.assertEqual(words("blis-blis-arch-type-detected.matmul.float32", "product"), ["exact", "float32"])
+        self.assertEqual(words("blis-blis-arch-type-zen3.matmul.float32", "product"), ["exact"])
         # inductor adds to the product before it is rounded.
         self.assertEqual(words("torch-inductor.matmul.bfloat16", "rounding_before_consumer"), ["none"])
         self.assertEqual(words("torch-aot-eager.matmul.bfloat16", "rounding_before_consumer"), ["bfloat16"])
