@@ -69,6 +69,10 @@ class Adapter:
             self._stderr.close()
             self._folder.cleanup()
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def ask(self, message):
         self._link.sendall(json.dumps(message).encode() + b"\n")
         line = self._lines.readline()
