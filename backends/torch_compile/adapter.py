@@ -102,7 +102,7 @@ class TorchCompile(Adapter):
         result = run.result()
         if request.trace:
             trace = Trace()
-            result.notes += evidence.add_trace(self._recorder, run.regions, trace)
+            result.notes += evidence.add_trace(self._recorder, run.graphs, trace)
             run.engine.add_to(trace)
             result.nodes, result.casts = trace.nodes, trace.casts
         if self._backend == "torch-custom":

@@ -140,10 +140,11 @@ class _Reader:
 
     def _kernel(self, name, arguments):
         parameters = kernel_source.parameters(self._kernels[name])
-        read, written = [], []
+        read, written, makers = [], [], {}
         for (dtype, parameter, direction), argument in zip(parameters, arguments):
             self._known(_name_in(argument), dtype)
             found = self._operands(argument)
+            makers[parameter] = found[0].made if found else ""
             if direction == "in" or parameter.startswith("in_out"):
                 read += found
             if direction == "out" and found:
@@ -156,7 +157,7 @@ class _Reader:
             shape = self._buffers[target].shape if target in self._buffers else buffer.shape
             self._buffers[target] = _Buffer(buffer.dtype, shape, node.name)
         try:
-            self.nodes += kernel_source.kernel_nodes(self._kernels[name], f"{node.name}:", node.name)
+            self.nodes += kernel_source.kernel_nodes(self._kernels[name], f"{node.name}:", node.name, makers)
         except (IndexError, KeyError, RecursionError, ValueError) as error:
             self.problems.append(
                 f"generated: the source of {name} was not understood ({type(error).__name__})")
@@ -171,9 +172,9 @@ class _Reader:
         return found
 
     def _add(self, op, dtype="", shape=(), read=(), more=()):
-        node = Node(name=f"{self._prefix}{len(self.nodes)}", dtype=dtype, shape=shape, op=op,
-                    inputs=tuple(dict.fromkeys(buffer.made for buffer in read if buffer.made)), reads=tuple(
-                        (b.dtype, b.shape) for b in read if not b.made and b.dtype), more=more)
+        node = Node(name=f"{self._prefix}{len(self.nodes)}", dtype=dtype, shape=shape, op=op, reads=tuple(
+            (buffer.dtype, buffer.shape) for buffer in read if buffer.dtype),
+                    after=tuple(buffer.made for buffer in read if buffer.made), more=more)
         self.nodes.append(node)
         return node
 

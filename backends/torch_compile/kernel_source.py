@@ -93,9 +93,12 @@ class _Operation:
     name: str = ""
 
 
-def kernel_nodes(source, prefix, parent):
-    """The nodes of a kernel, under names that begin with `prefix`; their parent is the node `parent`."""
-    return _Kernel(source).nodes(prefix, parent)
+def kernel_nodes(source, prefix, parent, makers=None):
+    """The nodes of a kernel, under names that begin with `prefix`; their parent is the node `parent`.
+
+    `makers`: of the kernel's pointers, by name, the nodes that made what they point to.
+    """
+    return _Kernel(source, makers or {}).nodes(prefix, parent)
 
 
 def parameters(source):
@@ -121,7 +124,8 @@ def long_name(cpp_type):
 
 class _Kernel:
     """Walks the blocks of one kernel, then marks what reaches a store."""
-    def __init__(self, source):
+    def __init__(self, source, makers):
+        self._makers = makers
         self._operations = []
         self._loops = 0
         self._temporaries = 0
@@ -142,19 +146,18 @@ class _Kernel:
 
     def _node(self, operation, parent, name):
         # Only what stands before: what a loop carries over to its next step is left out.
-        makers = {id(read): [maker.name for maker in read.made if maker.name] for read in operation.reads}
-        inputs = tuple(dict.fromkeys(name for names in makers.values() for name in names))
-        outside = tuple((read.dtype, _shape(operation.loops))
-                        for read in operation.reads
-                        if read.pointer and not makers[id(read)])
-        if operation.converts is None:
-            return Node(name=name, dtype=operation.dtype, shape=_shape(operation.loops), op=operation.op,
-                        inputs=inputs, parent=parent, reads=outside,
-                        view_of=inputs[0] if operation.moves and len(inputs) == 1 else "")
-        converted = makers[id(operation.converts)]
-        return Node(name=name, dtype=operation.dtype, shape=_shape(operation.loops),
-                    op="convert" if operation.live else "unused convert", inputs=inputs, parent=parent,
-                    reads=outside, cast_of=converted[0] if converted and operation.live else "")
+        made = {id(read): [maker.name for maker in read.made if maker.name] for read in operation.reads}
+        inputs = tuple(dict.fromkeys(name for names in made.values() for name in names))
+        outside = [read for read in operation.reads if read.pointer and not made[id(read)]]
+        shape, cast_of, view_of, op = _shape(operation.loops), "", "", operation.op
+        if operation.converts is not None:
+            op = "convert" if operation.live else "unused convert"
+            cast_of = next(iter(made[id(operation.converts)]), "") if operation.live else ""
+        elif operation.moves and len(inputs) == 1:
+            view_of = inputs[0]
+        return Node(name=name, dtype=operation.dtype, shape=shape, op=op, inputs=inputs, cast_of=cast_of,
+                    view_of=view_of, parent=parent, reads=tuple((read.dtype, shape) for read in outside),
+                    after=tuple(filter(None, (self._makers.get(read.label) for read in outside))))
 
     def _mark(self):
         waiting = [operation for operation in self._operations if operation.sink]

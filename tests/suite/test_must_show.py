@@ -6,6 +6,7 @@ looked at bit by bit in the recorded tensors, so that the classifier is not its 
 
 import atexit
 import json
+import math
 import os
 import pathlib
 import struct
@@ -56,6 +57,15 @@ class Run:
                 begin, end = header[name]["data_offsets"]
                 return header[name]["dtype"], data[8 + length + begin:8 + length + end]
         raise AssertionError(f"no tensors of {case} on {backend}")
+
+    def trace(self, case, backend):
+        """The nodes of a result's trace, as recorded in the run folder, and its casts."""
+        for line in (self.path / "journal.jsonl").read_text().splitlines():
+            record = json.loads(line)["record"]
+            if record.get("type") == "result" and record["case"] == case and record["backend"] == backend:
+                nodes = json.loads((self.path / record["trace"]["file"]).read_text())["nodes"]
+                return nodes, record["observation"]["casts"]
+        raise AssertionError(f"no trace of {case} on {backend}")
 
     def bfloat16_valued(self, case, backend, name):
         """Share of float32 elements whose low 16 bits are all zero."""
@@ -190,6 +200,72 @@ class PreferredElementType(unittest.TestCase):
         self.assertEqual(len(self.run_.divergences(case, "precision")), 1)
         self.assertLess(self.run_.bfloat16_valued(case, "jax", "result"), 0.1)
         self.assertEqual(self.run_.bfloat16_valued(case, "jax-eager", "result"), 1.0)
+
+
+def results_of(nodes, op):
+    """stage -> dtypes of the results of the nodes of that op"""
+    found = {}
+    for node in nodes:
+        if node["op"] == op:
+            found.setdefault(node["stage"], []).append(node["outputs"][0][0])
+    return found
+
+
+def conversions(casts, shape):
+    """stage -> the casts of values of that many elements, in order"""
+    found = {}
+    for cast in casts:
+        if math.prod(cast["shape"]) == math.prod(shape):
+            found.setdefault(cast["stage"], []).append((cast["from"], cast["to"]))
+    return found
+
+
+class GraphAgainstExecution(unittest.TestCase):
+    """Every stage of the graph says that a value is rounded, the last one and the numbers say that it is not."""
+
+    NARROW, WIDE = ("float32", "bfloat16"), ("bfloat16", "float32")
+
+    def test_inductor_drops_the_rounding_between_its_graph_and_its_code(self):
+        case = "seeds/matmul_out/as_posted"
+        run = Run(case, "-b", "torch-aot-eager,torch-inductor")
+        nodes, casts = run.trace(case, "torch-inductor")
+        found = conversions(casts, [32, 7])
+        self.assertEqual(found["aot_forward"], [self.NARROW, self.WIDE])
+        self.assertEqual(found["post_grad"], [self.NARROW, self.WIDE])
+        self.assertEqual(found["generated"], [self.WIDE])  # of the bfloat16 operand that is added
+        unused = [node for node in nodes if node["op"] == "unused convert"]
+        self.assertEqual([node["outputs"] for node in unused], [[["bfloat16", [224]]]])
+        self.assertLess(run.bfloat16_valued(case, "torch-inductor", "product"), 0.1)
+        precision = run.divergences(case, "precision")
+        self.assertEqual(len(precision), 1)
+        self.assertIn("(post_grad -> generated)", precision[0]["sentence"])
+
+    def test_inductor_rounds_where_its_code_says_so(self):
+        case = "seeds/matmul_out/square_64"
+        run = Run(case, "-b", "torch-inductor")
+        nodes, casts = run.trace(case, "torch-inductor")
+        self.assertEqual(results_of(nodes, "extern_kernels.mm"), {"generated": ["bfloat16"]})
+        self.assertEqual(conversions(casts, [64, 64])["generated"], [self.WIDE])
+        self.assertEqual(run.bfloat16_valued(case, "torch-inductor", "product"), 1.0)
+        self.assertFalse(run.divergences(case, "graph_vs_execution"))
+
+    def test_xla_drops_the_rounding_between_its_two_hlo(self):
+        case = "seeds/preferred_element_type/as_type"
+        run = Run("seeds/preferred_element_type", "-b", "jax,jax-eager")
+        nodes, casts = run.trace(case, "jax")
+        self.assertEqual(results_of(nodes, "dot_general"), {"jaxpr": ["bfloat16"], "stablehlo": ["bfloat16"]})
+        self.assertEqual(results_of(nodes, "dot"), {"hlo": ["bfloat16"], "hlo_optimized": ["float32"]})
+        shape = run.value(case, "jax", "result")["shape"]
+        found = conversions(casts, shape)
+        self.assertEqual(found["hlo"], [self.WIDE])
+        self.assertNotIn("hlo_optimized", found)
+        self.assertLess(run.bfloat16_valued(case, "jax", "result"), 0.1)
+        # Forbidden to keep more precision, it rounds: the product is still a float32 one, with a pair after it.
+        strict = "seeds/preferred_element_type/as_type_strict"
+        nodes, casts = run.trace(strict, "jax")
+        self.assertEqual(results_of(nodes, "dot"), {"hlo": ["bfloat16"], "hlo_optimized": ["float32"]})
+        self.assertEqual(conversions(casts, shape)["hlo_optimized"], [self.NARROW, self.WIDE])
+        self.assertEqual(run.bfloat16_valued(strict, "jax", "result"), 1.0)
 
 
 class WeightGradient(unittest.TestCase):

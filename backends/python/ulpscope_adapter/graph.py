@@ -24,10 +24,11 @@ _WIDER = {
 class Node:
     """One operation of a graph, or an input of it; its name stands for its (first) result.
 
-    `cast_of` names the value that it converts, `view_of` the one that it shows unchanged, `parent` the node
-    that encloses it (a fusion around its instructions). An empty dtype: no result, or one of unknown dtype.
-    `more` are the results after the first, as (dtype, shape). `reads` are operands that no node of the graph
-    made, likewise.
+    `inputs` names the operands, `cast_of` the value that it converts, `view_of` the one that it shows
+    unchanged, `parent` the node that encloses it (a fusion around its instructions). An empty dtype: no
+    result, or one of unknown dtype. `more` are the results after the first, as (dtype, shape). `reads` are
+    operands that are no node's first result, likewise, and `after` names the nodes that made them, where they
+    are known.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Node:
     parent: str = ""
     more: tuple = ()
     reads: tuple = ()
+    after: tuple = ()
     us: float | None = None
 
 
@@ -60,7 +62,7 @@ class Trace:
         for node in nodes:
             read = [values[name] for name in node.inputs if name in values]
             made = [(node.dtype, node.shape)] if node.dtype else []
-            sources = dict.fromkeys(ids[name] for name in node.inputs if name in ids)
+            sources = dict.fromkeys(ids[name] for name in (*node.inputs, *node.after) if name in ids)
             self.nodes.append(
                 TraceNode(id=ids[node.name], parent=ids.get(node.parent, top), stage=stage, op=node.op or
                           "input", sources=tuple(sources), inputs=(*read, *node.reads),
