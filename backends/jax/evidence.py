@@ -17,6 +17,9 @@ _DTYPES = {
     "i32": "int32",
     "i16": "int16",
     "i8": "int8",
+    "ui64": "uint64",
+    "ui32": "uint32",
+    "ui16": "uint16",
     "ui8": "uint8",
     "i1": "bool"
 }

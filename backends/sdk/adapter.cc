@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <iterator>
 #include <limits>
 #include <new>
 #include <set>
@@ -65,24 +64,35 @@ Json ToJson(const CastRecord& cast, const Kept& kept) {
   return json;
 }
 
+// A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond: nodes are
+// moved into place, where lists in braces would copy each of them twice.
 Json ToJson(const std::vector<TraceNode::Tensor>& tensors) {
-  Json list = Json::array();
-  for (const TraceNode::Tensor& tensor : tensors) list.push_back(Json::array({tensor.dtype, tensor.shape}));
+  Json::array_t list;
+  list.reserve(tensors.size());
+  for (const TraceNode::Tensor& tensor : tensors) {
+    Json::array_t pair;
+    pair.reserve(2);
+    pair.emplace_back(tensor.dtype);
+    pair.emplace_back(tensor.shape);
+    list.emplace_back(std::move(pair));
+  }
   return list;
 }
 
 Json ToJson(const TraceNode& node, const Kept& kept) {
-  std::vector<int64_t> from;
-  std::copy_if(node.from.begin(), node.from.end(), std::back_inserter(from),
-               [&](int64_t id) { return kept.contains(id); });
-  Json json{{"id", node.id},
-            {"parent", IfKept(node.parent, kept)},
-            {"stage", node.stage},
-            {"op", node.op},
-            {"from", from},
-            {"inputs", ToJson(node.inputs)},
-            {"outputs", ToJson(node.outputs)}};
-  if (node.us) json["us"] = FloatToJson(*node.us);
+  Json::array_t from;
+  for (const int64_t id : node.from) {
+    if (kept.contains(id)) from.emplace_back(id);
+  }
+  Json::object_t json;
+  json.emplace("from", std::move(from));
+  json.emplace("id", node.id);
+  json.emplace("inputs", ToJson(node.inputs));
+  json.emplace("op", node.op);
+  json.emplace("outputs", ToJson(node.outputs));
+  json.emplace("parent", IfKept(node.parent, kept));
+  json.emplace("stage", node.stage);
+  if (node.us) json.emplace("us", FloatToJson(*node.us));
   return json;
 }
 
@@ -97,7 +107,8 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
   }
   Kept kept;
   for (size_t i = 0; i < count; ++i) kept.insert(reply.nodes[i].id);
-  Json nodes = Json::array();
+  Json::array_t nodes;
+  nodes.reserve(count);
   for (size_t i = 0; i < count; ++i) nodes.push_back(ToJson(reply.nodes[i], kept));
   for (const CastRecord& cast : reply.casts) casts.push_back(ToJson(cast, kept));
   Json durations = Json::object();
@@ -108,8 +119,8 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
           {"observations", reply.observations},
           {"parts", reply.parts},
           {"knobs", reply.knobs},
-          {"casts", casts},
-          {"nodes", nodes},
+          {"casts", std::move(casts)},
+          {"nodes", std::move(nodes)},
           {"notes", notes},
           {"fp", {{"before", ToJson(before)}, {"after", ToJson(after)}}},
           {"durations_ms", durations}};

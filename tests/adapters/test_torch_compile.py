@@ -284,6 +284,13 @@ def test_a_redundant_pair_is_flagged_and_a_rounding_pair_is_not():
     ]
     answer = warm("torch-aot-eager").run({"a": normal("bfloat16", [8, 8], 1)}, up_and_down, ["r"])
     assert redundant(answer) == {"dynamo": [True, True], "aot_forward": [True, True]}, answer["casts"]
+    # Inductor finds it too, and removes it before it generates code.
+    answer = warm("torch-inductor").run({"a": normal("bfloat16", [8, 8], 1)}, up_and_down, ["r"])
+    assert redundant(answer) == {
+        "dynamo": [True, True],
+        "aot_forward": [True, True],
+        "generated": [False, False]
+    }, answer["casts"]
     # With a backward the pair is in every graph; its gradient is another pair.
     answer = warm("torch-aot-eager").run(
         {"a": normal("bfloat16", [8, 8], 1)},
@@ -300,8 +307,11 @@ def test_a_redundant_pair_is_flagged_and_a_rounding_pair_is_not():
         step("cast", "down", name="up", dtype="float32"),
         step("add", "up", "a", name="r")
     ]
-    answer = warm("torch-aot-eager").run({"a": normal("float32", [8, 8], 1)}, down_and_up, ["r"])
-    assert redundant(answer) == {"dynamo": [False, False], "aot_forward": [False, False]}, answer["casts"]
+    for backend in BACKENDS:
+        answer = warm(backend).run({"a": normal("float32", [8, 8], 1)}, down_and_up, ["r"])
+        stages = ["dynamo", "aot_forward"] + ["post_grad"] * (backend == "torch-inductor")
+        # And none in generated code: the rounding that the program asks for is left out there.
+        assert redundant(answer) == {stage: [False, False] for stage in stages}, answer["casts"]
 
 
 def test_the_same_case_twice_gives_the_same_bytes():

@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 
 from ulpscope_adapter.graph import Node, casts_of
-from ulpscope_adapter.tensor import DTYPES
+from ulpscope_adapter.tensor import element_bytes
 
 # XLA's names of element types -> long names.
 XLA_DTYPES = {
@@ -27,6 +27,9 @@ XLA_DTYPES = {
     "s32": "int32",
     "s16": "int16",
     "s8": "int8",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
     "u8": "uint8",
     "pred": "bool"
 }
@@ -97,7 +100,7 @@ def hlo_casts(text, stage):
 def stage_note(text, casts, stage):
     """What decides about rounding at an HLO stage: what its products are stored as, what is narrowed."""
     products = [node.dtype for node in hlo_nodes(text) if node.op == "dot"]
-    narrowing = sum(c.stage == stage and DTYPES[c.target][1] < DTYPES[c.source][1] for c in casts)
+    narrowing = sum(c.stage == stage and element_bytes(c.target) < element_bytes(c.source) for c in casts)
     stored = ", ".join(products) or "none"
     return f"{stage}: matrix products stored as {stored}; {narrowing} narrowing conversions"
 
@@ -131,7 +134,11 @@ def _instruction(line):
     if not opcode or line[opcode.end():opcode.end() + 1] != "(":
         return None
     closing = _closing(line, opcode.end())
-    operands = [m[1].lstrip("%") for part in _split(line[opcode.end() + 1:closing - 1]) if (m := _OPERAND.search(part))]
+    operands = [
+        m[1].lstrip("%")
+        for part in _split(line[opcode.end() + 1:closing - 1])
+        if (m := _OPERAND.search(part))
+    ]
     return match[1], types, opcode[1], operands, line[closing:]
 
 

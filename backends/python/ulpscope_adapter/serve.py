@@ -11,7 +11,7 @@ import traceback
 from ulpscope_adapter.adapter import check_request, check_worker, filled_capabilities
 from ulpscope_adapter.fpenv import fp_environment
 from ulpscope_adapter.request import Unsupported, parse_request
-from ulpscope_adapter.tensor import DTYPES, Tensor, read_safetensors, write_safetensors
+from ulpscope_adapter.tensor import Tensor, element_bytes, read_safetensors, write_safetensors
 
 PROTOCOL = 1
 _MAX_MESSAGE = 16 << 20
@@ -196,7 +196,7 @@ def _cast_entry(cast, kept):
         "from": cast.source,
         "to": cast.target,
         "shape": list(cast.shape),
-        "bytes": count * DTYPES[cast.target][1],
+        "bytes": count * element_bytes(cast.target),
         "under": cast.under,
         "stage": cast.stage,
         "redundant": cast.redundant,

@@ -6,6 +6,7 @@ measures.
 """
 
 import json
+import re
 import struct
 from dataclasses import dataclass
 
@@ -26,6 +27,14 @@ DTYPES = {
 }
 _LONG_NAMES = {short: name for name, (short, _) in DTYPES.items()}
 _MAX_HEADER = 16 << 20
+
+
+def element_bytes(dtype):
+    """Bytes of an element; of a dtype that is none of DTYPES, what the number that ends its name tells (or 0)."""
+    if dtype in DTYPES:
+        return DTYPES[dtype][1]
+    bits = re.search(r"\d+$", dtype)
+    return int(bits[0]) // 8 if bits else 0
 
 
 @dataclass(frozen=True)
