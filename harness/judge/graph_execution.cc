@@ -107,7 +107,9 @@ class Graph {
         "view",    "reshape",   "_unsafe_view", "expand", "permute", "t",     "transpose", "squeeze",
         "unsqueeze", "alias",   "detach",       "clone",  "select",  "slice", "broadcast", "broadcast_in_dim",
         "bitcast", "copy",      "copy_",        "as_strided", "expand_dims", "get-tuple-element", "tuple",
-        "opt-barrier", "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load"};
+        "opt-barrier", "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
+        // What is handed into a fusion, a called function or a jaxpr inside another.
+        "parameter", "input", "stop_gradient"};
     const size_t colons = op.rfind("::");
     if (colons != op.npos) op.remove_prefix(colons + 2);
     return kViews.contains(op.substr(0, op.find(' ')));
