@@ -81,6 +81,7 @@ inline std::string Stable(const Observation& observation) {
   json.erase("durations_ms");
   json.erase("worker_log");
   json.erase("knobs_asked");
+  for (auto& cast : json["casts"]) cast.erase("us");
   std::string text = json.dump(1);
   for (const auto& [name, tensor] : observation.values) {
     text += "\n" + name + " " + Describe(tensor.dtype, tensor.shape) + " ";
