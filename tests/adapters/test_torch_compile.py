@@ -56,12 +56,19 @@ def test_aot_eager_rounds_the_posted_product_through_bfloat16():
         [("bfloat16", "float32", "aten::copy", "aot_forward", 896)]
 
 
+def narrowing_stages(answer):
+    return {c["stage"] for c in answer["casts"] if (c["from"], c["to"]) == ("float32", "bfloat16")}
+
+
 def test_inductor_does_not_though_its_graph_converts():
     answer, tensors = as_posted(warm("torch-inductor"))
     check_unrounded(answer, tensors)
-    narrowing = [c for c in answer["casts"] if (c["from"], c["to"]) == ("float32", "bfloat16")]
-    assert {c["stage"] for c in narrowing} == {"aot_forward", "post_grad"}
+    assert narrowing_stages(answer) == {"aot_forward", "post_grad"}
     assert any(note.startswith("generated: cpp_fused") for note in answer["notes"])
+    (unused,) = (node for node in answer["nodes"] if node["op"] == "unused convert")
+    assert unused["outputs"] == [["bfloat16", [32 * 7]]]
+    assert any(
+        note.endswith("converts bfloat16[224] and uses the unconverted value") for note in answer["notes"])
 
 
 def test_inductor_rounds_when_told_to_emulate_precision_casts():
@@ -69,6 +76,8 @@ def test_inductor_rounds_when_told_to_emulate_precision_casts():
         answer, tensors = as_posted(adapter)
         check_rounded(answer, tensors)
         assert answer["knobs"]["emulate_precision_casts"] == "true"
+        assert narrowing_stages(answer) == {"aot_forward", "post_grad", "generated"}
+        assert not any(node["op"] == "unused convert" for node in answer["nodes"])
 
 
 def test_both_round_larger_products():
