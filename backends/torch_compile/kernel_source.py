@@ -228,6 +228,7 @@ class _Kernel:
         else:
             variable = self._find(scopes, match["name"])
             if variable is None:
+                self._other(value, scopes, inside)
                 return
         self._assign(variable, value, scopes, inside)
 
@@ -242,13 +243,15 @@ class _Kernel:
         call = _CALL.match(text.rpartition("::")[2] if text.startswith("at::") else text)
         reads = self._reads(text, scopes)
         buffers = [read for read in reads if read.pointer]
-        if call is None or not buffers:
-            return
         # It writes through its pointers, the first of several being what it reads.
         written = [b for b in buffers[len(buffers) > 1:] if b.output or b.local]
         reads = [read for read in reads if read not in written]
-        operation = self._add(call[1], buffers[0].dtype, self._indices(text, scopes, inside), reads)
-        operation.sink = any(b.output for b in written)
+        if not reads and not written:
+            return
+        operation = self._add(call[1] if call else "statement", buffers[0].dtype if buffers else "",
+                              self._indices(text, scopes, inside), reads)
+        # What is not understood counts as used: nothing is called dead for want of a rule here.
+        operation.sink = not written or any(b.output for b in written)
         for buffer in written:
             buffer.made.append(operation)
 

@@ -75,6 +75,14 @@ def test_a_conversion_counts_where_its_result_is_used():
     assert casts(chain) == [("bfloat16", "float32", (64,), False)] and ops(chain).count("unused convert") == 2
 
 
+def test_what_is_not_understood_counts_as_used():
+    body = LOAD.format("at::BFloat16") + f"auto tmp1 = {UP}(tmp0);\nauto tmp2 = {DOWN}(tmp1 + tmp1);\n"
+    for unknown in ("hand_over(tmp2);", "elsewhere.value = tmp2;",
+                    "atomic_add_vec<float, 2>(out_ptr0, x0, tmp2);"):
+        assert len(casts(kernel(body + unknown))) == 2, unknown
+    assert casts(kernel(body)) == []
+
+
 def test_a_pair_that_changes_nothing_is_redundant():
     body = LOAD.format("at::BFloat16") + f"auto tmp1 = {UP}(tmp0);\nauto tmp2 = {DOWN}(tmp1);\n"
     store = "tmp2.store(out_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16));"
