@@ -31,7 +31,8 @@ bool StartsInAChild() {
   const pid_t child = fork();
   if (child < 0) return false;
   if (child == 0) {
-    if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr)
+    if (std::freopen("/dev/null", "w", stdout) == nullptr ||
+        std::freopen("/dev/null", "w", stderr) == nullptr)
       _exit(1);
     bli_init();
     _exit(bli_arch_query_id() < BLIS_NUM_ARCHS ? 0 : 1);

@@ -31,18 +31,18 @@ struct Sizes {
 };
 
 void Gemm(const Sizes& s, double alpha, const float* a, const float* b, double beta, float* c) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, s.b_transposed, s.m, s.n, s.k, static_cast<float>(alpha), a, s.k, b,
-              s.ldb(), static_cast<float>(beta), c, s.n);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, s.b_transposed, s.m, s.n, s.k, static_cast<float>(alpha), a, s.k,
+              b, s.ldb(), static_cast<float>(beta), c, s.n);
 }
 void Gemm(const Sizes& s, double alpha, const double* a, const double* b, double beta, double* c) {
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, s.b_transposed, s.m, s.n, s.k, alpha, a, s.k, b, s.ldb(), beta, c, s.n);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, s.b_transposed, s.m, s.n, s.k, alpha, a, s.k, b, s.ldb(), beta, c,
+              s.n);
 }
 
 template <class T>
 TensorData Multiply(const GemmProblem& problem) {
   const int64_t m = problem.m(), n = problem.n(), k = problem.k();
-  TensorData result =
-      problem.c ? *problem.c : TensorData::Zeros(problem.a.dtype, {problem.batch(), m, n});
+  TensorData result = problem.c ? *problem.c : TensorData::Zeros(problem.a.dtype, {problem.batch(), m, n});
   auto* out = reinterpret_cast<T*>(result.bytes.data());
   const Sizes sizes{.m = static_cast<int>(m),
                     .n = static_cast<int>(n),
@@ -87,7 +87,8 @@ std::optional<StepResult> GemmKernel(const Step& step, GlueContext& context) {
   if (!problem) return tl::unexpected(problem.error());
   sdk::SpreadBias(*problem);
   context.NameKernel(wide ? "cblas_dgemm" : "cblas_sgemm");
-  return context.Cast(wide ? Multiply<double>(*problem) : Multiply<float>(*problem), problem->result, step.op);
+  return context.Cast(wide ? Multiply<double>(*problem) : Multiply<float>(*problem), problem->result,
+                      step.op);
 }
 
 }  // namespace ulpscope::cblas

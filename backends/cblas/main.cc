@@ -69,7 +69,8 @@ class CblasAdapter : public sdk::Adapter {
         if (!count) return "knob threads=" + value + " is no count";
         VendorSetThreads(*count);
         if (VendorThreads() != *count) {
-          return "knob threads=" + value + ": " + VendorName() + " keeps to " + std::to_string(VendorThreads());
+          return "knob threads=" + value + ": " + VendorName() + " keeps to " +
+                 std::to_string(VendorThreads());
         }
       } else if (VendorKnobs().contains(knob)) {
         const std::string problem = VendorCheck(knob, value);

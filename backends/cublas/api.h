@@ -23,9 +23,9 @@ inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 inline constexpr int kErrorMemoryAllocation = 2;
 
 // cublasStatus_t
-inline constexpr int kSuccess = 0, kNotInitialized = 1, kAllocFailed = 3, kInvalidValue = 7, kArchMismatch = 8,
-                     kMappingError = 11, kExecutionFailed = 13, kInternalError = 14, kNotSupported = 15,
-                     kLicenseError = 16;
+inline constexpr int kSuccess = 0, kNotInitialized = 1, kAllocFailed = 3, kInvalidValue = 7,
+                     kArchMismatch = 8, kMappingError = 11, kExecutionFailed = 13, kInternalError = 14,
+                     kNotSupported = 15, kLicenseError = 16;
 
 // cublasOperation_t, cublasMath_t, cublasGemmAlgo_t
 inline constexpr int kOpN = 0, kOpT = 1;
@@ -39,8 +39,8 @@ inline constexpr int kCompute16F = 64, kCompute16FPedantic = 65, kCompute32F = 6
                      kCompute64FEmulatedFixedPoint = 79;
 
 // cublasLtMatmulDescAttributes_t, cublasLtEpilogue_t
-inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8, kDescFastAccum = 25,
-                     kDescBiasDataType = 26;
+inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8,
+                     kDescFastAccum = 25, kDescBiasDataType = 26;
 inline constexpr int kEpilogueBias = 4;
 
 // cublasLtMatrixLayoutAttribute_t
@@ -50,10 +50,12 @@ inline constexpr int kLayoutBatchCount = 5, kLayoutStridedBatchOffset = 6;
 inline constexpr int kPreferenceMaxWorkspaceBytes = 1, kPreferenceReductionSchemeMask = 3;
 
 // cublasLtMatmulAlgoConfigAttributes_t
-inline constexpr int kAlgoId = 0, kAlgoTileId = 1, kAlgoSplitKNum = 2, kAlgoReductionScheme = 3, kAlgoStagesId = 6;
+inline constexpr int kAlgoId = 0, kAlgoTileId = 1, kAlgoSplitKNum = 2, kAlgoReductionScheme = 3,
+                     kAlgoStagesId = 6;
 
 // cublasLtReductionScheme_t
-inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2, kReductionOutputType = 4;
+inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,
+                          kReductionOutputType = 4;
 
 /// cublasLtMatmulAlgo_t
 struct LtAlgo {

@@ -19,7 +19,8 @@ static_assert(kErrorMemoryAllocation == cudaErrorMemoryAllocation);
 static_assert(kSuccess == CUBLAS_STATUS_SUCCESS && kNotInitialized == CUBLAS_STATUS_NOT_INITIALIZED);
 static_assert(kAllocFailed == CUBLAS_STATUS_ALLOC_FAILED && kInvalidValue == CUBLAS_STATUS_INVALID_VALUE);
 static_assert(kArchMismatch == CUBLAS_STATUS_ARCH_MISMATCH && kMappingError == CUBLAS_STATUS_MAPPING_ERROR);
-static_assert(kExecutionFailed == CUBLAS_STATUS_EXECUTION_FAILED && kInternalError == CUBLAS_STATUS_INTERNAL_ERROR);
+static_assert(kExecutionFailed == CUBLAS_STATUS_EXECUTION_FAILED &&
+              kInternalError == CUBLAS_STATUS_INTERNAL_ERROR);
 static_assert(kNotSupported == CUBLAS_STATUS_NOT_SUPPORTED && kLicenseError == CUBLAS_STATUS_LICENSE_ERROR);
 static_assert(kOpN == CUBLAS_OP_N && kOpT == CUBLAS_OP_T && kGemmDefault == CUBLAS_GEMM_DEFAULT);
 static_assert(kDefaultMath == CUBLAS_DEFAULT_MATH);
@@ -52,12 +53,14 @@ static_assert(kAlgoId == CUBLASLT_ALGO_CONFIG_ID && kAlgoTileId == CUBLASLT_ALGO
 static_assert(kAlgoSplitKNum == CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
 static_assert(kAlgoReductionScheme == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 static_assert(kAlgoStagesId == CUBLASLT_ALGO_CONFIG_STAGES_ID);
-static_assert(kReductionNone == CUBLASLT_REDUCTION_SCHEME_NONE && kReductionInPlace == CUBLASLT_REDUCTION_SCHEME_INPLACE);
+static_assert(kReductionNone == CUBLASLT_REDUCTION_SCHEME_NONE &&
+              kReductionInPlace == CUBLASLT_REDUCTION_SCHEME_INPLACE);
 static_assert(kReductionComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(kReductionOutputType == CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 static_assert(sizeof(LtAlgo) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(LtHeuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
-static_assert(offsetof(LtHeuristic, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(LtHeuristic, workspace_bytes) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(LtHeuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 
 }  // namespace ulpscope::cublas

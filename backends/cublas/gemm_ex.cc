@@ -86,22 +86,23 @@ class GemmExLibrary : public Library {
     const Scalar beta = MakeScalar(product.beta, product.compute->scale);
     const auto whole = [](int64_t extent) { return static_cast<int>(extent); };
     if (s.batch == 1) {
-      return api_.cublasGemmEx(handle_, s.left_op, s.right_op, whole(s.rows), whole(s.columns), whole(s.inner),
-                               alpha.get(), left.get(), s.left_type, whole(s.left_ld), right.get(), s.right_type,
-                               whole(s.right_ld), beta.get(), out.get(), s.out_type, whole(s.out_ld),
-                               product.compute->value, kGemmDefault);
+      return api_.cublasGemmEx(handle_, s.left_op, s.right_op, whole(s.rows), whole(s.columns),
+                               whole(s.inner), alpha.get(), left.get(), s.left_type, whole(s.left_ld),
+                               right.get(), s.right_type, whole(s.right_ld), beta.get(), out.get(),
+                               s.out_type, whole(s.out_ld), product.compute->value, kGemmDefault);
     }
     return api_.cublasGemmStridedBatchedEx(
-        handle_, s.left_op, s.right_op, whole(s.rows), whole(s.columns), whole(s.inner), alpha.get(), left.get(),
-        s.left_type, whole(s.left_ld), s.left_stride(), right.get(), s.right_type, whole(s.right_ld),
-        s.right_stride(), beta.get(), out.get(), s.out_type, whole(s.out_ld), s.out_stride(), whole(s.batch),
-        product.compute->value, kGemmDefault);
+        handle_, s.left_op, s.right_op, whole(s.rows), whole(s.columns), whole(s.inner), alpha.get(),
+        left.get(), s.left_type, whole(s.left_ld), s.left_stride(), right.get(), s.right_type,
+        whole(s.right_ld), s.right_stride(), beta.get(), out.get(), s.out_type, whole(s.out_ld),
+        s.out_stride(), whole(s.batch), product.compute->value, kGemmDefault);
   }
 
   StepResult Multiply(PreparedProduct& product, const Step& step, GlueContext& context) {
     const char* function = product.shape.batch == 1 ? "cublasGemmEx" : "cublasGemmStridedBatchedEx";
     if (product.out.size() > 0) {
-      const DeviceBuffer left(api_, product.problem.b), right(api_, product.problem.a), out(api_, product.out);
+      const DeviceBuffer left(api_, product.problem.b), right(api_, product.problem.a),
+          out(api_, product.out);
       const int status = Call(product, left, right, out);
       if (status != kSuccess) return tl::unexpected(Failure(function, product, status));
       out.CopyTo(&product.out);

@@ -19,7 +19,8 @@ class Library {
   virtual std::string Version() const = 0;
   /// "" or what is wrong with the value. Knobs that are not set keep their defaults.
   virtual std::string SetKnobs(const std::map<std::string, std::string>& knobs) = 0;
-  /// What the library says of its settings, and of the last product that it ran; a knob that nobody can read is left out.
+  /// What the library says of its settings, and of the last product that it ran; a knob that nobody can read
+  /// is left out.
   virtual std::map<std::string, std::string> ReadBack() const = 0;
   /// The kernel for sdk::RunWithGlue.
   virtual std::optional<sdk::StepResult> Run(const sdk::Step& step, sdk::GlueContext& context) = 0;

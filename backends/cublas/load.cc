@@ -18,14 +18,16 @@ struct Library {
   std::string name, problem;
 };
 
-/// The first of `names` that opens, in `folders` or on the loader's path. Global, as libcublas asks for libcublasLt by name.
+/// The first of `names` that opens, in `folders` or on the loader's path. Global, as libcublas asks for
+/// libcublasLt by name.
 Library Open(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
   Library library;
   for (const std::string& name : names) {
     std::vector<std::string> candidates;
     for (const std::string& folder : folders) {
       std::error_code error;
-      if (fs::exists(fs::path(folder) / name, error)) candidates.push_back((fs::path(folder) / name).string());
+      if (fs::exists(fs::path(folder) / name, error))
+        candidates.push_back((fs::path(folder) / name).string());
     }
     candidates.push_back(name);
     for (const std::string& candidate : candidates) {
@@ -113,8 +115,10 @@ std::vector<std::string> LibraryFolders(const std::string& python) {
   if (const char* home = std::getenv("CUDA_HOME")) candidates.push_back(fs::path(home) / "lib64");
   std::error_code error;
   if (!python.empty()) {
-    // PREFIX/bin/python -> PREFIX/lib/python3.12/{site,dist}-packages/nvidia/{cu13,cublas,cuda_runtime,...}/lib
-    for (const auto& version : fs::directory_iterator(fs::path(python).parent_path().parent_path() / "lib", error)) {
+    // PREFIX/bin/python ->
+    // PREFIX/lib/python3.12/{site,dist}-packages/nvidia/{cu13,cublas,cuda_runtime,...}/lib
+    for (const auto& version :
+         fs::directory_iterator(fs::path(python).parent_path().parent_path() / "lib", error)) {
       for (const char* packages : {"site-packages", "dist-packages"}) {
         std::error_code ignored;
         for (const auto& part : fs::directory_iterator(version.path() / packages / "nvidia", ignored))

@@ -12,12 +12,13 @@
 
 namespace ulpscope::cublas {
 
-/// Opens everything for good. The error of a machine that cannot do it begins with "no CUDA device" where there is none,
-/// and else names the library or function that is missing. `folders` are searched before the loader's own path.
+/// Opens everything for good. The error of a machine that cannot do it begins with "no CUDA device" where
+/// there is none, and else names the library or function that is missing. `folders` are searched before the
+/// loader's own path.
 Result<Api> Load(const std::vector<std::string>& folders);
 
-/// Those of $LD_LIBRARY_PATH, $CUDA_HOME's, those of the nvidia packages beside the Python interpreter `python` (may be ""), and the toolkit's usual
-/// one; all that exist.
+/// Those of $LD_LIBRARY_PATH, $CUDA_HOME's, those of the nvidia packages beside the Python interpreter
+/// `python` (may be ""), and the toolkit's usual one; all that exist.
 std::vector<std::string> LibraryFolders(const std::string& python);
 
 }  // namespace ulpscope::cublas

@@ -1,4 +1,5 @@
-// cublasLtMatmul: the algorithm is chosen before it runs, and says of itself how it splits K and adds the parts.
+// cublasLtMatmul: the algorithm is chosen before it runs, and says of itself how it splits K and adds the
+// parts.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -31,13 +32,15 @@ struct Settings {
 /// A descriptor that the library made and takes back.
 class Descriptor {
  public:
-  Descriptor(int status, void* made, int (*destroy)(void*), const char* what) : made_(made), destroy_(destroy) {
+  Descriptor(int status, void* made, int (*destroy)(void*), const char* what)
+      : made_(made), destroy_(destroy) {
     if (status != kSuccess) throw CudaError(std::string(what) + ": " + StatusText(status));
   }
   ~Descriptor() {
     if (made_ != nullptr) destroy_(made_);
   }
-  Descriptor(Descriptor&& other) noexcept : made_(std::exchange(other.made_, nullptr)), destroy_(other.destroy_) {}
+  Descriptor(Descriptor&& other) noexcept
+      : made_(std::exchange(other.made_, nullptr)), destroy_(other.destroy_) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   void* get() const { return made_; }
@@ -57,8 +60,9 @@ struct AlgoConfig {
   size_t workspace = 0;
 
   std::string Text() const {
-    return "algo " + std::to_string(id) + " tile " + std::to_string(tile) + " stages " + std::to_string(stages) +
-           " split_k " + std::to_string(split_k) + " reduction " + ReductionName(reduction);
+    return "algo " + std::to_string(id) + " tile " + std::to_string(tile) + " stages " +
+           std::to_string(stages) + " split_k " + std::to_string(split_k) + " reduction " +
+           ReductionName(reduction);
   }
 };
 
@@ -146,7 +150,8 @@ class LtLibrary : public Library {
     Descriptor layout(status, made, api_.cublasLtMatrixLayoutDestroy, "cublasLtMatrixLayoutCreate");
     if (s.batch > 1) {
       const auto count = static_cast<int32_t>(s.batch);
-      Require(api_.cublasLtMatrixLayoutSetAttribute(made, kLayoutBatchCount, &count, sizeof count), "batch count");
+      Require(api_.cublasLtMatrixLayoutSetAttribute(made, kLayoutBatchCount, &count, sizeof count),
+              "batch count");
       Require(api_.cublasLtMatrixLayoutSetAttribute(made, kLayoutStridedBatchOffset, &stride, sizeof stride),
               "batch stride");
     }
@@ -177,14 +182,17 @@ class LtLibrary : public Library {
   Descriptor MakePreference() const {
     void* made = nullptr;
     const int status = api_.cublasLtMatmulPreferenceCreate(&made);
-    Descriptor preference(status, made, api_.cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceCreate");
+    Descriptor preference(status, made, api_.cublasLtMatmulPreferenceDestroy,
+                          "cublasLtMatmulPreferenceCreate");
     const uint64_t workspace = settings_.workspace;
-    Require(api_.cublasLtMatmulPreferenceSetAttribute(made, kPreferenceMaxWorkspaceBytes, &workspace, sizeof workspace),
+    Require(api_.cublasLtMatmulPreferenceSetAttribute(made, kPreferenceMaxWorkspaceBytes, &workspace,
+                                                      sizeof workspace),
             "workspace");
     if (settings_.reduced == "off") {
       // Everything but sums of partial results in the result's own type.
       const uint32_t schemes = kReductionInPlace | kReductionComputeType;
-      Require(api_.cublasLtMatmulPreferenceSetAttribute(made, kPreferenceReductionSchemeMask, &schemes, sizeof schemes),
+      Require(api_.cublasLtMatmulPreferenceSetAttribute(made, kPreferenceReductionSchemeMask, &schemes,
+                                                        sizeof schemes),
               "reduction schemes");
     }
     return preference;
@@ -238,18 +246,21 @@ class LtLibrary : public Library {
       return api_.cublasLtMatmulAlgoConfigSetAttribute(&choice->algo, attribute, &value, sizeof value);
     };
     if (settings_.split_k) {
-      if (const int status = set(kAlgoSplitKNum, int32_t{*settings_.split_k}); status != kSuccess) return status;
+      if (const int status = set(kAlgoSplitKNum, int32_t{*settings_.split_k}); status != kSuccess)
+        return status;
       // One part has nothing to add up; several need a way.
       const uint32_t scheme = *settings_.split_k == 1 ? kReductionNone : kReductionComputeType;
       if (!settings_.reduction)
         if (const int status = set(kAlgoReductionScheme, scheme); status != kSuccess) return status;
     }
     if (settings_.reduction)
-      if (const int status = set(kAlgoReductionScheme, *settings_.reduction); status != kSuccess) return status;
+      if (const int status = set(kAlgoReductionScheme, *settings_.reduction); status != kSuccess)
+        return status;
     const LtAlgo algo = choice->algo;
     LtHeuristic checked;
-    const int status = api_.cublasLtMatmulAlgoCheck(handle_, call.operation.get(), call.left.get(), call.right.get(),
-                                                    call.out.get(), call.out.get(), &algo, &checked);
+    const int status =
+        api_.cublasLtMatmulAlgoCheck(handle_, call.operation.get(), call.left.get(), call.right.get(),
+                                     call.out.get(), call.out.get(), &algo, &checked);
     if (status != kSuccess) return status;
     if (checked.workspace_bytes > settings_.workspace) return kNotSupported;
     choice->workspace_bytes = checked.workspace_bytes;
@@ -284,19 +295,22 @@ class LtLibrary : public Library {
     const DeviceBuffer left(api_, product.problem.b), right(api_, product.problem.a), out(api_, product.out);
     const DeviceBuffer bias(api_, product.problem.bias ? *product.problem.bias : nothing);
     const Descriptor operation = MakeOperation(product, bias);
-    const Descriptor left_layout = s.left_op == kOpT ? MakeLayout(s.left_type, s.inner, s.rows, s.left_ld, s, s.left_stride())
-                                                     : MakeLayout(s.left_type, s.rows, s.inner, s.left_ld, s, s.left_stride());
-    const Descriptor right_layout = MakeLayout(s.right_type, s.inner, s.columns, s.right_ld, s, s.right_stride());
+    const Descriptor left_layout =
+        s.left_op == kOpT ? MakeLayout(s.left_type, s.inner, s.rows, s.left_ld, s, s.left_stride())
+                          : MakeLayout(s.left_type, s.rows, s.inner, s.left_ld, s, s.left_stride());
+    const Descriptor right_layout =
+        MakeLayout(s.right_type, s.inner, s.columns, s.right_ld, s, s.right_stride());
     const Descriptor out_layout = MakeLayout(s.out_type, s.rows, s.columns, s.out_ld, s, s.out_stride());
-    const auto choice = Choose({.operation = operation, .left = left_layout, .right = right_layout, .out = out_layout});
+    const auto choice =
+        Choose({.operation = operation, .left = left_layout, .right = right_layout, .out = out_layout});
     if (!choice) return tl::unexpected(Failure("cublasLtMatmulAlgoGetHeuristic", product, choice.error()));
     const DeviceBuffer workspace(api_, choice->workspace_bytes);
     const Scalar alpha = MakeScalar(product.problem.alpha, product.compute->scale);
     const Scalar beta = MakeScalar(product.beta, product.compute->scale);
     const int status =
         api_.cublasLtMatmul(handle_, operation.get(), alpha.get(), left.get(), left_layout.get(), right.get(),
-                            right_layout.get(), beta.get(), out.get(), out_layout.get(), out.get(), out_layout.get(),
-                            &choice->algo, workspace.get(), workspace.bytes(), nullptr);
+                            right_layout.get(), beta.get(), out.get(), out_layout.get(), out.get(),
+                            out_layout.get(), &choice->algo, workspace.get(), workspace.bytes(), nullptr);
     if (status != kSuccess) return tl::unexpected(Failure("cublasLtMatmul", product, status));
     out.CopyTo(&product.out);
     Remember(product, *choice, operation);

@@ -1,4 +1,5 @@
-// ulpscope-cublas: the adapter for cuBLAS (backend cublas) and cuBLASLt (backend cublaslt); everything else is glue.
+// ulpscope-cublas: the adapter for cuBLAS (backend cublas) and cuBLASLt (backend cublaslt); everything else
+// is glue.
 //
 //     ulpscope-cublas [--library-path DIR]... [--beside PYTHON]
 //
@@ -55,8 +56,9 @@ class CublasAdapter : public sdk::Adapter {
   RunReply Run(const RunRequest& request) override {
     const std::string problem = SetKnobs(request.knobs);
     if (!problem.empty()) return RunReply::Unsupported(problem);
-    RunReply reply = sdk::RunWithGlue(
-        request, [this](const sdk::Step& step, sdk::GlueContext& context) { return library_->Run(step, context); });
+    RunReply reply = sdk::RunWithGlue(request, [this](const sdk::Step& step, sdk::GlueContext& context) {
+      return library_->Run(step, context);
+    });
     reply.knobs = library_->ReadBack();
     reply.knobs["threads"] = "1";  // of the host's, which computes nothing here but glue
     return reply;
@@ -66,7 +68,8 @@ class CublasAdapter : public sdk::Adapter {
   std::string SetKnobs(std::map<std::string, std::string> knobs) {
     if (library_ == nullptr) return "no library is open";
     if (const auto threads = knobs.find("threads"); threads != knobs.end()) {
-      if (threads->second != "1") return "knob threads=" + threads->second + ": the host computes nothing here";
+      if (threads->second != "1")
+        return "knob threads=" + threads->second + ": the host computes nothing here";
       knobs.erase(threads);
     }
     return library_->SetKnobs(knobs);

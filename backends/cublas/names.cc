@@ -9,10 +9,11 @@
 namespace ulpscope::cublas {
 namespace {
 
-constexpr std::array<std::pair<const char*, uint32_t>, 4> kReductions{{{"none", kReductionNone},
-                                                                       {"inplace", kReductionInPlace},
-                                                                       {"compute_type", kReductionComputeType},
-                                                                       {"output_type", kReductionOutputType}}};
+constexpr std::array<std::pair<const char*, uint32_t>, 4> kReductions{
+    {{"none", kReductionNone},
+     {"inplace", kReductionInPlace},
+     {"compute_type", kReductionComputeType},
+     {"output_type", kReductionOutputType}}};
 
 }  // namespace
 

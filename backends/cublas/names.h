@@ -13,7 +13,8 @@ namespace ulpscope::cublas {
 /// cudaDataType; nothing for a dtype that cuBLAS does not multiply.
 std::optional<int> DataTypeOf(DType dtype);
 
-/// A compute type: its word ("32F_FAST_TF32"), cublasComputeType_t, and the dtype in which alpha and beta are handed over.
+/// A compute type: its word ("32F_FAST_TF32"), cublasComputeType_t, and the dtype in which alpha and beta are
+/// handed over.
 struct ComputeType {
   std::string word;
   int value = 0;
@@ -22,14 +23,15 @@ struct ComputeType {
 
 /// The words, "default" apart.
 const std::vector<ComputeType>& ComputeTypes();
-/// The row of `word`; null for an unknown one. For "default" that of the operands: 64F for float64, else 32F, as frameworks
-/// ask.
+/// The row of `word`; null for an unknown one. For "default" that of the operands: 64F for float64, else 32F,
+/// as frameworks ask.
 const ComputeType* FindComputeType(const std::string& word, DType operands);
 
 /// "NOT_SUPPORTED (15)"
 std::string StatusText(int status);
 
-/// cublasLtReductionScheme_t as a word: none, inplace, compute_type, output_type; nothing for an unknown word.
+/// cublasLtReductionScheme_t as a word: none, inplace, compute_type, output_type; nothing for an unknown
+/// word.
 std::optional<uint32_t> ReductionScheme(const std::string& word);
 std::string ReductionName(uint32_t scheme);
 

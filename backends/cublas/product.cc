@@ -43,13 +43,15 @@ DType DestinationDType(const GemmOperands& operands) {
 
 std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem& problem) {
   const auto unsupported = [&](const std::string& why) {
-    return StepFailure{.outcome = sdk::Outcome::kUnsupported, .error_class = {}, .text = step.op + ": " + why};
+    return StepFailure{
+        .outcome = sdk::Outcome::kUnsupported, .error_class = {}, .text = step.op + ": " + why};
   };
   for (const DType dtype : {problem.a.dtype, problem.b.dtype, problem.result}) {
     if (!DataTypeOf(dtype)) return unsupported("cuBLAS has no dtype " + std::string(Name(dtype)));
   }
   if (SizeOf(problem.result) == 1)
-    return unsupported("a float8 result needs a scale, which a program has no place for: ask for another out_dtype");
+    return unsupported(
+        "a float8 result needs a scale, which a program has no place for: ask for another out_dtype");
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (problem.m() > kMost || problem.n() > kMost || problem.k() > kMost || problem.batch() > kMost)
     return unsupported("too large for 32-bit sizes");
@@ -58,8 +60,10 @@ std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem&
 
 }  // namespace
 
-std::optional<tl::expected<PreparedProduct, StepFailure>> Prepare(const sdk::Step& step, sdk::GlueContext& context,
-                                                                  const std::string& compute_word, Bias bias) {
+std::optional<tl::expected<PreparedProduct, StepFailure>> Prepare(const sdk::Step& step,
+                                                                  sdk::GlueContext& context,
+                                                                  const std::string& compute_word,
+                                                                  Bias bias) {
   auto taken = sdk::TakeGemmOperands(step, context);
   if (!taken) return std::nullopt;
   if (!*taken) return tl::unexpected(taken->error());
@@ -95,8 +99,8 @@ Scalar MakeScalar(double value, DType dtype) {
 }
 
 std::string Describe(const PreparedProduct& product) {
-  return std::string(Name(product.problem.a.dtype)) + " . " + std::string(Name(product.problem.b.dtype)) + " -> " +
-         std::string(Name(product.problem.result)) + ", " + product.compute->word;
+  return std::string(Name(product.problem.a.dtype)) + " . " + std::string(Name(product.problem.b.dtype)) +
+         " -> " + std::string(Name(product.problem.result)) + ", " + product.compute->word;
 }
 
 StepFailure Failure(const std::string& what, const PreparedProduct& product, int status) {

@@ -9,17 +9,18 @@ namespace {
 
 const std::map<std::string, dnnl_cpu_isa_t>& Isas() {
   static const std::map<std::string, dnnl_cpu_isa_t> isas = {
-      {"SSE41", dnnl_cpu_isa_sse41},
-      {"AVX", dnnl_cpu_isa_avx},
-      {"AVX2", dnnl_cpu_isa_avx2},
-      {"AVX2_VNNI", dnnl_cpu_isa_avx2_vnni},
-      {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
-      {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni},
-      {"AVX512_CORE_BF16", dnnl_cpu_isa_avx512_core_bf16},
+    {"SSE41", dnnl_cpu_isa_sse41},
+    {"AVX", dnnl_cpu_isa_avx},
+    {"AVX2", dnnl_cpu_isa_avx2},
+    {"AVX2_VNNI", dnnl_cpu_isa_avx2_vnni},
+    {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
+    {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni},
+    {"AVX512_CORE_BF16", dnnl_cpu_isa_avx512_core_bf16},
 #if DNNL_VERSION_MAJOR >= 3
-      {"AVX512_CORE_FP16", dnnl_cpu_isa_avx512_core_fp16},
+    {"AVX512_CORE_FP16", dnnl_cpu_isa_avx512_core_fp16},
 #endif
-      {"AVX512_CORE_AMX", dnnl_cpu_isa_avx512_core_amx}};
+    {"AVX512_CORE_AMX", dnnl_cpu_isa_avx512_core_amx}
+  };
   return isas;
 }
 

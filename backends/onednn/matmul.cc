@@ -87,8 +87,8 @@ DType DestinationDType(const GemmOperands& operands, const Step& step) {
 }
 
 TensorData Multiply(const GemmProblem& problem, GlueContext& context, const std::string& op) {
-  TensorData out = problem.c ? *problem.c
-                             : TensorData::Zeros(problem.result, {problem.batch(), problem.m(), problem.n()});
+  TensorData out =
+      problem.c ? *problem.c : TensorData::Zeros(problem.result, {problem.batch(), problem.m(), problem.n()});
   const memory::desc destination = Rows(out);
   const matmul::primitive_desc description = Describe(problem, destination);
   std::unordered_map<int, memory> arguments = {
@@ -96,8 +96,9 @@ TensorData Multiply(const GemmProblem& problem, GlueContext& context, const std:
       {DNNL_ARG_WEIGHTS, Wrap(Weights(problem), problem.b)},
       {DNNL_ARG_DST, memory(destination, Engine(), out.bytes.data())}};
   if (problem.bias) {
-    arguments.emplace(DNNL_ARG_BIAS, memory({{1, 1, problem.n()}, TypeOf(problem.bias->dtype), memory::format_tag::abc},
-                                            Engine(), const_cast<std::byte*>(problem.bias->bytes.data())));
+    arguments.emplace(DNNL_ARG_BIAS,
+                      memory({{1, 1, problem.n()}, TypeOf(problem.bias->dtype), memory::format_tag::abc},
+                             Engine(), const_cast<std::byte*>(problem.bias->bytes.data())));
   }
   dnnl::stream stream(Engine());
   matmul(description).execute(stream, arguments);
@@ -131,7 +132,8 @@ std::optional<StepResult> MatmulKernel(const Step& step, GlueContext& context) {
   }
   if (problem->batch() * problem->m() * problem->n() * problem->k() == 0)
     return StepUnsupported(step.op + ": oneDNN gives an empty product no meaning");
-  if (step.op == "linear" && problem->c) return StepUnsupported("linear: a bias that is no vector of its columns");
+  if (step.op == "linear" && problem->c)
+    return StepUnsupported("linear: a bias that is no vector of its columns");
 #if DNNL_VERSION_MAJOR >= 3
   if (problem->alpha != 1) return StepUnsupported(step.op + ": alpha is not in this adapter for oneDNN 3");
 #endif

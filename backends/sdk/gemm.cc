@@ -57,14 +57,17 @@ bool RankIsWrong(const Step& step, const GemmOperands& operands) {
 
 std::optional<StepFailure> WhatIsWrong(const Step& step, const GemmOperands& operands) {
   const auto unsupported = [&](DType dtype, const char* how) {
-    return StepFailure{.outcome = Outcome::kUnsupported, .error_class = {},
+    return StepFailure{.outcome = Outcome::kUnsupported,
+                       .error_class = {},
                        .text = step.op + how + std::string(Name(dtype))};
   };
   if (RankIsWrong(step, operands)) {
-    return StepFailure{.outcome = Outcome::kRaised, .error_class = "RuntimeError",
+    return StepFailure{.outcome = Outcome::kRaised,
+                       .error_class = "RuntimeError",
                        .text = step.op + ": wrong shapes " + Shapes(operands.a, operands.b)};
   }
-  for (const DType dtype : {operands.a.dtype, operands.b.dtype, operands.c ? operands.c->dtype : DType::kFloat32}) {
+  for (const DType dtype :
+       {operands.a.dtype, operands.b.dtype, operands.c ? operands.c->dtype : DType::kFloat32}) {
     if (!IsFloating(dtype)) return unsupported(dtype, " of ");
   }
   if (!IsFloating(operands.result)) return unsupported(operands.result, " into ");
@@ -125,9 +128,8 @@ std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const St
 
 tl::expected<GemmProblem, StepFailure> MakeGemmProblem(const Step& step, GemmOperands operands) {
   const bool linear = step.op == "linear";
-  tl::expected<GemmProblem, StepFailure> problem =
-      WithShapes(std::move(operands.a), std::move(operands.b),
-                 linear ? GemmLayout::kTransposed : GemmLayout::kRows);
+  tl::expected<GemmProblem, StepFailure> problem = WithShapes(
+      std::move(operands.a), std::move(operands.b), linear ? GemmLayout::kTransposed : GemmLayout::kRows);
   if (!problem) return problem;
   problem->result = operands.result;
   const Result<double> alpha = FloatAttr(step, "alpha", 1.0);
@@ -137,7 +139,8 @@ tl::expected<GemmProblem, StepFailure> MakeGemmProblem(const Step& step, GemmOpe
   problem->beta = *beta;
   if (!operands.c) return problem;
   if (BroadcastShape(operands.c->shape, problem->shape) != problem->shape) {
-    return StepRaised("RuntimeError", step.op + ": the addend " + Describe(operands.c->dtype, operands.c->shape) +
+    return StepRaised("RuntimeError", step.op + ": the addend " +
+                                          Describe(operands.c->dtype, operands.c->shape) +
                                           " does not broadcast to the result");
   }
   if (linear && operands.c->shape == Shape{problem->n()}) {

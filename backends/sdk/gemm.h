@@ -20,24 +20,26 @@ const std::vector<std::string>& GemmOps();
 struct GemmOperands {
   TensorData a, b;              ///< linear: x and weight, the weight not yet transposed
   std::optional<TensorData> c;  ///< addmm, baddbmm: the addend; linear: the bias
-  DType result = DType::kFloat32;  ///< of out=, else as asked (out_dtype, preferred_element_type), else promoted
+  DType result =
+      DType::kFloat32;  ///< of out=, else as asked (out_dtype, preferred_element_type), else promoted
 };
 
 /// Nothing when the step is no product; a failure when PyTorch refuses these shapes or nothing here can serve
 /// it.
-std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step, const GlueContext& context);
+std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step,
+                                                                        const GlueContext& context);
 
 enum class GemmLayout { kRows, kTransposed };
 
 /// shape = alpha * a b + beta * c + bias, batch by batch.
 struct GemmProblem {
-  TensorData a;                               ///< [batch, m, k]
-  TensorData b;                               ///< [batch, k, n]; kTransposed: [batch, n, k]
+  TensorData a;  ///< [batch, m, k]
+  TensorData b;  ///< [batch, k, n]; kTransposed: [batch, n, k]
   GemmLayout b_layout = GemmLayout::kRows;
-  std::optional<TensorData> c;                ///< [batch, m, n]
-  std::optional<TensorData> bias;             ///< [n], of linear
+  std::optional<TensorData> c;     ///< [batch, m, n]
+  std::optional<TensorData> bias;  ///< [n], of linear
   DType result = DType::kFloat32;
-  Shape shape;                                ///< of the result, as PyTorch has it
+  Shape shape;  ///< of the result, as PyTorch has it
   double alpha = 1, beta = 1;
 
   int64_t batch() const { return a.shape[0]; }

@@ -49,6 +49,16 @@ TEST(BackendTest, TextReadsBack) {
   }
 }
 
+TEST(BackendTest, ARowMayNameTheDeviceThatItRunsOn) {
+  EXPECT_EQ(Parsed("cublas").device, "cuda");
+  EXPECT_EQ(Parsed("cublas").Text(), "cublas@cuda");
+  EXPECT_EQ(Parsed("cublas@cuda"), Parsed("cublas"));
+  EXPECT_EQ(Parsed("cublaslt:cublaslt_split_k=2").Text(), "cublaslt@cuda:cublaslt_split_k=2");
+  EXPECT_EQ(Parsed("cublas@cuda:1").device, "cuda:1");
+  for (const auto& spec : AllBackends(TestRegistry()))
+    EXPECT_EQ(spec.device, spec.name.starts_with("cublas") ? "cuda" : "cpu") << spec.name;
+}
+
 TEST(BackendTest, RefusalsNameTheNearest) {
   EXPECT_NE(Refused("torch-eagr").find("did you mean 'torch-eager'?"), std::string::npos);
   EXPECT_NE(

@@ -1,7 +1,7 @@
 // Column-major products as cuBLAS documents them, in plain loops: what the stand-ins compute.
 //
-// Shares nothing with the adapter, not even its constants. It refuses what the real library refuses for reasons of
-// shape (leading dimensions, operations), so that a wrong call fails here as it would there.
+// Shares nothing with the adapter, not even its constants. It refuses what the real library refuses for
+// reasons of shape (leading dimensions, operations), so that a wrong call fails here as it would there.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,10 @@ struct Narrow {
   int exponent, mantissa;
 };
 inline Narrow NarrowOf(int type) {
-  return type == kHalf ? Narrow{5, 10} : type == kBfloat16 ? Narrow{8, 7} : type == kE4m3 ? Narrow{4, 3} : Narrow{5, 2};
+  return type == kHalf       ? Narrow{5, 10}
+         : type == kBfloat16 ? Narrow{8, 7}
+         : type == kE4m3     ? Narrow{4, 3}
+                             : Narrow{5, 2};
 }
 
 /// To nearest even at `bits` significant bits, not below the exponent `least`.
@@ -84,7 +87,8 @@ inline void Store(void* base, int type, int64_t index, double value) {
     const int exponent = std::max(std::ilogb(value), least);
     const auto significand = static_cast<uint32_t>(std::ldexp(std::fabs(value), narrow.mantissa - exponent));
     const bool normal = (significand >> narrow.mantissa) != 0;
-    bits = normal ? (static_cast<uint32_t>(exponent - least + 1) << narrow.mantissa) + significand - (1U << narrow.mantissa)
+    bits = normal ? (static_cast<uint32_t>(exponent - least + 1) << narrow.mantissa) + significand -
+                        (1U << narrow.mantissa)
                   : significand;
   }
   bits |= sign;
@@ -141,9 +145,9 @@ struct Problem {
   const void *a = nullptr, *b = nullptr, *alpha = nullptr, *beta = nullptr;
   void* c = nullptr;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, batch = 1;
-  int parts = 1;                ///< of K
+  int parts = 1;                 ///< of K
   bool narrow_partials = false;  ///< each part stored in C's type
-  const void* bias = nullptr;   ///< one for each row of C
+  const void* bias = nullptr;    ///< one for each row of C
   int type_bias = 0;
 };
 
@@ -151,10 +155,13 @@ inline bool HoldsRows(int64_t ld, int64_t rows) { return ld >= (rows > 1 ? rows 
 
 inline int Multiply(const Problem& p, Arithmetic how) {
   if (p.m < 0 || p.n < 0 || p.k < 0) return kInvalidValue;
-  if (!HoldsRows(p.lda, p.op_a == 0 ? p.m : p.k) || !HoldsRows(p.ldb, p.op_b == 0 ? p.k : p.n) || !HoldsRows(p.ldc, p.m))
+  if (!HoldsRows(p.lda, p.op_a == 0 ? p.m : p.k) || !HoldsRows(p.ldb, p.op_b == 0 ? p.k : p.n) ||
+      !HoldsRows(p.ldc, p.m))
     return kInvalidValue;
   const double alpha = Load(p.alpha, how.scale, 0), beta = Load(p.beta, how.scale, 0);
-  const auto sum = [&](double x) { return how.accumulator_bits == 53 ? x : Round(x, how.accumulator_bits, how.scale == kHalf ? -14 : -126); };
+  const auto sum = [&](double x) {
+    return how.accumulator_bits == 53 ? x : Round(x, how.accumulator_bits, how.scale == kHalf ? -14 : -126);
+  };
   const auto in = [&](double x) { return how.operand_bits == 0 ? x : Round(x, how.operand_bits, -126); };
   for (int64_t batch = 0; batch < p.batch; ++batch) {
     for (int64_t j = 0; j < p.n; ++j) {
@@ -197,10 +204,12 @@ inline int FromEnvironment(const char* name, int otherwise) {
 inline std::string Text(const Problem& p, int compute) {
   char line[512];
   std::snprintf(line, sizeof line,
-                "{\"op\": [%d, %d], \"size\": [%ld, %ld, %ld], \"ld\": [%ld, %ld, %ld], \"type\": [%d, %d, %d], \"stride\": [%ld, "
+                "{\"op\": [%d, %d], \"size\": [%ld, %ld, %ld], \"ld\": [%ld, %ld, %ld], \"type\": [%d, %d, "
+                "%d], \"stride\": [%ld, "
                 "%ld, %ld], \"batch\": %ld, \"compute\": %d, \"parts\": %d, \"narrow\": %d, \"bias\": %d}",
-                p.op_a, p.op_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.type_a, p.type_b, p.type_c, p.stride_a, p.stride_b,
-                p.stride_c, p.batch, compute, p.parts, p.narrow_partials ? 1 : 0, p.bias != nullptr ? 1 : 0);
+                p.op_a, p.op_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.type_a, p.type_b, p.type_c, p.stride_a,
+                p.stride_b, p.stride_c, p.batch, compute, p.parts, p.narrow_partials ? 1 : 0,
+                p.bias != nullptr ? 1 : 0);
   return line;
 }
 

@@ -16,7 +16,8 @@ int Run(void* handle, fake::Problem p, int compute) {
   fake::Log(fake::Text(p, compute));
   if (const int planted = fake::FromEnvironment("FAKE_CUBLAS_STATUS", 0); planted != 0) return planted;
   fake::Arithmetic how;
-  if (!fake::Choose(compute, p.type_a, p.type_b, p.type_c, &how) || fake::IsFloat8(p.type_a)) return fake::kNotSupported;
+  if (!fake::Choose(compute, p.type_a, p.type_b, p.type_c, &how) || fake::IsFloat8(p.type_a))
+    return fake::kNotSupported;
   return fake::Multiply(p, how);
 }
 
@@ -38,8 +39,9 @@ int cublasGetMathMode(void* handle, int* mode) {
 }
 
 #ifndef FAKE_WITHOUT_GEMM_EX
-int cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, const void* b, int type_b,
-                 int ldb, const void* beta, void* c, int type_c, int ldc, int compute, int algo) {
+int cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a,
+                 int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c,
+                 int type_c, int ldc, int compute, int algo) {
   if (algo != -1) return fake::kInvalidValue;
   fake::Problem p;
   p.op_a = op_a, p.op_b = op_b, p.m = m, p.n = n, p.k = k, p.lda = lda, p.ldb = ldb, p.ldc = ldc;
@@ -49,9 +51,10 @@ int cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const vo
 }
 #endif
 
-int cublasGemmStridedBatchedEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,
-                               long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c, int ldc,
-                               long long stride_c, int batch, int compute, int algo) {
+int cublasGemmStridedBatchedEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
+                               const void* a, int type_a, int lda, long long stride_a, const void* b,
+                               int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c,
+                               int ldc, long long stride_c, int batch, int compute, int algo) {
   if (algo != -1) return fake::kInvalidValue;
   fake::Problem p;
   p.op_a = op_a, p.op_b = op_b, p.m = m, p.n = n, p.k = k, p.lda = lda, p.ldb = ldb, p.ldc = ldc;

@@ -66,7 +66,8 @@ fake::Problem ProblemOf(void* operation, void* a, void* b, void* c) {
   p.lda = Of(a).ld, p.ldb = Of(b).ld, p.ldc = Of(c).ld;
   p.type_a = Of(a).type, p.type_b = Of(b).type, p.type_c = Of(c).type;
   p.batch = Of(c).Get<int32_t>(5, 1);
-  p.stride_a = Of(a).Get<int64_t>(6, 0), p.stride_b = Of(b).Get<int64_t>(6, 0), p.stride_c = Of(c).Get<int64_t>(6, 0);
+  p.stride_a = Of(a).Get<int64_t>(6, 0), p.stride_b = Of(b).Get<int64_t>(6, 0),
+  p.stride_c = Of(c).Get<int64_t>(6, 0);
   if (Of(operation).Get<int32_t>(7, 1) == 4) {
     p.bias = Of(operation).Get<const void*>(8, nullptr);
     p.type_bias = Of(operation).Get<int32_t>(26, p.type_c);
@@ -74,13 +75,18 @@ fake::Problem ProblemOf(void* operation, void* a, void* b, void* c) {
   return p;
 }
 
-/// Layouts that go together, and what float8 asks for besides: both operands along K, all sizes multiples of 16.
+/// Layouts that go together, and what float8 asks for besides: both operands along K, all sizes multiples
+/// of 16.
 int Acceptable(void* operation, void* a, void* b, void* c, fake::Arithmetic* how) {
   const fake::Problem p = ProblemOf(operation, a, b, c);
-  const auto rows = [](void* matrix, int op) { return static_cast<int64_t>(op == 0 ? Of(matrix).rows : Of(matrix).columns); };
-  if (rows(a, p.op_a) != p.m || rows(b, 1 - p.op_b) != p.n || rows(b, p.op_b) != p.k) return fake::kInvalidValue;
+  const auto rows = [](void* matrix, int op) {
+    return static_cast<int64_t>(op == 0 ? Of(matrix).rows : Of(matrix).columns);
+  };
+  if (rows(a, p.op_a) != p.m || rows(b, 1 - p.op_b) != p.n || rows(b, p.op_b) != p.k)
+    return fake::kInvalidValue;
   if (!fake::Choose(Of(operation).compute, p.type_a, p.type_b, p.type_c, how)) return fake::kNotSupported;
-  if (fake::IsFloat8(p.type_a) && (p.op_a != 1 || p.op_b != 0 || p.m % 16 != 0 || p.n % 16 != 0 || p.k % 16 != 0))
+  if (fake::IsFloat8(p.type_a) &&
+      (p.op_a != 1 || p.op_b != 0 || p.m % 16 != 0 || p.n % 16 != 0 || p.k % 16 != 0))
     return fake::kNotSupported;
   if (Of(operation).Get<int8_t>(25, 0) != 0 && fake::IsFloat8(p.type_a)) how->accumulator_bits = 14;
   return 0;
@@ -100,7 +106,9 @@ int cublasLtMatmulDescCreate(void** made, int compute, int) {
   return Create(made, attributes);
 }
 int cublasLtMatmulDescDestroy(void* made) { return Destroy(made); }
-int cublasLtMatmulDescSetAttribute(void* made, int attribute, const void* value, size_t bytes) { return Set(made, attribute, value, bytes); }
+int cublasLtMatmulDescSetAttribute(void* made, int attribute, const void* value, size_t bytes) {
+  return Set(made, attribute, value, bytes);
+}
 int cublasLtMatmulDescGetAttribute(void* made, int attribute, void* value, size_t bytes, size_t* written) {
   const auto& found = Of(made).values[attribute];
   std::memcpy(value, found.data(), bytes < found.size() ? bytes : found.size());
@@ -112,12 +120,17 @@ int cublasLtMatrixLayoutCreate(void** made, int type, uint64_t rows, uint64_t co
   return Create(made, attributes);
 }
 int cublasLtMatrixLayoutDestroy(void* made) { return Destroy(made); }
-int cublasLtMatrixLayoutSetAttribute(void* made, int attribute, const void* value, size_t bytes) { return Set(made, attribute, value, bytes); }
+int cublasLtMatrixLayoutSetAttribute(void* made, int attribute, const void* value, size_t bytes) {
+  return Set(made, attribute, value, bytes);
+}
 int cublasLtMatmulPreferenceCreate(void** made) { return Create(made, {}); }
 int cublasLtMatmulPreferenceDestroy(void* made) { return Destroy(made); }
-int cublasLtMatmulPreferenceSetAttribute(void* made, int attribute, const void* value, size_t bytes) { return Set(made, attribute, value, bytes); }
+int cublasLtMatmulPreferenceSetAttribute(void* made, int attribute, const void* value, size_t bytes) {
+  return Set(made, attribute, value, bytes);
+}
 
-int cublasLtMatmulAlgoGetHeuristic(void*, void* operation, void* a, void* b, void* c, void*, void* preference, int asked, Heuristic* results, int* found) {
+int cublasLtMatmulAlgoGetHeuristic(void*, void* operation, void* a, void* b, void* c, void*, void* preference,
+                                   int asked, Heuristic* results, int* found) {
   *found = 0;
   fake::Arithmetic how;
   if (const int status = Acceptable(operation, a, b, c, &how); status != 0) return status;
@@ -132,23 +145,35 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* operation, void* a, void* b, voi
     if (split.workspace <= workspace) all.push_back(split);
   }
   all.emplace_back();
-  for (int i = 0; i < asked && i < static_cast<int>(all.size()); ++i) results[(*found)++] = all[static_cast<size_t>(i)];
+  for (int i = 0; i < asked && i < static_cast<int>(all.size()); ++i)
+    results[(*found)++] = all[static_cast<size_t>(i)];
   return 0;
 }
-int cublasLtMatmulAlgoConfigGetAttribute(const Algo* algo, int attribute, void* value, size_t bytes, size_t* written) {
-  const uint32_t values[] = {static_cast<uint32_t>(algo->id), algo->tile, static_cast<uint32_t>(algo->parts), algo->reduction, 0, 0, algo->stages};
+int cublasLtMatmulAlgoConfigGetAttribute(const Algo* algo, int attribute, void* value, size_t bytes,
+                                         size_t* written) {
+  const uint32_t values[] = {static_cast<uint32_t>(algo->id),
+                             algo->tile,
+                             static_cast<uint32_t>(algo->parts),
+                             algo->reduction,
+                             0,
+                             0,
+                             algo->stages};
   if (bytes != 4 || attribute < 0 || attribute > 6) return fake::kInvalidValue;
   std::memcpy(value, &values[attribute], 4);
   return *written = 4, 0;
 }
 int cublasLtMatmulAlgoConfigSetAttribute(Algo* algo, int attribute, const void* value, size_t bytes) {
   if (bytes != 4) return fake::kInvalidValue;
-  if (attribute == 2) std::memcpy(&algo->parts, value, 4);
-  else if (attribute == 3) std::memcpy(&algo->reduction, value, 4);
-  else return fake::kInvalidValue;
+  if (attribute == 2)
+    std::memcpy(&algo->parts, value, 4);
+  else if (attribute == 3)
+    std::memcpy(&algo->reduction, value, 4);
+  else
+    return fake::kInvalidValue;
   return 0;
 }
-int cublasLtMatmulAlgoCheck(void*, void* operation, void* a, void* b, void* c, void*, const Algo* algo, Heuristic* result) {
+int cublasLtMatmulAlgoCheck(void*, void* operation, void* a, void* b, void* c, void*, const Algo* algo,
+                            Heuristic* result) {
   fake::Arithmetic how;
   if (const int status = Acceptable(operation, a, b, c, &how); status != 0) return status;
   // Several parts have to be added somehow; one part cannot be.
@@ -159,12 +184,15 @@ int cublasLtMatmulAlgoCheck(void*, void* operation, void* a, void* b, void* c, v
   return 0;
 }
 
-int cublasLtMatmul(void* handle, void* operation, const void* alpha, const void* a, void* layout_a, const void* b, void* layout_b, const void* beta,
-                   const void* c, void* layout_c, void* d, void* layout_d, const Algo* algo, void* workspace, size_t bytes, void*) {
+int cublasLtMatmul(void* handle, void* operation, const void* alpha, const void* a, void* layout_a,
+                   const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
+                   void* layout_d, const Algo* algo, void* workspace, size_t bytes, void*) {
   if (handle == nullptr || c != d || layout_c != layout_d) return fake::kInvalidValue;
   fake::Arithmetic how;
-  if (const int status = Acceptable(operation, layout_a, layout_b, layout_c, &how); status != 0) return status;
-  if (bytes < WorkspaceOf(Of(layout_c), *algo) || (bytes > 0 && workspace == nullptr)) return fake::kInvalidValue;
+  if (const int status = Acceptable(operation, layout_a, layout_b, layout_c, &how); status != 0)
+    return status;
+  if (bytes < WorkspaceOf(Of(layout_c), *algo) || (bytes > 0 && workspace == nullptr))
+    return fake::kInvalidValue;
   fake::Problem p = ProblemOf(operation, layout_a, layout_b, layout_c);
   p.a = a, p.b = b, p.c = d, p.alpha = alpha, p.beta = beta;
   p.parts = algo->parts;

@@ -43,7 +43,9 @@ int cudaGetDeviceCount(int* count) {
 int cudaSetDevice(int) { return 0; }
 int cudaDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
 int cudaRuntimeGetVersion(int* version) { return *version = 13010, 0; }
-const char* cudaGetErrorString(int error) { return error == 35 ? "CUDA driver version is insufficient for CUDA runtime version" : "some error"; }
+const char* cudaGetErrorString(int error) {
+  return error == 35 ? "CUDA driver version is insufficient for CUDA runtime version" : "some error";
+}
 
 int cudaMalloc(void** pointer, size_t bytes) {
   static Leaks leaks;
