@@ -1,4 +1,5 @@
 // cublasGemmEx and its strided batches.
+#include <algorithm>
 #include <utility>
 
 #include "backends/cublas/device.h"
@@ -34,6 +35,7 @@ class GemmExLibrary : public Library {
   }
 
   std::string SetKnobs(const std::map<std::string, std::string>& knobs) override {
+    used_.Clear();
     for (const auto& [knob, value] : knobs) {
       if (knob == "cublas_compute_type") {
         if (FindComputeType(value, DType::kFloat32) == nullptr)
@@ -50,12 +52,11 @@ class GemmExLibrary : public Library {
   }
 
   std::map<std::string, std::string> ReadBack() const override {
-    std::map<std::string, std::string> knobs;
+    // There is no asking for a compute type: what stands here was handed over with calls that succeeded.
+    std::map<std::string, std::string> knobs = used_.Text();
     int mode = 0;
     if (api_.cublasGetMathMode(handle_, &mode) == kSuccess)
       knobs["reduced_precision_reduction"] = (mode & kDisallowReducedPrecisionReduction) != 0 ? "off" : "on";
-    // There is no asking for it: what stands here was handed over with a call that succeeded.
-    if (!compute_used_.empty()) knobs["cublas_compute_type"] = compute_used_;
     return knobs;
   }
 
@@ -106,7 +107,7 @@ class GemmExLibrary : public Library {
       const int status = Call(product, left, right, out);
       if (status != kSuccess) return tl::unexpected(Failure(function, product, status));
       out.CopyTo(&product.out);
-      compute_used_ = product.compute->word;
+      used_.Add("cublas_compute_type", product.compute->word);
     }
     context.NameKernel(std::string(function) + " " + Describe(product));
     product.out.shape = product.problem.shape;
@@ -115,10 +116,25 @@ class GemmExLibrary : public Library {
 
   const Api& api_;
   Handle handle_ = nullptr;
-  std::string compute_ = "default", compute_used_;
+  std::string compute_ = "default";
+  UsedSettings used_;
 };
 
 }  // namespace
+
+void UsedSettings::Add(const std::string& knob, const std::string& value) {
+  std::vector<std::string>& values = used_[knob];
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+std::map<std::string, std::string> UsedSettings::Text() const {
+  std::map<std::string, std::string> texts;
+  for (const auto& [knob, values] : used_) {
+    std::string& text = texts[knob];
+    for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
+  }
+  return texts;
+}
 
 KnobTable GemmExKnobs() {
   return {{"cublas_compute_type", ComputeWords()}, {"reduced_precision_reduction", {"default", "on", "off"}}};

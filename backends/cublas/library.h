@@ -12,12 +12,24 @@
 
 namespace ulpscope::cublas {
 
+/// What the products of one program ran with, knob by knob; several values where they differed.
+class UsedSettings {
+ public:
+  void Clear() { used_.clear(); }
+  void Add(const std::string& knob, const std::string& value);
+  /// "32F", or "32F, 64F".
+  std::map<std::string, std::string> Text() const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> used_;
+};
+
 class Library {
  public:
   virtual ~Library() = default;
   /// "13.1.1"
   virtual std::string Version() const = 0;
-  /// "" or what is wrong with the value. Knobs that are not set keep their defaults.
+  /// Before every program: "" or what is wrong with a value. Knobs that are not set keep their defaults.
   virtual std::string SetKnobs(const std::map<std::string, std::string>& knobs) = 0;
   /// What the library says of its settings, and of the last product that it ran; a knob that nobody can read
   /// is left out.

@@ -78,6 +78,7 @@ class LtLibrary : public Library {
   }
 
   std::string SetKnobs(const std::map<std::string, std::string>& knobs) override {
+    used_.Clear();
     for (const auto& [knob, value] : knobs) {
       const std::string problem = SetKnob(knob, value);
       if (!problem.empty()) return problem;
@@ -85,19 +86,9 @@ class LtLibrary : public Library {
     return {};
   }
 
-  std::map<std::string, std::string> ReadBack() const override {
-    if (!last_) return {};
-    return {{"cublas_compute_type", compute_used_},
-            {"cublaslt_split_k", std::to_string(last_->split_k)},
-            {"cublaslt_reduction_scheme", ReductionName(last_->reduction)},
-            {"cublaslt_workspace", std::to_string(last_->workspace)},
-            {"cublaslt_fast_accum", fast_accum_used_ != 0 ? "on" : "off"},
-            // Partial sums of split-K are narrow only where they are added in the result's own type.
-            {"reduced_precision_reduction", last_->reduction == kReductionOutputType ? "on" : "off"}};
-  }
+  std::map<std::string, std::string> ReadBack() const override { return used_.Text(); }
 
   std::optional<StepResult> Run(const Step& step, GlueContext& context) override {
-    last_.reset();
     auto product = Prepare(step, context, settings_.compute, Bias::kKept);
     if (!product) return std::nullopt;
     if (!*product) return tl::unexpected(product->error());
@@ -280,6 +271,7 @@ class LtLibrary : public Library {
 
   StepResult Multiply(PreparedProduct& product, const Step& step, GlueContext& context) {
     LayOutForFloat8(&product, step, context);
+    last_.reset();
     if (product.out.size() > 0) {
       const auto ran = Launch(product);
       if (!ran) return tl::unexpected(ran.error());
@@ -317,21 +309,28 @@ class LtLibrary : public Library {
     return {};
   }
 
+  /// What the algorithm and the operation say of themselves, after they ran.
   void Remember(const PreparedProduct& product, const LtHeuristic& choice, const Descriptor& operation) {
     last_ = ConfigOf(choice);
-    compute_used_ = product.compute->word;
+    int8_t fast_accum = 0;
     size_t written = 0;
-    Require(api_.cublasLtMatmulDescGetAttribute(operation.get(), kDescFastAccum, &fast_accum_used_,
-                                                sizeof fast_accum_used_, &written),
+    Require(api_.cublasLtMatmulDescGetAttribute(operation.get(), kDescFastAccum, &fast_accum,
+                                                sizeof fast_accum, &written),
             "cublasLtMatmulDescGetAttribute");
+    used_.Add("cublas_compute_type", product.compute->word);
+    used_.Add("cublaslt_split_k", std::to_string(last_->split_k));
+    used_.Add("cublaslt_reduction_scheme", ReductionName(last_->reduction));
+    used_.Add("cublaslt_workspace", std::to_string(last_->workspace));
+    used_.Add("cublaslt_fast_accum", fast_accum != 0 ? "on" : "off");
+    // Partial sums of split-K are narrow only where they are added in the result's own type.
+    used_.Add("reduced_precision_reduction", last_->reduction == kReductionOutputType ? "on" : "off");
   }
 
   const Api& api_;
   Handle handle_ = nullptr;
   Settings settings_;
   std::optional<AlgoConfig> last_;  ///< of the last product
-  std::string compute_used_;
-  int8_t fast_accum_used_ = 0;
+  UsedSettings used_;
 };
 
 }  // namespace

@@ -284,6 +284,20 @@ class Products(unittest.TestCase):
                 self.assertEqual(answer["outcome"]["kind"], "unsupported")
                 self.assertIn("NOT_SUPPORTED", answer["outcome"]["text"])
 
+    def test_what_several_products_ran_with_is_read_back_together(self):
+        tensors = {"s": tensor("float32", [2, 2], [1, 2, 3, 4]), "d": tensor("float64", [2, 2], [1, 2, 3, 4]),
+                   "long": tensor("float32", [128, 2], small(256))}
+        steps = [step("mm", "s", "s", name="x"), step("mm", "d", "d", name="y"), step("t", "long", name="lt"),
+                 step("mm", "lt", "long", name="z"), step("add", "x", "x", name="sum")]
+        for backend in ("cublas", "cublaslt"):
+            with Stage(backend) as stage:
+                answer = self.completed(stage, tensors, steps, ["sum", "y", "z"])
+                self.assertEqual(answer["knobs"]["cublas_compute_type"], "32F, 64F")
+                if backend == "cublaslt":
+                    self.assertEqual(answer["knobs"]["cublaslt_split_k"], "1, 4")
+                again = self.completed(stage, tensors, steps[:1], ["x"])
+                self.assertEqual(again["knobs"]["cublas_compute_type"], "32F")
+
     def test_float8_is_laid_out_along_k_and_has_its_own_accumulator(self):
         m = k = n = 16
         x, y = small(m * k), small(k * n, 7)
