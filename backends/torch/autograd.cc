@@ -1,7 +1,12 @@
-// What the autograd engine knows of a tensor's gradient: the input metadata of its gradient edge.
+// What the autograd engine knows of gradients: the input metadata of an edge, and of every node of a graph.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/input_metadata.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
 
 #include "backends/torch/machine.h"
 #include "backends/torch/values.h"
@@ -16,7 +21,75 @@ const torch::autograd::InputMetadata* Metadata(const torch::autograd::Edge& edge
   return &edge.function->input_metadata(edge.input_nr);
 }
 
+using AutogradNode = torch::autograd::Node;
+
+/// The nodes that gradients reach from `start`, each after all that feed it. Without recursion: a graph may
+/// be long.
+std::vector<AutogradNode*> InOrder(AutogradNode* start) {
+  std::vector<AutogradNode*> finished;
+  std::set<AutogradNode*> seen = {start};
+  std::vector<std::pair<AutogradNode*, size_t>> open = {{start, 0}};
+  while (!open.empty()) {
+    auto& [node, next] = open.back();
+    if (next == node->num_outputs()) {
+      finished.push_back(node);
+      open.pop_back();
+      continue;
+    }
+    AutogradNode* below = node->next_edge(next++).function.get();
+    if (below != nullptr && seen.insert(below).second) open.emplace_back(below, 0);
+  }
+  std::reverse(finished.begin(), finished.end());
+  return finished;
+}
+
+/// False for an input that no gradient is taken for (a result that is not differentiable): it was never
+/// described.
+bool IsDescribed(const torch::autograd::InputMetadata& metadata) {
+  return metadata.is_nested_tensor() || metadata.grad_dtype() || !metadata.shape_as_dim_vector().empty();
+}
+
+sdk::TraceNode::Tensor Described(const torch::autograd::InputMetadata& metadata) {
+  sdk::TraceNode::Tensor tensor{.dtype = DTypeName(c10::typeMetaToScalarType(metadata.dtype())), .shape = {}};
+  if (metadata.is_nested_tensor() || metadata.is_cpp_nested_tensor()) return tensor;
+  for (const c10::SymInt& extent : metadata.shape_as_dim_vector())
+    tensor.shape.push_back(extent.guard_int(__FILE__, __LINE__));
+  return tensor;
+}
+
 }  // namespace
+
+void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<sdk::TraceNode>* nodes) {
+  if (!root.requires_grad()) return;
+  const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(root);
+  const auto top = static_cast<int64_t>(nodes->size());
+  nodes->push_back({.id = top, .stage = "dispatch", .op = title});
+  const std::vector<AutogradNode*> order = InOrder(edge.function.get());
+  std::map<AutogradNode*, size_t> place;
+  for (AutogradNode* node : order) {
+    place[node] = nodes->size();
+    sdk::TraceNode& made = nodes->emplace_back();
+    made = {.id = static_cast<int64_t>(nodes->size()) - 1,
+            .parent = top,
+            .stage = "dispatch",
+            .op = node->name()};
+    for (uint32_t i = 0; i < node->num_inputs(); ++i) {
+      const auto& metadata = node->input_metadata(i);
+      if (IsDescribed(metadata)) made.inputs.push_back(Described(metadata));
+    }
+  }
+  for (AutogradNode* node : order) {
+    for (const torch::autograd::Edge& next : node->next_edges()) {
+      if (!next.function) continue;
+      std::vector<int64_t>& from = (*nodes)[place.at(next.function.get())].from;
+      const auto id = static_cast<int64_t>(place.at(node));
+      if (std::find(from.begin(), from.end(), id) == from.end()) from.push_back(id);
+      const auto* metadata = Metadata(next);
+      if (metadata != nullptr && IsDescribed(*metadata))
+        (*nodes)[place.at(node)].outputs.push_back(Described(*metadata));
+    }
+  }
+}
 
 std::string GradMetadataDType(const at::Tensor& tensor) {
   if (!tensor.requires_grad()) return "none";

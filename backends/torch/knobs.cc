@@ -42,6 +42,7 @@ void SetSdpaBackend(const std::string& value) {
   context.setSDPUseMath(any || value == "math");
   context.setSDPUseFlash(any || value == "flash");
   context.setSDPUseMemEfficient(any || value == "efficient");
+  context.setSDPUseCuDNN(any);
 }
 
 std::string ReadSdpaBackend() {
@@ -122,7 +123,13 @@ const std::vector<Knob>& Knobs() {
        "",
        "it acts on matrix products on CUDA only"},
       OfInductor("emulate_precision_casts"),
-      OfInductor("freezing"),
+      {.name = "freezing",
+       .values = {"false", "true"},
+       .set = nullptr,
+       .read = nullptr,
+       .only_backend = "torch-inductor",
+       .elsewhere =
+           "it folds the parameters of a module (torch-inductor); a package takes its weights as inputs"},
       OfInductor("max_autotune"),
   };
   return knobs;

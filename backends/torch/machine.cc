@@ -247,7 +247,12 @@ void Machine::Backward(const sdk::Step& step) {
   } else {
     gradient = at::ones_like(loss);
   }
-  for (int64_t i = 0; i < repeat; ++i) loss.backward(gradient, /*retain_graph=*/retain || i + 1 < repeat);
+  if (request_.trace) AddAutogradNodes(loss, "autograd graph of " + step.of[0].name, &autograd_nodes_);
+  for (int64_t i = 0; i < repeat; ++i) {
+    // Gradients accumulate: what each repetition casts stands under its own number.
+    const TraceLabel label(repeat == 1 ? "backward" : "backward " + std::to_string(i + 1) + " of " + std::to_string(repeat));
+    loss.backward(gradient, /*retain_graph=*/retain || i + 1 < repeat);
+  }
 }
 
 void Machine::Observe(sdk::RunReply& reply) const {

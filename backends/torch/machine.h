@@ -31,6 +31,10 @@ class Machine {
   /// Reads the observed values into `reply`.
   void Observe(sdk::RunReply& reply) const;
 
+  /// The autograd graphs that backward() walked, as trace nodes with ids from 0; only where a trace is
+  /// wanted.
+  std::vector<sdk::TraceNode>& autograd_nodes() { return autograd_nodes_; }
+
   std::map<std::string, at::Tensor>& values() { return values_; }
   const std::map<std::string, at::Tensor>& values() const { return values_; }
 
@@ -45,6 +49,7 @@ class Machine {
   const sdk::RunRequest& request_;
   at::Device device_;
   std::map<std::string, at::Tensor> values_;
+  std::vector<sdk::TraceNode> autograd_nodes_;
 };
 
 /// The words of the vocabulary that this backend carries out.
@@ -53,6 +58,12 @@ std::vector<std::string> VocabularyWords();
 /// The dtype that the autograd engine has for the gradient of `tensor` (gradient_edge's input metadata);
 /// "none" where there is no gradient.
 std::string GradMetadataDType(const at::Tensor& tensor);
+
+/// Adds the graph that a backward() of `root` will walk: a node called `title`, and below it each node of the
+/// graph after all that feed it. Stage dispatch, where these nodes run; `inputs` are the dtypes and shapes of
+/// their input metadata, which is what the engine makes a gradient fit before it enters; `from` the nodes
+/// whose gradients they take.
+void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<sdk::TraceNode>* nodes);
 
 /// The dtype that the engine casts the gradient to ("any" where it takes every one; "none" without a
 /// gradient).

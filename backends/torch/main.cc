@@ -134,6 +134,7 @@ class TorchAdapter : public sdk::Adapter {
       TakeTrace(trace, reply);
       machine.Observe(reply);
       fill_parts();
+      Append({.nodes = std::move(machine.autograd_nodes()), .casts = {}}, &reply);
     } catch (...) {
       RunReply failed = ReplyForCurrentException();
       failed.casts = std::move(reply.casts);

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import knobs as knob_table  # noqa: E402
 from failures import innermost  # noqa: E402
 from ulpscope_adapter import Adapter, Trace, Unsupported, serve  # noqa: E402
+from ulpscope_torch import cuda, regions  # noqa: E402
 from ulpscope_torch.execution import Execution  # noqa: E402
 
 BACKENDS = {"torch-aot-eager": "aot_eager", "torch-inductor": "inductor", "torch-custom": None}
@@ -24,7 +25,10 @@ class TorchCompile(Adapter):
     def configure(self, backend, device, knobs):
         self._backend = backend
         self._compiler = BACKENDS.get(backend)  # what torch.compile takes: a name, or the function itself
+        self._device = device
         self._knobs = knobs
+        if device.startswith("cuda"):
+            cuda.require_device(device)
         knob_table.set_before_import(knobs)
         # Inductor's first use of old TorchScript helpers warns many times; nothing else is silenced.
         warnings.filterwarnings("ignore", message=".*torch.jit.script.*")
@@ -34,9 +38,7 @@ class TorchCompile(Adapter):
         import torch
         from ulpscope_torch import ops
         table = {name: attributes for name, (_, attributes, _) in ops.OPS.items()}
-        knobs = dict(knob_table.COMMON)
-        if self._backend == "torch-inductor":
-            knobs.update(knob_table.INDUCTOR)
+        knobs = knob_table.served(self._backend, self._device)
         if self._backend == "torch-custom":
             import custom
             name = self._knobs.get("backend_name", custom.example_backend.NAME)
@@ -49,6 +51,7 @@ class TorchCompile(Adapter):
                 "torch": torch.__version__,
                 "numpy": numpy.__version__
             },
+            "devices": ["cpu", "cuda"] if not self._device.startswith("cuda") else ["cpu", self._device],
             "knobs": knobs,
             "ops": {
                 **table,
@@ -59,7 +62,8 @@ class TorchCompile(Adapter):
             "capabilities": ["autograd", "out", "strides", "aten"],
             "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
             "reasons": {
-                "preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"
+                **knob_table.REASONS, "preferred_element_type":
+                "torch has no preferred_element_type; out_dtype is the nearest"
             }
         }
 
@@ -69,6 +73,10 @@ class TorchCompile(Adapter):
         import torch._functorch.config
         import torch._inductor.config
         import evidence
+        from ulpscope_torch import ops
+        if self._device.startswith("cuda"):
+            cuda.require_torch(self._device)
+        ops.use_device(self._device)
         knob_table.apply(self._knobs)
         # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by
         # source text.
@@ -88,7 +96,7 @@ class TorchCompile(Adapter):
             import custom
             custom.clear()
         try:
-            run = _Run(request, self._compiler)
+            run = _Run(request, self._compiler, self._device, self._knobs.get("freezing") == "true")
             run.execute()
         except torch._dynamo.exc.Unsupported as error:
             if innermost(error) is error:
@@ -111,7 +119,7 @@ class TorchCompile(Adapter):
         return result
 
     def read_back(self):
-        values = knob_table.read_back(self._backend)
+        values = knob_table.read_back(self._backend, self._device)
         if self._backend == "torch-custom":
             import custom
             values["backend_name"] = custom.name_of(self._compiler)
@@ -131,13 +139,15 @@ class TorchCompile(Adapter):
 
 class _Run(Execution):
     """One execution of one program, its regions compiled by one backend of torch.compile."""
-    def __init__(self, request, backend):
+    def __init__(self, request, backend, device, freezing):
         import engine_casts
         import fsdp
         self._backend = backend
+        self._freezing = freezing
+        self._frozen = []
         self._sharded = fsdp.ShardedLinears(backend)
         self.engine = engine_casts.EngineCasts(request.trace)
-        super().__init__(request, device="cpu")
+        super().__init__(request, device=device)
         self.require_region()
 
     @property
@@ -145,12 +155,36 @@ class _Run(Execution):
         """How many graphs the compiler has to have taken."""
         return self.regions + len(self._sharded)
 
+    def region(self, part, bound, index):
+        self._inputs = regions.interface(part, self.parts[index + 1:], self.request.observe)[0]
+        self._part = part
+        super().region(part, bound, index)
+
     def compiled(self, region):
         import torch
+        if self._freezing:
+            return lambda *tensors: self._run_frozen(region, tensors)
         return torch.compile(region, fullgraph=True, dynamic=False, backend=self._backend)
+
+    def _run_frozen(self, region, tensors):
+        import freezing
+        import torch
+        if any(tensor.requires_grad for tensor in tensors):
+            self._frozen.append("freezing: a region whose inputs require gradients is not frozen")
+            return torch.compile(region, fullgraph=True, dynamic=False, backend=self._backend)(*tensors)
+        names = freezing.weights(self._part, self._inputs)
+        self._frozen.append("freezing: held as parameters: " + (", ".join(names) or "nothing"))
+        held = [position for position, name in enumerate(self._inputs) if name in names]
+        return freezing.run(region, held, self._backend, tensors)
+
+    def notes(self):
+        return super().notes() + self._frozen
 
     def sharded(self, step):
         return self._sharded.layer(step, self.env)
+
+    def walks(self, name, loss):
+        self.engine.walks(name, loss)
 
     def watch(self, what):
         return self.engine.watch(what)

@@ -61,7 +61,7 @@ class Compiler:
         else:
             reply.update(outputs=program.outputs, gradients=program.gradients,
                          **trace_entries(*self._recorder.trace()))
-        reply["knobs"] = knob_table.read_back("torch-inductor")
+        reply["knobs"] = knob_table.read_back("torch-aoti", "cpu")
         return reply
 
 

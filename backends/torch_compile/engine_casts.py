@@ -5,11 +5,13 @@ The profiler only listens: it is no mode, and what runs stays the same.
 """
 
 import contextlib
+import dataclasses
 
 import torch
 import torch.profiler
 
 from ulpscope_adapter import Cast, TraceNode
+from ulpscope_torch import autograd_graph
 
 # Inside these, and while they are compiled, the graphs are the evidence.
 _COMPILED = ("CompiledFunctionBackward", "Torch-Compiled Region", "dynamo")
@@ -21,6 +23,7 @@ class EngineCasts:
     def __init__(self, trace):
         self._trace = trace
         self._profiles = []
+        self._graphs = []  # nodes with ids from 0
 
     @contextlib.contextmanager
     def watch(self, what="backward"):
@@ -33,7 +36,14 @@ class EngineCasts:
             yield
         self._profiles.append((what, profile))
 
+    def walks(self, name, loss):
+        """Keeps the autograd graph that a backward() from the value `name` is about to walk."""
+        if self._trace:
+            self._graphs.append(autograd_graph.nodes_of(loss, f"autograd graph of {name}", 0))
+
     def add_to(self, trace):
+        for graph in self._graphs:
+            trace.nodes += _moved(graph, len(trace.nodes))
         for what, profile in self._profiles:
             top = len(trace.nodes)
             trace.nodes.append(TraceNode(id=top, stage="dispatch", op=what))
@@ -61,6 +71,14 @@ class EngineCasts:
             under = node.op
         for child in event.children:
             self._walk(trace, child, node.id, under)
+
+
+def _moved(nodes, by):
+    """The same nodes with ids further on."""
+    return [
+        dataclasses.replace(node, id=node.id + by, parent=node.parent + by if node.parent >= 0 else -1,
+                            sources=tuple(source + by for source in node.sources)) for node in nodes
+    ]
 
 
 def _tensor(metadata):

@@ -10,9 +10,23 @@ COMMON = {
     "float32_matmul_precision": ["highest", "high", "medium"],
     "mkldnn": ["on", "off"],
     "deterministic": ["off", "on"],
-    "flush_denormal": ["off", "on"]
+    "flush_denormal": ["off", "on"],
+    "sdpa_backend": ["default", "math", "flash", "efficient"]
 }
-INDUCTOR = {"emulate_precision_casts": ["false", "true"]}
+INDUCTOR = {name: ["false", "true"] for name in ("emulate_precision_casts", "freezing", "max_autotune")}
+CUDA = {"reduced_precision_reduction": ["default", "on", "off"]}
+_INDUCTOR_ONLY = "it configures inductor (torch-inductor, torch-aoti)"
+# Why a knob of the family is not served where it is not.
+REASONS = {
+    **dict.fromkeys(INDUCTOR, _INDUCTOR_ONLY),
+    "reduced_precision_reduction": "it acts on matrix products on CUDA only"
+}
+
+
+def served(backend, device):
+    """knob -> values, of the knobs that act on this backend and device."""
+    inductor = INDUCTOR if backend == "torch-inductor" else {}
+    return {**COMMON, **inductor, **(CUDA if device.startswith("cuda") else {})}
 
 
 def set_before_import(knobs):
@@ -23,7 +37,7 @@ def set_before_import(knobs):
 
 
 def apply(knobs):
-    """Sets the knobs of a worker; values have been checked against COMMON and INDUCTOR."""
+    """Sets the knobs of a worker; values have been checked against what is served."""
     import torch
     import torch._inductor.config as inductor
     torch.set_num_threads(int(knobs.get("threads", "1")))
@@ -31,10 +45,16 @@ def apply(knobs):
     torch.backends.mkldnn.set_flags(_ON_OFF[knobs.get("mkldnn", "on")])
     torch.use_deterministic_algorithms(_ON_OFF[knobs.get("deterministic", "off")])
     torch.set_flush_denormal(_ON_OFF[knobs.get("flush_denormal", "off")])
-    inductor.emulate_precision_casts = _TRUE_FALSE[knobs.get("emulate_precision_casts", "false")]
+    _select_sdpa(knobs.get("sdpa_backend", "default"))
+    for name in INDUCTOR:
+        setattr(inductor, name, _TRUE_FALSE[knobs.get(name, "false")])
+    reduced = knobs.get("reduced_precision_reduction", "default")
+    if reduced != "default":
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = _ON_OFF[reduced]
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = _ON_OFF[reduced]
 
 
-def read_back(backend):
+def read_back(backend, device):
     """knob -> value, as torch states it. flush_denormal has no getter: the harness sees it in MXCSR."""
     import torch
     import torch._inductor.config as inductor
@@ -42,8 +62,40 @@ def read_back(backend):
         "threads": str(torch.get_num_threads()),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "mkldnn": "on" if torch._C._get_mkldnn_enabled() else "off",
-        "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off"
+        "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off",
+        "sdpa_backend": _sdpa()
     }
-    if backend == "torch-inductor":
-        values["emulate_precision_casts"] = str(inductor.emulate_precision_casts).lower()
+    if backend in ("torch-inductor", "torch-aoti"):
+        values.update({name: str(getattr(inductor, name)).lower() for name in INDUCTOR})
+    if device.startswith("cuda"):
+        matmul = torch.backends.cuda.matmul
+        flags = (matmul.allow_bf16_reduced_precision_reduction, matmul.allow_fp16_reduced_precision_reduction)
+        words = ["on" if flag else "off" for flag in flags]
+        values["reduced_precision_reduction"] = \
+            words[0] if words[0] == words[1] else f"bfloat16 {words[0]}, float16 {words[1]}"
     return values
+
+
+def _select_sdpa(value):
+    """One kernel of scaled_dot_product_attention alone, or all of them. They are process-wide flags, though torch
+    keeps them with its CUDA settings; on a CPU there are math and flash."""
+    import torch
+    every = value == "default"
+    torch.backends.cuda.enable_math_sdp(every or value == "math")
+    torch.backends.cuda.enable_flash_sdp(every or value == "flash")
+    torch.backends.cuda.enable_mem_efficient_sdp(every or value == "efficient")
+    torch.backends.cuda.enable_cudnn_sdp(every)
+
+
+def _sdpa():
+    import torch
+    cuda = torch.backends.cuda
+    enabled = {
+        "math": cuda.math_sdp_enabled(),
+        "flash": cuda.flash_sdp_enabled(),
+        "efficient": cuda.mem_efficient_sdp_enabled(),
+        "cudnn": cuda.cudnn_sdp_enabled()
+    }
+    if all(enabled.values()):
+        return "default"
+    return "+".join(name for name, on in enabled.items() if on) or "none"

@@ -15,7 +15,7 @@ class Adapter:
 
         Optional: devices (["cpu"]), knobs {name: [values], "N" standing for a positive integer} (none),
         scopes (none), capabilities (words: "out", "autograd", "strides"), observations (suffixes after NAME.,
-        such as "grad"), reasons {word: why it is not served}.
+        such as "grad"), reasons {word or knob: why it is not served}.
         """
         raise NotImplementedError
 
@@ -66,8 +66,8 @@ def check_worker(table, backend, device, knobs):
     for knob, value in knobs.items():
         allowed = table["knobs"].get(knob)
         if allowed is None:
-            raise Unsupported(
-                f"knob {knob}: not one of {backend}'s ({', '.join(sorted(table['knobs'])) or 'none'})")
+            known = f"not one of {backend}'s ({', '.join(sorted(table['knobs'])) or 'none'})"
+            raise Unsupported(f"knob {knob}: {table['reasons'].get(knob, known)}")
         if value not in allowed and not ("N" in allowed and value.isdigit() and int(value) > 0):
             raise Unsupported(f"knob {knob}={value}: {backend} takes {', '.join(allowed)}")
 

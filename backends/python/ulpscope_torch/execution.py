@@ -57,6 +57,9 @@ class Execution:
         """A context manager around every eager call of the engine or of a wrapped layer; `what` names it."""
         return contextlib.nullcontext()
 
+    def walks(self, name, loss):
+        """Called before each backward() from the value `name`."""
+
     def execute(self):
         from ulpscope_torch import ops, values
         bound = [ops.bind_all(part.placed) if part.kind == "compiled" else None for part in self.parts]
@@ -173,6 +176,8 @@ class Execution:
         loss = self.value(step.of[0])
         seed = self.value(grad) if grad else torch.ones_like(loss)
         retain, repeat = step.attrs.get("retain_graph", False), step.attrs.get("repeat", 1)
+        self.walks(step.of[0], loss)
         for count in range(repeat):
-            with self.watch("backward"):
+            # Gradients accumulate: what each repetition casts stands under its own number.
+            with self.watch("backward" if repeat == 1 else f"backward {count + 1} of {repeat}"):
                 loss.backward(gradient=seed, retain_graph=retain or count + 1 < repeat)

@@ -199,7 +199,8 @@ def _scope(scope):
         return torch.enable_grad
     attrs = scope.attrs
     device = attrs.get("device", "auto")
-    if device not in ("auto", _device):
+    own = _device.partition(":")[0]
+    if device not in ("auto", own):
         raise Unsupported(f"autocast for device {device}")
-    return functools.partial(torch.autocast, _device, dtype=DTYPES[attrs.get("dtype", "bfloat16")],
+    return functools.partial(torch.autocast, own, dtype=DTYPES[attrs.get("dtype", "bfloat16")],
                              enabled=attrs.get("enabled", True), cache_enabled=attrs.get("cache", True))
