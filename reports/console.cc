@@ -10,6 +10,7 @@
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/knobs.h"
 #include "reports/matrix.h"
 #include "reports/text_safe.h"
 
@@ -72,9 +73,14 @@ class Layout {
   std::string Write() {
     if (options_.verbosity != Verbosity::kQuiet) {
       Header();
-      Table();
-      Divergences();
-      Skips();
+      const bool matrix =
+          options_.subject == ConsoleOptions::Subject::kMatrix || options_.verbosity == Verbosity::kVerbose;
+      if (matrix) Table();
+      text_ += WriteKnobTable(report_, options_);
+      if (matrix) {
+        Divergences();
+        Skips();
+      }
       NotInstalled();
     }
     Failures();

@@ -17,6 +17,8 @@ struct ConsoleOptions {
     kNormal,
     kVerbose
   } verbosity = Verbosity::kNormal;  ///< quiet: failing lines and counts
+  /// kKnobs: a sweep of knobs, whose columns are too many to read; the table of knobs instead of the matrix.
+  enum class Subject { kMatrix, kKnobs } subject = Subject::kMatrix;
 };
 
 /// Text that others wrote is made safe for a terminal. Lines are at most `columns` wide, single words and

@@ -8,6 +8,7 @@
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/knobs.h"
 #include "reports/op_tree.h"
 #include "reports/text_safe.h"
 
@@ -204,12 +205,22 @@ class Writer {
     for (const auto& [knob, asked] : result_.knobs_asked) {
       const auto effective = result_.knobs_effective.find(knob);
       Say("knob",
-          fmt::format("{}: asked {}, effective {}", knob, asked,
-                      effective == result_.knobs_effective.end() ? "not read back" : effective->second));
+          fmt::format("{}: asked {}, effective {}{}", knob, asked,
+                      effective == result_.knobs_effective.end() ? "not read back" : effective->second,
+                      KnobEffectOf(knob, asked)));
     }
     for (const auto& [knob, effective] : result_.knobs_effective) {
       if (!result_.knobs_asked.contains(knob)) Say("knob", fmt::format("{}: effective {}", knob, effective));
     }
+  }
+
+  /// What asking for it changed in this case's run; empty where nothing was set against it.
+  std::string KnobEffectOf(const std::string& knob, const std::string& asked) const {
+    for (const KnobEffect& effect : report_.knobs) {
+      const bool mine = effect.knob == knob && effect.asked == asked && result_.backend.starts_with(effect.backend);
+      if (mine && effect.compared > 0) return "; " + KnobSentence(effect);
+    }
+    return "";
   }
 
   void Divergences() {

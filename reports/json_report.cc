@@ -196,6 +196,23 @@ Json DivergenceJson(const Divergence& divergence) {
           {"sentence", Text(divergence.sentence)}};
 }
 
+Json KnobJson(const KnobEffect& effect) {
+  Json json = {{"backend", Text(effect.backend)},
+               {"knob", Text(effect.knob)},
+               {"asked", Text(effect.asked)},
+               {"effective", Texts(effect.effective)},
+               {"read_back", Name(effect.read_back)},
+               {"base", Text(effect.base)},
+               {"base_effective", Texts(effect.base_effective)},
+               {"effect", Name(effect.effect)},
+               {"cases", effect.cases},
+               {"compared", effect.compared},
+               {"acted", effect.acted}};
+  if (!effect.first_case.empty()) json["case"] = Text(effect.first_case);
+  if (!effect.what.empty()) json["what"] = Text(effect.what);
+  return json;
+}
+
 Json Counts(const RunReport& report) {
   std::array<int64_t, static_cast<size_t>(Status::kPass) + 1> counts{};
   for (const auto& result : report.results) ++counts[static_cast<size_t>(result.status)];
@@ -246,8 +263,11 @@ std::string WriteJson(const RunReport& report) {
   for (const auto& result : report.results) results.push_back(ResultJson(result));
   Json divergences = Json::array();
   for (const auto& divergence : report.divergences) divergences.push_back(DivergenceJson(divergence));
+  Json knobs = Json::array();
+  for (const auto& effect : report.knobs) knobs.push_back(KnobJson(effect));
   const Json json = {{"schema", "ulpscope.report/1"}, {"run", Run(report)}, {"volatile", Volatile(report)},
-                     {"counts", Counts(report)},      {"results", results}, {"divergences", divergences}};
+                     {"counts", Counts(report)},      {"results", results}, {"divergences", divergences},
+                     {"knobs", knobs}};
   return json.dump(2) + "\n";
 }
 

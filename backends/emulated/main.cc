@@ -3,10 +3,12 @@
 // It shares its arithmetic with the oracle, so it cannot judge itself: its results are cross-checked in tests against
 // independent implementations. What it is for: the classifier must find the model that was asked for here, or the
 // documented set of models that these inputs cannot tell apart.
+#include <algorithm>
 #include <string>
 
 #include "backends/sdk/adapter.h"
 #include "harness/model/case.h"
+#include "oracles/emulated.h"
 #include "oracles/lower.h"
 #include "oracles/models.h"
 #include "oracles/oracle.h"
@@ -71,6 +73,45 @@ Case CaseOf(const sdk::RunRequest& request) {
   return c;
 }
 
+bool IsOrder(const std::string& name) {
+  const auto& orders = SumOrders(AddendOrders::kBoth);
+  return std::any_of(orders.begin(), orders.end(), [&](const SumOrder& order) { return order.name == name; });
+}
+
+/// "" or the first word of the program that is not emulated: the oracle takes what holds steps for a scope.
+std::string UnknownWord(const std::vector<sdk::Step>& steps) {
+  const std::vector<std::string> ops = KnownOps();
+  for (const auto& step : steps) {
+    const bool known = IsScope(step.op) || step.op.starts_with("aten::") || step.op == "sync" ||
+                       std::find(ops.begin(), ops.end(), step.op) != ops.end();
+    if (!known) return "op '" + step.op + "'";
+    if (std::string inner = UnknownWord(step.steps); !inner.empty()) return inner;
+  }
+  return "";
+}
+
+std::string UnknownObservation(const std::vector<std::string>& observed) {
+  for (const auto& name : observed) {
+    const size_t dot = name.find('.');
+    const std::string property = dot == std::string::npos ? "" : name.substr(dot + 1);
+    if (property.empty() || property == "grad" || property == "grad_dtype" || property == "grad_metadata_dtype") continue;
+    return "observation '" + name + "'";
+  }
+  return "";
+}
+
+/// Results of `empty` that nothing was written into hold what uninitialised memory is to hold.
+void Poison(const std::vector<sdk::Step>& steps, sdk::TensorMap& values) {
+  for (const auto& step : steps) {
+    if (step.op != "empty" || !values.contains(step.as)) continue;
+    const bool written = std::any_of(steps.begin(), steps.end(), [&](const sdk::Step& other) {
+      return other.out == step.as || !other.steps.empty();
+    });
+    TensorData& tensor = values.at(step.as);
+    if (!written) sdk::FillPoison(tensor.bytes, SizeOf(tensor.dtype));
+  }
+}
+
 class EmulatedAdapter : public sdk::Adapter {
  public:
   sdk::Capabilities Hello(const sdk::HelloRequest& request) override {
@@ -89,6 +130,7 @@ class EmulatedAdapter : public sdk::Adapter {
     };
     model_name_ = knob("model", kDefaultModel);
     order_ = knob("order", kDefaultOrder);
+    if (!IsOrder(order_)) capabilities.error = "knob order=" + order_ + ": no order of accumulation of that name";
     const auto model = ParsePrecisionModel(model_name_);
     if (!model) {
       capabilities.error = model.error().Text();
@@ -99,6 +141,10 @@ class EmulatedAdapter : public sdk::Adapter {
   }
 
   sdk::RunReply Run(const sdk::RunRequest& request) override {
+    for (const std::string& unknown :
+         {UnknownWord(request.program.steps), UnknownObservation(request.program.observe)}) {
+      if (!unknown.empty()) return sdk::RunReply::Unsupported(unknown + " is not emulated");
+    }
     const Case c = CaseOf(request);
     const auto cost = EmulationCost(c);
     if (!cost) return sdk::RunReply::Unsupported(cost.error().Text());
@@ -109,6 +155,7 @@ class EmulatedAdapter : public sdk::Adapter {
     if (!values) return sdk::RunReply::Unsupported(values.error().Text());
     sdk::RunReply reply;
     reply.tensors = *values;
+    if (request.poison) Poison(request.program.steps, reply.tensors);
     for (const auto& name : request.program.observe) {
       if (reply.tensors.contains(name)) continue;
       const size_t dot = name.find(".grad");

@@ -2,7 +2,7 @@
 //
 // A fault strikes the cases whose id contains TEXT (all without one); everything else is answered as a
 // well-behaved adapter would. Start-up faults have no case. tests/faults.yaml says what the harness must make
-// of each.
+// of each. Beside the faults stand four planted knobs (main.cc).
 #pragma once
 
 #include <string>

@@ -18,6 +18,8 @@
 namespace ulpscope::faulty {
 namespace {
 
+const std::vector<std::string> kOffOn{"off", "on"};
+
 class FaultyAdapter : public sdk::Adapter {
  public:
   explicit FaultyAdapter(const FaultPlan& plan) : plan_(plan) {}
@@ -27,8 +29,14 @@ class FaultyAdapter : public sdk::Adapter {
     can.name = "faulty";
     can.backends = {"faulty"};
     can.versions = {{"faulty", ULPSCOPE_VERSION}};
-    can.knobs = {
-        {"threads", {"1"}}, {"fault", FaultNames()}, {"case", {""}}, {"flush_denormal", {"off", "on"}}};
+    can.knobs = {{"threads", {"1"}},
+                 {"fault", FaultNames()},
+                 {"case", {""}},
+                 {"flush_denormal", {"off", "on"}},
+                 {"planted_idle", kOffOn},
+                 {"planted_lie", kOffOn},
+                 {"planted_act", kOffOn},
+                 {"planted_refusal", kOffOn}};
     can.ops = sdk::GlueOps();
     can.ops.emplace_back("matmul");
     for (const auto& name : AllDTypeNames()) can.dtypes.push_back(name);
@@ -37,6 +45,7 @@ class FaultyAdapter : public sdk::Adapter {
     const auto names = FaultNames();
     if (std::find(names.begin(), names.end(), plan_.fault) == names.end())
       can.error = "unknown fault '" + plan_.fault + "'";
+    can.error += CheckPlanted(request.knobs);
     if (request.device != "cpu") can.error = "faulty runs on the cpu, not on '" + request.device + "'";
     return can;
   }
@@ -47,6 +56,7 @@ class FaultyAdapter : public sdk::Adapter {
     if (fault != nullptr && fault->before != nullptr) fault->before();
     sdk::RunReply reply = sdk::RunWithGlue(request, MatmulKernel);
     reply.knobs = {{"threads", "1"}};
+    AnswerPlanted(request.knobs, reply);
     if (fault != nullptr && fault->after != nullptr) fault->after(reply);
     if (fault != nullptr && plan_.fault == "threads") threads_ = 7;
     return reply;
@@ -55,6 +65,33 @@ class FaultyAdapter : public sdk::Adapter {
   int64_t Threads() override { return threads_; }
 
  private:
+  /// "" or why a planted knob is refused.
+  static std::string CheckPlanted(const std::map<std::string, std::string>& knobs) {
+    for (const auto& [knob, value] : knobs) {
+      if (!knob.starts_with("planted_") && knob != "flush_denormal") continue;
+      if (std::find(kOffOn.begin(), kOffOn.end(), value) == kOffOn.end())
+        return "knob " + knob + "=" + value + ": off or on";
+      if (knob == "planted_refusal" && value == "on") return "knob planted_refusal=on: refused, as planted";
+    }
+    return "";
+  }
+
+  /// Four knobs of known behaviour: `idle` is accepted, read back and does nothing; `lie` reads back as off
+  /// whatever was asked; `act` changes the last bit of every value; `refusal` is never served.
+  static void AnswerPlanted(const std::map<std::string, std::string>& knobs, sdk::RunReply& reply) {
+    const auto asked = [&](const char* knob) {
+      const auto found = knobs.find(knob);
+      return found == knobs.end() ? std::string("off") : found->second;
+    };
+    reply.knobs["planted_idle"] = asked("planted_idle");
+    reply.knobs["planted_lie"] = "off";
+    reply.knobs["planted_act"] = asked("planted_act");
+    if (asked("planted_act") != "on") return;
+    for (auto& [name, tensor] : reply.tensors) {
+      if (!tensor.bytes.empty()) tensor.bytes.front() ^= std::byte{1};
+    }
+  }
+
   const FaultPlan& plan_;
   int64_t threads_ = 1;
 };
@@ -69,7 +106,8 @@ int Relay(int outside, int inside, FaultPlan& plan) {
   sdk::LineReader questions(outside), answers(inside);
   while (true) {
     auto question = questions.Read();
-    if (!question || question->state != sdk::ReadState::kLine) return 0;
+    if (!question) return 3;
+    if (question->state != sdk::ReadState::kLine) return 0;
     const auto message = sdk::ParseMessage(question->line);
     if (!message) return 3;
     const std::string verb = TextOf(*message, "verb");

@@ -15,6 +15,8 @@
 #include <typeinfo>
 #include <utility>
 
+#include "backends/sdk/vocabulary.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -168,8 +170,10 @@ std::string TypeName(const std::type_info& type) {
   return name;
 }
 
-/// Run with every exception turned into data.
+/// Run with every exception turned into data; what no adapter may ignore is refused before.
 RunReply RunSafely(Adapter& adapter, const RunRequest& request) {
+  if (std::string unknown = UnknownAttribute(request.program.steps); !unknown.empty())
+    return RunReply::Unsupported(std::move(unknown));
   try {
     return adapter.Run(request);
   } catch (const std::bad_alloc& error) {
@@ -199,6 +203,26 @@ void CheckAnswered(const Program& program, RunReply& reply) {
     if (!observed.contains(name)) problem = "tensor '" + name + "' is answered and was not observed";
   }
   if (!problem.empty()) reply = RunReply::Unsupported(problem);
+}
+
+/// "" or what of the hello the capabilities do not hold: the backend, the device, a knob's name, a count of threads.
+/// Values of other knobs are the adapter's to check.
+std::string CheckWorker(const Capabilities& can, const HelloRequest& request) {
+  const auto has = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!has(can.backends, request.backend)) return "this adapter does not serve the backend '" + request.backend + "'";
+  const std::string kind = request.device.substr(0, request.device.find(':'));
+  if (!has(can.devices, request.device) && !has(can.devices, kind))
+    return "device " + request.device + " is not served";
+  for (const auto& [knob, value] : request.knobs) {
+    const auto offered = can.knobs.find(knob);
+    if (offered == can.knobs.end()) return "unknown knob '" + knob + "'";
+    const bool count = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value != "0";
+    if (knob == "threads" && !has(offered->second, value) && !(count && has(offered->second, "N")))
+      return "knob threads=" + value + " is not offered";
+  }
+  return {};
 }
 
 class Session {
@@ -243,6 +267,7 @@ class Session {
     if (request.protocol == kProtocolVersion) {
       try {
         can = adapter_.Hello(request);
+        if (can.error.empty()) can.error = CheckWorker(can, request);
       } catch (const std::exception& error) {
         can.error = TypeName(typeid(error)) + ": " + error.what();
       }
@@ -277,11 +302,18 @@ class Session {
     if (std::erase(request.program.observe, "trace") > 0) request.trace = request.timed = true;
     if (!inputs->empty()) {
       Result<TensorMap> tensors = ReadSafetensors(*inputs);
-      if (!tensors) return Fail(tensors.error().Text());
+      if (!tensors) return Refuse(request.id, "inputs: " + tensors.error().Text());
       request.inputs = std::move(*tensors);
     }
-    if (const Result<void> ok = CheckInputs(request.program, request.inputs); !ok) return Fail(ok.error());
+    if (const Result<void> ok = CheckInputs(request.program, request.inputs); !ok)
+      return Refuse(request.id, "inputs: " + ok.error().message);
     return Execute(request, *outputs);
+  }
+
+  /// An answer without a run: a tensor file is no message, and a bad one no reason to end.
+  Result<void> Refuse(int64_t id, std::string reason) {
+    const FpState state = ReadFpState(adapter_.Threads());
+    return WriteMessage(fd_, ToJson(id, RunReply::Unsupported(std::move(reason)), state, state));
   }
 
   Result<void> Execute(const RunRequest& request, const std::string& outputs) {
@@ -350,7 +382,7 @@ int ServeAdapter(Adapter& adapter) {
     std::fprintf(stderr,
                  "This is an adapter of ulpscope: the harness starts it, with a socket whose number stands "
                  "in ULPSCOPE_FD.\n"
-                 "To see what it can do: ulpscope doctor\n");
+                 "To see whether it keeps the protocol: ulpscope doctor --adapter PATH\n");
     return 4;
   }
   return ServeAdapter(adapter, static_cast<int>(fd));

@@ -1,16 +1,19 @@
 // ulpscope doctor: is this machine fit to measure on, which backends can run, and what installs the others.
+// With --adapter: does that adapter keep the protocol?
 #include <fmt/format.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
+#include <algorithm>
 #include <cfenv>
 #include <filesystem>
 #include <memory>
 
 #include "harness/base/text.h"
 #include "harness/casefile/load.h"
+#include "harness/cli/adapter_check.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/run_judge.h"
@@ -18,6 +21,7 @@
 #include "harness/run/scheduler.h"
 #include "oracles/models.h"
 #include "reports/console.h"
+#include "reports/text_safe.h"
 
 namespace ulpscope {
 namespace {
@@ -25,7 +29,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct DoctorArguments {
-  std::vector<std::string> adapters;
+  std::string adapter, backend;
+  std::vector<std::string> adapter_arguments;
+  double timeout = 60;
 };
 
 /// One line of the diagnosis.
@@ -197,8 +203,68 @@ std::vector<Finding> CheckSelf(const Registry& registry) {
   return findings;
 }
 
+std::string CheckText(const CheckLine& line, const ConsoleOptions& options) {
+  const char* mark = line.mark == CheckLine::Mark::kOk     ? "ok    "
+                     : line.mark == CheckLine::Mark::kSkip ? "skip  "
+                                                           : "FAIL  ";
+  const std::string found = TerminalSafe(line.found);
+  const std::string head = fmt::format("{}{:<28} ", mark, line.check);
+  if (line.mark != CheckLine::Mark::kFail) return Wrap(head, found, options.columns);
+  return Wrap(head, "found " + found + "; expected " + line.expected, options.columns);
+}
+
+/// The backends of the adapter that are to be checked: -b, or every one that it serves.
+Result<std::vector<BackendSpec>> SubjectsOf(const DoctorArguments& arguments, Registry* registry) {
+  auto served = registry->AddAdapter(arguments.adapter, arguments.adapter_arguments);
+  if (!served) return Fail(served.error());
+  if (!arguments.backend.empty()) {
+    auto named = ParseBackendList(arguments.backend, *registry);
+    if (!named) return Fail(named.error());
+    for (const BackendSpec& spec : *named) {
+      if (std::find(served->begin(), served->end(), spec.name) == served->end())
+        return Fail(Problem("this adapter does not serve " + spec.name, {}, Join(*served, ", ")));
+    }
+    return named;
+  }
+  std::vector<BackendSpec> specs;
+  for (const auto& name : *served) specs.push_back({.name = name, .knobs = {}});
+  return specs;
+}
+
+/// The conformance test of one adapter.
+int RunAdapterCheck(const DoctorArguments& arguments) {
+  auto workspace = OpenWorkspace({});
+  if (!workspace) {
+    PrintError(workspace.error());
+    return kExitUsage;
+  }
+  Registry& registry = workspace->registry;
+  const auto subjects = SubjectsOf(arguments, &registry);
+  const auto scratch = Scratch::Create();
+  if (!subjects || !scratch) {
+    PrintError(subjects ? scratch.error() : subjects.error());
+    return kExitUsage;
+  }
+  const ConsoleOptions options = DetectConsole();
+  size_t passed = 0, failed = 0, skipped = 0;
+  for (const BackendSpec& spec : *subjects) {
+    if (subjects->size() > 1) Print(spec.Text() + "\n");
+    const AdapterSubject subject{
+        .backend = spec, .row = *registry.Find(spec.name), .timeout_s = arguments.timeout};
+    for (const CheckLine& line : CheckAdapter(subject, registry, **scratch)) {
+      passed += line.mark == CheckLine::Mark::kOk;
+      failed += line.mark == CheckLine::Mark::kFail;
+      skipped += line.mark == CheckLine::Mark::kSkip;
+      Print(CheckText(line, options));
+    }
+  }
+  Print(fmt::format("{} passed, {} failed, {} skipped\n", passed, failed, skipped));
+  return failed > 0 || passed == 0 ? 1 : 0;
+}
+
 int RunDoctor(const DoctorArguments& arguments) {
-  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!arguments.adapter.empty()) return RunAdapterCheck(arguments);
+  auto workspace = OpenWorkspace({});
   if (!workspace) {
     PrintError(workspace.error());
     return kExitUsage;
@@ -228,9 +294,18 @@ int RunDoctor(const DoctorArguments& arguments) {
 
 void AddDoctorCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<DoctorArguments>();
-  CLI::App* command = app.add_subcommand("doctor", "check this machine and every backend");
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
+  CLI::App* command = app.add_subcommand("doctor", "check this machine and every backend, or one adapter");
+  command->add_option("--adapter", arguments->adapter,
+                      "check whether this adapter keeps the protocol (an executable or a Python file)");
+  command
+      ->add_option("arguments", arguments->adapter_arguments, "what follows the adapter on its command line")
+      ->needs("--adapter");
+  command
+      ->add_option("-b,--backend", arguments->backend,
+                   "only these of the adapter's backends: NAME[@DEVICE][:knob=value,...]")
+      ->needs("--adapter");
+  command->add_option("--timeout", arguments->timeout, "seconds for one answer of the adapter")
+      ->check(CLI::PositiveNumber);
   command->callback([arguments, &exit_code] { exit_code = RunDoctor(*arguments); });
 }
 

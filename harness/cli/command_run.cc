@@ -12,6 +12,7 @@
 #include "harness/base/text.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/knob_sweep.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
@@ -32,9 +33,11 @@ struct RunArguments {
   int jobs = 1, repeat = 2;
   int64_t seed = 0;
   double timeout = 120;
-  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false;
+  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false, knob_sweep = false;
   ReportOutputs outputs;
 };
+
+constexpr int kExitNot = 1;
 
 /// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
 constexpr int64_t kMostKeptElements = 1 << 18;
@@ -44,6 +47,7 @@ struct Prepared {
   Workspace workspace;
   std::vector<BackendSpec> backends;
   std::map<std::string, std::string> not_installed;
+  KnobSweep sweep;
 };
 
 int Usage(const Error& error) {
@@ -74,6 +78,8 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
     if (!expression) return Fail(expression.error());
     keep([&](const Case& c) { return expression->Matches(c.id); });
   }
+  if (arguments.knob_sweep && arguments.cases.empty() && arguments.tags.empty())
+    keep([&](const Case& c) { return HasTag(c, "knobs"); });
   if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
   if (arguments.last_failed) {
     const auto failed = FailedIds("runs/latest/report.json");
@@ -225,6 +231,7 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;
+  options.swept = prepared.sweep.swept;
   const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
                                 inputs, options, watcher);
   if (!summary) return Usage(summary.error());
@@ -242,16 +249,21 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
     console.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
                         : arguments.verbose ? ConsoleOptions::Verbosity::kVerbose
                                             : ConsoleOptions::Verbosity::kNormal;
+    if (arguments.knob_sweep) console.subject = ConsoleOptions::Subject::kKnobs;
     Print(WriteConsole(*report, console));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
-  return ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
+  const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
+  const auto unprobed = UnprobedKnobs(prepared.sweep, *report);
+  for (const auto& line : unprobed) PrintError("ulpscope: " + line);
+  return code == 0 && !unprobed.empty() ? kExitNot : code;
 }
 
 int Run(const RunArguments& arguments) {
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return Usage(workspace.error());
-  Prepared prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}};
+  Prepared prepared{
+      .workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
   if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
     for (const Error& error : errors) PrintError(error);
     PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
@@ -259,6 +271,13 @@ int Run(const RunArguments& arguments) {
     return kExitUsage;
   }
   if (auto chosen = ChooseBackends(arguments, &prepared); !chosen) return Usage(chosen.error());
+  if (arguments.knob_sweep) {
+    auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
+    if (!sweep) return Usage(sweep.error());
+    prepared.sweep = std::move(*sweep);
+    prepared.backends = prepared.sweep.backends;
+    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: no knob is asked of " + why);
+  }
   auto selected = Select(std::move(prepared.workspace.cases), arguments);
   if (!selected) return Usage(selected.error());
   prepared.workspace.cases = std::move(*selected);
@@ -289,6 +308,9 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--seed", arguments->seed, "seed of the inputs");
   command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
       ->allow_extra_args(false);
+  command->add_flag("--knob-sweep", arguments->knob_sweep,
+                    "every value of every knob of each backend against its default, on the cases tagged with the "
+                    "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
   command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
   command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
   command->add_flag("--lf", arguments->last_failed, "only cases that failed in runs/latest");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "harness/base/check.h"
 #include "harness/casefile/generate.h"
 #include "harness/judge/classify.h"
+#include "harness/judge/knob_effect.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
 
@@ -22,6 +24,7 @@ namespace {
 struct JudgedCase {
   std::vector<CaseResult> results;
   std::vector<Divergence> divergences;
+  std::vector<KnobComparison> knobs;
   std::optional<Error> error;
 };
 
@@ -46,12 +49,15 @@ class RunJudge {
     });
     std::vector<CaseResult> results;
     std::vector<Divergence> divergences;
+    std::vector<KnobComparison> knobs;
     for (auto& one : judged) {
       if (one.error) return Fail(*one.error);
       std::move(one.results.begin(), one.results.end(), std::back_inserter(results));
       std::move(one.divergences.begin(), one.divergences.end(), std::back_inserter(divergences));
+      std::move(one.knobs.begin(), one.knobs.end(), std::back_inserter(knobs));
     }
     RunReport report = BuildReport(Facts(), std::move(results), std::move(divergences));
+    report.knobs = SumUpKnobs(knobs, run_.header.backends);
     ULPSCOPE_CHECK(counted_.fast == 0 || counted_.compared > 0,
                    "nothing of what the fast oracle computed was compared with Boost");
     report.oracle_engine = engine_ == OracleEngine::kFast ? "fast" : "boost";
@@ -111,6 +117,7 @@ class RunJudge {
     std::vector<size_t> record_of;
     for (const auto& backend : run_.header.backends) {
       const JudgeContext context = ContextFor(test_case, backend);
+      if (!IsSwept(run_.header.swept, test_case, backend)) continue;
       const RecordedResult* found = run_.Find(test_case.id, backend);
       if (found == nullptr) {
         judged.results.push_back(
@@ -137,6 +144,7 @@ class RunJudge {
       participants.push_back(
           {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
     judged.divergences = FindDivergences(test_case, participants);
+    judged.knobs = CompareKnobs(participants, run_.knobs);
     const std::lock_guard lock(mutex_);
     counted_ += classifier.Counts();
     return judged;
@@ -197,8 +205,17 @@ Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int6
 }
 
 Classified CaseClassifier::Classify(const Observation& observation) {
+  if (observation.values.empty()) return {};
+  const auto known = std::find_if(done_.begin(), done_.end(),
+                                  [&](const auto& one) { return one.first == observation.values; });
+  if (known != done_.end()) return known->second;
+  Classified classified = ClassifyBits(observation);
+  done_.emplace_back(observation.values, classified);
+  return classified;
+}
+
+Classified CaseClassifier::ClassifyBits(const Observation& observation) {
   Classified classified;
-  if (observation.values.empty()) return classified;
   try {
     if (!opened_) {
       opened_ = true;

@@ -23,7 +23,8 @@ struct Classified {
   std::string fault;
 };
 
-/// Classifies observations of one case; its oracle is opened once. Not for several threads at a time.
+/// Classifies observations of one case; its oracle is opened once, and equal bits are classified once: backends
+/// that differ in a knob mostly agree. Not for several threads at a time.
 class CaseClassifier {
  public:
   CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)
@@ -33,9 +34,12 @@ class CaseClassifier {
   OracleCounts Counts() const { return oracle_ == nullptr ? OracleCounts{} : oracle_->Counts(); }
 
  private:
+  Classified ClassifyBits(const Observation& observation);
+
   const Case& case_;
   int64_t seed_;
   OracleEngine engine_;
+  std::vector<std::pair<std::map<std::string, TensorData>, Classified>> done_;
   std::unique_ptr<CaseOracle> oracle_;
   std::string no_oracle_;  ///< why there is none
   bool opened_ = false;

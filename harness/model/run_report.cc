@@ -21,6 +21,16 @@ std::string_view Name(DivergenceKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view Name(KnobEffect::ReadBack read_back) {
+  static constexpr std::array<std::string_view, 3> kNames{"as_asked", "differs", "not_read_back"};
+  return kNames[static_cast<size_t>(read_back)];
+}
+
+std::string_view Name(KnobEffect::Effect effect) {
+  static constexpr std::array<std::string_view, 6> kNames{"acts", "trace_only", "no_effect", "as_without", "refused", "not_compared"};
+  return kNames[static_cast<size_t>(effect)];
+}
+
 int ExitCode(const RunReport& report, Interruption interruption) {
   const auto any = [&](std::initializer_list<Status> statuses) {
     return std::any_of(report.results.begin(), report.results.end(), [&](const CaseResult& result) {

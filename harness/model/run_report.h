@@ -61,6 +61,32 @@ struct Divergence {
   std::string sentence;
 };
 
+/// What asking for one knob did: its cells, each against the cell of the same case and backend that differs in this
+/// knob alone. Read-back proves nothing about an effect, and the other way round: both are told.
+struct KnobEffect {
+  std::string backend;                 ///< NAME[@DEVICE][:the knobs that both sides share]
+  std::string knob, asked;
+  std::vector<std::string> effective;  ///< the values read back, each once, in the order of the cases; empty: not read back
+  enum class ReadBack { kAsAsked, kDiffers, kNotRead } read_back = ReadBack::kNotRead;
+  /// acts trace_only no_effect as_without refused not_compared
+  ///   acts        an outcome, a dtype, bits or an observation differ
+  ///   trace_only  every value has the same bits, casts or notes differ
+  ///   no_effect   accepted, and nothing differs
+  ///   as_without  nothing differs, and the base reads back the same value: it is what stands anyway
+  ///   refused     unsupported with a reason, where the base ran
+  ///   not_compared  the run holds no base, or neither side ran
+  enum class Effect { kActs, kTraceOnly, kNoEffect, kAsWithout, kRefused, kNotCompared } effect = Effect::kNotCompared;
+  int64_t cases = 0;                   ///< cells of the run that ask for it
+  int64_t compared = 0;                ///< of them, with a base where both ran
+  int64_t acted = 0;                   ///< of them, where something of the kind of `effect` differed
+  std::string base;                    ///< "unset" or the value that it was compared with
+  std::vector<std::string> base_effective;
+  std::string first_case;              ///< where the strongest difference showed first; empty without one
+  std::string what;                    ///< what differed there, or the refusal
+};
+std::string_view Name(KnobEffect::ReadBack read_back);  ///< as_asked differs not_read_back
+std::string_view Name(KnobEffect::Effect effect);
+
 struct RunReport {
   int64_t seed = 0;
   bool complete = true;
@@ -69,6 +95,7 @@ struct RunReport {
   std::map<std::string, std::optional<std::string>> environment;          ///< variables that change numerics, as preset
   std::vector<CaseResult> results;
   std::vector<Divergence> divergences;
+  std::vector<KnobEffect> knobs;                                          ///< by backend, knob, value; in the order of the run
   // Volatile: not part of byte-for-byte promises.
   std::string id, started;
   std::map<std::string, double> durations_s;

@@ -2,7 +2,7 @@
 // from it.
 //
 //   {"crc":"1a2b3c4d","record":{"type":"run", ...}}  seed, backends, cases, date; again when resumed
-//   {"crc":"...","record":{"type":"backend", ...}}   what an adapter's hello said: versions
+//   {"crc":"...","record":{"type":"backend", ...}}   what an adapter's hello said: versions, knobs
 //   {"crc":"...","record":{"type":"begin", ...}}     before a case runs, so that a crash names its case
 //   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors and trace in files beside it
 //   {"crc":"...","record":{"type":"end", ...}}       complete, or interrupted
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "harness/base/result.h"
+#include "harness/model/case.h"
 #include "harness/model/observation.h"
 
 namespace ulpscope {
@@ -35,6 +36,9 @@ struct RunHeader {
   std::vector<std::string> cases;                    ///< ids, in the order of the run
   std::map<std::string, std::string> digests;        ///< case id -> CaseDigest
   std::map<std::string, std::string> knobs;          ///< --knob
+  /// --knob-sweep: backend string -> the knobs that its cells are about. A case takes part where one of its tags
+  /// is one of them. Empty: every case runs on every backend.
+  std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment;
 };
@@ -55,6 +59,8 @@ struct RecordedRun {
   RunHeader header;
   std::map<std::string, std::map<std::string, std::string>>
       versions;                                                 ///< backend string -> package -> version
+  std::map<std::string, std::map<std::string, std::vector<std::string>>>
+      knobs;                                                    ///< backend string -> knob -> values, default first
   std::vector<RecordedResult> results;                          ///< sorted by case (run order), then backend
   std::vector<std::pair<std::string, std::string>> unfinished;  ///< begun without a result: (case, backend)
   bool complete = false;                                        ///< ended, every case on every backend
@@ -62,6 +68,10 @@ struct RecordedRun {
 
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
 };
+
+/// False for the cells that a sweep of knobs leaves out.
+bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
+             const std::string& backend);
 
 /// True if `dir` holds a journal with at least its run record.
 bool HoldsRun(const std::filesystem::path& dir);
@@ -87,7 +97,8 @@ class JournalWriter {
   static Result<std::unique_ptr<JournalWriter>> Continue(const RecordedRun& run, const RunHeader& header);
   ~JournalWriter();
 
-  Result<void> Backend(const std::string& backend, const std::map<std::string, std::string>& versions);
+  Result<void> Backend(const std::string& backend, const std::map<std::string, std::string>& versions,
+                       const std::map<std::string, std::vector<std::string>>& knobs = {});
   Result<void> Begin(const std::string& case_id, const std::string& backend);
   Result<void> Store(const std::string& case_id, const std::string& digest, const std::string& backend,
                      const Observation& observation);

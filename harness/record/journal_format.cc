@@ -98,6 +98,7 @@ json ToJson(const RunHeader& header) {
           {"backends", header.backends},
           {"cases", cases},
           {"knobs", header.knobs},
+          {"swept", header.swept},
           {"not_installed", header.not_installed},
           {"environment", environment}};
 }
@@ -117,6 +118,7 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
                    .cases = {},
                    .digests = {},
                    .knobs = fields.TextMap("knobs"),
+                   .swept = fields.TextLists("swept"),
                    .not_installed = fields.TextMap("not_installed"),
                    .environment = {}};
   if (const auto* cases = fields.Find("cases"); cases != nullptr && cases->is_array()) {

@@ -78,6 +78,7 @@ void MergeHeader(RunHeader& header, const RunHeader& more) {
   add(header.backends, more.backends);
   for (const auto& [id, digest] : more.digests) header.digests[id] = digest;
   for (const auto& [backend, how] : more.not_installed) header.not_installed[backend] = how;
+  for (const auto& [backend, knobs] : more.swept) header.swept[backend] = knobs;
 }
 
 /// What the records after the header say, in journal order.
@@ -93,6 +94,8 @@ class Collector {
     if (type == "backend") {
       for (const auto& [package, version] : fields.TextMap("versions"))
         run_.versions[pair.second][package] = version;
+      auto knobs = fields.TextLists("knobs");
+      if (!knobs.empty()) run_.knobs[pair.second] = std::move(knobs);
     } else if (type == "begin") {
       open_.insert(pair);
       run_.complete = false;
@@ -142,6 +145,15 @@ const RecordedResult* RecordedRun::Find(std::string_view case_id, std::string_vi
     if (result.case_id == case_id && result.backend == backend) return &result;
   }
   return nullptr;
+}
+
+bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
+             const std::string& backend) {
+  const auto knobs = swept.find(backend);
+  if (knobs == swept.end()) return true;
+  return std::any_of(knobs->second.begin(), knobs->second.end(), [&](const std::string& knob) {
+    return std::find(test_case.tags.begin(), test_case.tags.end(), knob) != test_case.tags.end();
+  });
 }
 
 bool HoldsRun(const std::filesystem::path& dir) {

@@ -164,8 +164,9 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun
 }
 
 Result<void> JournalWriter::Backend(const std::string& backend,
-                                    const std::map<std::string, std::string>& versions) {
-  return impl_->Append({{"type", "backend"}, {"backend", backend}, {"versions", versions}});
+                                    const std::map<std::string, std::string>& versions,
+                                    const std::map<std::string, std::vector<std::string>>& knobs) {
+  return impl_->Append({{"type", "backend"}, {"backend", backend}, {"versions", versions}, {"knobs", knobs}});
 }
 
 Result<void> JournalWriter::Begin(const std::string& case_id, const std::string& backend) {

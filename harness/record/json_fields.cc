@@ -114,6 +114,16 @@ std::vector<std::string> JsonFields::Texts(std::string_view key, size_t limit) {
   return texts;
 }
 
+std::map<std::string, std::vector<std::string>> JsonFields::TextLists(std::string_view key, size_t limit) {
+  std::map<std::string, std::vector<std::string>> lists;
+  const auto* value = Find(key);
+  if (value == nullptr) return lists;
+  JsonFields fields(*value, error_);
+  if (!error_.empty()) return lists;
+  for (const auto& [name, entries] : value->items()) lists[name] = fields.Texts(name, limit);
+  return lists;
+}
+
 std::vector<int64_t> JsonFields::Integers(std::string_view key) {
   std::vector<int64_t> integers;
   const auto* value = Find(key);

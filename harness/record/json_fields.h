@@ -28,6 +28,7 @@ class JsonFields {
   std::vector<std::string> Texts(std::string_view key, size_t limit = 1 << 16);
   std::vector<int64_t> Integers(std::string_view key);
   std::map<std::string, std::string> TextMap(std::string_view key, size_t limit = 1 << 16);
+  std::map<std::string, std::vector<std::string>> TextLists(std::string_view key, size_t limit = 1 << 16);
   std::map<std::string, double> NumberMap(std::string_view key);
 
   /// The value itself; null when it is missing.

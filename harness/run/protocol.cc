@@ -24,15 +24,6 @@ Result<json> ParseObject(std::string_view line) {
   return object;
 }
 
-std::map<std::string, std::vector<std::string>> KnobChoices(const json* knobs, std::string& error) {
-  std::map<std::string, std::vector<std::string>> choices;
-  if (knobs == nullptr) return choices;
-  JsonFields fields(*knobs, error);
-  if (!error.empty()) return choices;
-  for (const auto& [name, values] : knobs->items()) choices[name] = fields.Texts(name);
-  return choices;
-}
-
 /// The two halves of the FP canary.
 void ReadFp(const json* fp, Observation& observation, std::string& error) {
   if (fp == nullptr || fp->is_null()) return;
@@ -73,7 +64,7 @@ Result<BackendInfo> ParseHello(std::string_view line) {
                    .scopes = fields.Texts("scopes", 256),
                    .capabilities = fields.Texts("capabilities", 256),
                    .versions = fields.TextMap("versions", 1024),
-                   .knobs = KnobChoices(fields.Find("knobs"), error),
+                   .knobs = fields.TextLists("knobs", 256),
                    .error = fields.Text("error", 4096)};
   if (!error.empty()) return Fail("hello: " + error);
   return info;

@@ -148,7 +148,8 @@ void Registry::AddRow(RegistryRow row) {
     *it = std::move(row);
 }
 
-Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
+Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter,
+                                                      const std::vector<std::string>& arguments) {
   std::error_code error;
   const fs::path path = fs::absolute(adapter, error);
   // A Python file without the executable bit runs on the interpreter that the Python backends have.
@@ -157,7 +158,8 @@ Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter) {
   if ((!executable && !script) || fs::is_directory(path, error)) {
     return Fail(path.string() + " is neither an executable nor a Python file");
   }
-  const auto command = script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
+  auto command = script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   const RegistryRow probe{.backend = "",
                           .title = "",
                           .adapter = command,

@@ -66,7 +66,9 @@ class Registry {
 
   /// Starts the executable (or Python file) `adapter`, asks it which backends it serves and adds a row for each (`--adapter
   /// PATH`). A row of the same name is replaced. Fails when it does not start or breaks the protocol.
-  Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter);
+  /// `arguments` follow it on its command line.
+  Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter,
+                                              const std::vector<std::string>& arguments = {});
   void AddRow(RegistryRow row);
 
   /// Looks for the executable and the Python packages (each interpreter is started once for all rows, and remembered).

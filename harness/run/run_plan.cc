@@ -27,7 +27,8 @@ std::string Refusal(const BackendSpec& backend, const Knobs& knobs, const Regist
   }
   for (const auto& [knob, value] : knobs) {
     if (!row->knobs.empty() && std::find(row->knobs.begin(), row->knobs.end(), knob) == row->knobs.end()) {
-      return "backend " + backend.name + " has no knob " + knob;
+      const std::string nearest = DidYouMean(knob, row->knobs);
+      return "backend " + backend.name + " has no knob " + knob + (nearest.empty() ? "" : ": " + nearest);
     }
   }
   return "";
@@ -88,7 +89,9 @@ RunPlan MakePlan(const std::vector<Case>& cases, const std::vector<BackendSpec>&
   Planner planner(registry, options, recorded);
   for (const auto& test_case : cases) {
     const std::string digest = CaseDigest(test_case);
-    for (const auto& backend : backends) planner.Add(test_case, digest, backend);
+    for (const auto& backend : backends) {
+      if (IsSwept(options.swept, test_case, backend.Text())) planner.Add(test_case, digest, backend);
+    }
   }
   return planner.Take();
 }

@@ -29,7 +29,7 @@ struct TaskGroup {
 };
 
 struct RunPlan {
-  std::deque<Task> tasks;                          ///< every (case, backend), in report order
+  std::deque<Task> tasks;                          ///< every (case, backend) that is wanted, in report order
   std::vector<std::unique_ptr<TaskGroup>> groups;  ///< those that are still to run
 };
 

@@ -165,13 +165,13 @@ class Run {
   }
 
   bool NoteVersions(TaskGroup& group, const std::string& backend) {
-    std::map<std::string, std::string> versions;
+    BackendInfo info;
     {
       const std::lock_guard lock(group.key.mutex);
       if (!group.key.info || group.versions_known.exchange(true)) return true;
-      versions = group.key.info->versions;
+      info = *group.key.info;
     }
-    return Note(journal_.Backend(backend, versions));
+    return Note(journal_.Backend(backend, info.versions, info.knobs));
   }
 
   RunPlan& plan_;
@@ -224,6 +224,7 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
                    .cases = {},
                    .digests = {},
                    .knobs = options.knobs,
+                   .swept = options.swept,
                    .not_installed = options.not_installed,
                    .environment = summary.environment};
   for (const auto& backend : backends) header.backends.push_back(backend.Text());
@@ -288,7 +289,6 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
                             RunObserver& observer) {
   RunSummary summary{
       .dir = {}, .id = NewId(), .started = UtcNow(), .versions = {}, .environment = PresetEnvironment()};
-  summary.total = static_cast<int64_t>(cases.size() * backends.size());
   Interrupt interrupt;
   // The janitor is forked before any thread exists.
   auto scratch = Scratch::Create();
@@ -305,6 +305,7 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
     summary.started = recorded->header.started;
   }
   RunPlan plan = MakePlan(cases, backends, registry, options, recorded);
+  summary.total = static_cast<int64_t>(plan.tasks.size());
   Run run(plan, *opened->journal, registry, **scratch, inputs, options, interrupt);
   observer.OnStart(summary.total, summary);
   RunThreads(run, std::clamp(options.jobs, 1, 64), [&] { Observe(run, plan, recorded, observer, summary); });

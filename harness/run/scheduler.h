@@ -38,13 +38,14 @@ struct RunOptions {
   int recycle_after = 500;                         ///< cases until a worker is replaced
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it; for the record alone
   std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's
+  std::map<std::string, std::vector<std::string>> swept;  ///< see RunHeader
 };
 
 struct RunSummary {
   std::filesystem::path dir;  ///< the run folder
   std::string id, started;    ///< volatile
   bool interrupted = false;
-  int64_t total = 0;  ///< cases times backends
+  int64_t total = 0;  ///< cases times backends, less what a sweep leaves out
   int64_t ran = 0;
   int64_t resumed = 0;  ///< taken from the journal
   std::map<std::string, std::map<std::string, std::string>>

@@ -19,7 +19,6 @@ constexpr size_t kLogPart = 4096;
 constexpr int kTickMs = 20;  // how often a working adapter's memory is looked at
 constexpr auto kGroupCheck = std::chrono::milliseconds(500);
 constexpr int kLastWordsMs = 250;  // a socket closes a moment before its process ends
-constexpr int kByeMs = 2000;
 
 std::string Seconds(double seconds) {
   char text[32];
@@ -214,13 +213,13 @@ bool Worker::IsIdle() {
   return received_.empty() && !socket_closed_;
 }
 
-void Worker::Bye() {
+Ending Worker::Bye(int milliseconds) {
   constexpr std::string_view kBye = "{\"verb\":\"bye\"}\n";
   if (IsIdle() && ::send(child_->socket(), kBye.data(), kBye.size(), MSG_NOSIGNAL) > 0) {
     // Its last output is read away, so that it cannot block on a full pipe instead of going.
-    for (int waited = 0; waited < kByeMs && !child_->WaitForEnd(kTickMs); waited += kTickMs) DrainOutput();
+    for (int waited = 0; waited < milliseconds && !child_->WaitForEnd(kTickMs); waited += kTickMs) DrainOutput();
   }
-  child_->Kill();
+  return child_->Kill();
 }
 
 std::string Worker::Log() const {

@@ -50,8 +50,8 @@ class Worker {
 
   /// True if it can take a message: alive, and silent since its last answer.
   bool IsIdle();
-  /// Asks it to go, then sees to it.
-  void Bye();
+  /// Asks it to go, then sees to it; how it ended (by SIGKILL where it had to be helped).
+  Ending Bye(int milliseconds = 2000);
   /// Ends it at once.
   void Kill() { child_->Kill(); }
   /// The end of what it wrote to stderr and stdout.

@@ -58,7 +58,8 @@ class Readme(unittest.TestCase):
     def test_every_command_runs(self):
         ran = 0
         with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "build").symlink_to(ROOT / "build")
+            for shared in ("build", "backends", "harness"):
+                (pathlib.Path(folder) / shared).symlink_to(ROOT / shared)
             for kind, file, text in blocks():
                 if file:
                     (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
@@ -82,11 +83,15 @@ class Readme(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         self.assertTrue(done.stdout.strip(), f"{command} printed nothing")
 
-    def test_the_adapter_is_the_one_in_the_tree(self):
+    def test_the_adapters_are_those_in_the_tree(self):
         shown = [text for kind, file, text in blocks() if kind == "python"]
         self.assertEqual(len(shown), 1)
         self.assertEqual(shown[0], (ROOT / "backends/python/example_numpy.py").read_text(encoding="utf-8"))
         self.assertLessEqual(len(shown[0].splitlines()), 50, "no longer fits on a screen")
+        shown = [text for kind, file, text in blocks() if kind == "cpp"]
+        self.assertEqual(len(shown), 1)
+        self.assertEqual(shown[0], (ROOT / "backends/example/example_loops.cc").read_text(encoding="utf-8"))
+        self.assertLessEqual(len(shown[0].splitlines()), 55, "no longer fits on a screen")
 
     def test_shown_cases_exist(self):
         shown = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", README))

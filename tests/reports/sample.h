@@ -125,6 +125,38 @@ inline RunReport SampleReport() {
   Divergence order = precision;
   order.kind = DivergenceKind::kOrder;
   report.divergences = {outcome, precision, order};
+
+  KnobEffect acts;
+  acts.backend = "torch-aot-eager";
+  acts.knob = "mkldnn";
+  acts.asked = "off";
+  acts.effective = {"off"};
+  acts.read_back = KnobEffect::ReadBack::kAsAsked;
+  acts.effect = KnobEffect::Effect::kActs;
+  acts.cases = acts.compared = 3;
+  acts.acted = 2;
+  acts.base = "unset";
+  acts.base_effective = {"on"};
+  acts.first_case = "knobs/products/bfloat16";
+  acts.what = "bits of product: 2 of 4096, at most 1 ulp";
+  KnobEffect lies = acts;
+  lies.knob = "deterministic";
+  lies.asked = "on";
+  lies.effective = {"off"};
+  lies.read_back = KnobEffect::ReadBack::kDiffers;
+  lies.effect = KnobEffect::Effect::kNoEffect;
+  lies.acted = 0;
+  lies.first_case = lies.what = "";
+  KnobEffect refused = lies;
+  refused.backend = "custom";
+  refused.knob = "mode\x1b[2J";
+  refused.effective = {};
+  refused.read_back = KnobEffect::ReadBack::kNotRead;
+  refused.effect = KnobEffect::Effect::kRefused;
+  refused.compared = 0;
+  refused.first_case = "knobs/products/float32";
+  refused.what = "knob mode=on: expected one of a b";
+  report.knobs = {acts, lies, refused};
   return report;
 }
 

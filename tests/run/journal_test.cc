@@ -72,6 +72,7 @@ class JournalTest : public ::testing::Test {
                .cases = {"b", "a"},
                .digests = {{"a", "1"}, {"b", "2"}},
                .knobs = {{"threads", "1"}},
+               .swept = {{"faulty", {"threads", "planted_act"}}},
                .not_installed = {{"jax", "ci/setup"}},
                .environment = {{"OMP_NUM_THREADS", "3"}, {"MKL_CBWR", std::nullopt}}};
   }
@@ -80,7 +81,7 @@ class JournalTest : public ::testing::Test {
   void WriteTwo() {
     auto writer = JournalWriter::Create(dir_, header_);
     ASSERT_TRUE(writer) << writer.error().Text();
-    ASSERT_TRUE((*writer)->Backend("faulty", {{"faulty", "1"}}));
+    ASSERT_TRUE((*writer)->Backend("faulty", {{"faulty", "1"}}, {{"threads", {"1", "N"}}}));
     ASSERT_TRUE((*writer)->Begin("a", "faulty"));
     ASSERT_TRUE((*writer)->Store("a", "1", "faulty", Full()));
     ASSERT_TRUE((*writer)->Begin("b", "faulty"));
@@ -102,6 +103,8 @@ TEST_F(JournalTest, RoundTrip) {
   EXPECT_TRUE(run->complete);
   EXPECT_EQ(ToJson(run->header), ToJson(header_));
   EXPECT_EQ(run->versions.at("faulty").at("faulty"), "1");
+  EXPECT_EQ(run->knobs.at("faulty").at("threads"), (std::vector<std::string>{"1", "N"}));
+  EXPECT_EQ(run->header.swept, header_.swept);
   ASSERT_EQ(run->results.size(), 2u);
   EXPECT_EQ(run->results[0].case_id, "b") << "results stand in the order of the run";
   ASSERT_NE(run->Find("a", "faulty"), nullptr);

@@ -171,9 +171,7 @@ TEST(ServeAdapter, LeavesWithThreeWhenTheHarnessBreaksTheProtocol) {
       {{"verb", "run"}, {"program", 3}},
       {{"verb", "run"}, {"program", {{"tensors", {{{"name", "a"}, {"dtype", "float7"}, {"shape", {1}}}}}}}},
       {{"verb", "run"}, {"program", {{"tensors", {{{"name", "a"}, {"dtype", "float32"}, {"shape", {-1}}}}}}}},
-      {{"verb", "run"}, {"program", {{"tensors", {{{"name", "a"}, {"dtype", "float32"}, {"shape", {1}}}}}}}},
       {{"verb", "run"}, {"program", {{"steps", {{{"op", "neg"}, {"of", {"nowhere"}}}}}}}},
-      {{"verb", "run"}, {"program", Json::object()}, {"inputs", "/nonexistent/inputs"}},
   };
   for (const Json& message : broken) {
     Harness harness;
@@ -182,14 +180,25 @@ TEST(ServeAdapter, LeavesWithThreeWhenTheHarnessBreaksTheProtocol) {
   }
 }
 
-TEST(ServeAdapter, RefusesInputsThatAreNotTheProgramsTensors) {
+TEST(ServeAdapter, RefusesBadInputsAndGoesOn) {
   Harness harness;
   EXPECT_TRUE(WriteSafetensors(harness.Inputs(), {{"a", TensorData::Zeros(DType::kFloat32, {3})}}));
-  const Json message = {{"verb", "run"},
-                        {"program", {{"tensors", {{{"name", "a"}, {"dtype", "float32"}, {"shape", {2}}}}}}},
-                        {"inputs", harness.Inputs()}};
-  EXPECT_EQ(harness.Ask(message), nullptr);
-  EXPECT_EQ(harness.Leave(), 3);
+  const Json program = {{"tensors", {{{"name", "a"}, {"dtype", "float32"}, {"shape", {2}}}}}};
+  const std::vector<std::pair<Json, std::string>> bad = {
+      {{{"verb", "run"}, {"id", 5}, {"program", program}, {"inputs", harness.Inputs()}}, "[3] in the inputs file"},
+      {{{"verb", "run"}, {"id", 6}, {"program", program}}, "lacks tensor 'a'"},
+      {{{"verb", "run"}, {"id", 7}, {"program", Json::object()}, {"inputs", "/nonexistent/inputs"}}, "nonexistent"},
+  };
+  for (const auto& [message, says] : bad) {
+    const Json answer = harness.Ask(message);
+    ASSERT_TRUE(answer.is_object()) << message;
+    EXPECT_EQ(answer["id"], message["id"]);
+    EXPECT_EQ(answer["outcome"]["kind"], "unsupported");
+    const std::string text = answer["outcome"]["text"];
+    EXPECT_TRUE(text.starts_with("inputs: ")) << text;
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  }
+  EXPECT_EQ(harness.Leave(), 0);
 }
 
 TEST(Poison, IsAQuietNanInEveryFloatFormatAndIsFoundAgain) {

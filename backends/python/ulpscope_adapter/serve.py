@@ -16,6 +16,7 @@ from ulpscope_adapter.tensor import Tensor, element_bytes, read_safetensors, wri
 PROTOCOL = 1
 _MAX_MESSAGE = 16 << 20
 _MAX_TEXT = 4096
+_MAX_DEPTH = 64
 _MAX_NODES = 20000  # of a trace; the rest is cut off, and the cut is said
 _ABSOLUTE_PATH = re.compile(r"(?<![\w/])/(?:[\w.+~-]+/)+([\w.+~-]+)")
 
@@ -36,11 +37,45 @@ def serve(adapter):
                 sys.exit(0)
             if len(line) > _MAX_MESSAGE:
                 sys.exit("message larger than 16 MiB")
-            message = json.loads(line)
-            if message["verb"] == "bye":
+            message = _parse(line)
+            verb = message["verb"]
+            if verb == "bye":
                 sys.exit(0)
-            answer = worker.hello(message) if message["verb"] == "hello" else worker.run(message)
+            if verb not in ("hello", "run"):
+                sys.exit(f"unknown verb {verb!r}")
+            answer = worker.hello(message) if verb == "hello" else worker.run(message)
             link.sendall(json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+
+
+def _parse(line):
+    """One message. Refuses what the protocol refuses: a key twice, deep nesting, what is no object."""
+    try:
+        message = json.loads(line, object_pairs_hook=_unique)
+        _check_depth(message)
+    except (ValueError, RecursionError) as error:
+        sys.exit(f"this is no message: {error}")
+    if not isinstance(message, dict) or not isinstance(message.get("verb"), str):
+        sys.exit("this is no message: an object with a verb was expected")
+    return message
+
+
+def _unique(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return entries
+
+
+def _check_depth(message):
+    level, depth = [message], 0
+    while level:
+        depth += 1
+        if depth > _MAX_DEPTH + 1:
+            raise ValueError(f"nested more than {_MAX_DEPTH} deep")
+        level = [
+            child for node in level if isinstance(node, (dict, list))
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
 
 
 class _Worker:
@@ -97,7 +132,12 @@ class _Worker:
         if self._table is None:
             answer["outcome"].update(kind="unsupported", text="no hello was answered without an error")
             return answer
-        request = parse_request(message, read_safetensors(message["inputs"]))
+        try:
+            request = parse_request(message, read_safetensors(message["inputs"]))
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            reason = plain_text(str(error)) or type(error).__name__
+            answer["outcome"].update(kind="unsupported", text="inputs: " + reason.removeprefix("inputs: "))
+            return answer
         refused = self._prepared(request)
         before = fp_environment(self._adapter.threads())
         begin = time.perf_counter()

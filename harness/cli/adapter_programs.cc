@@ -1,0 +1,193 @@
+// The table of tiny programs, and their exact results.
+#include "harness/cli/adapter_programs.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/casefile/load.h"
+#include "harness/cli/run_judge.h"
+#include "oracles/oracle.h"
+
+namespace ulpscope {
+namespace {
+
+struct Input {
+  std::string_view name, shape, values;
+};
+
+constexpr std::array kInputs{
+    Input{"a", "[2, 2]", "[1, 2, -1, 1]"},
+    Input{"b", "[2, 2]", "[2, 0, 1, -1]"},
+    Input{"c", "[2, 2]", "[1, 1, 0, 2]"},
+    Input{"a3", "[1, 2, 2]", "[1, 2, -1, 1]"},
+    Input{"b3", "[1, 2, 2]", "[2, 0, 1, -1]"},
+    Input{"c3", "[1, 2, 2]", "[1, 1, 0, 2]"},
+    Input{"bias", "[2]", "[1, -1]"},
+    Input{"squares", "[2, 2]", "[1, 4, 4, 1]"},
+    Input{"zero", "[2, 2]", "[0, 0, 0, 0]"},
+    Input{"one", "[2, 2]", "[1, 1, 1, 1]"},
+    Input{"signs", "[2, 2]", "[1, -1, -1, 1]"},
+    Input{"column", "[2, 1]", "[2, -1]"},
+    Input{"row", "[1, 2]", "[2, -1]"},
+};
+
+constexpr std::array kRows{
+    OpProgram{"zeros", "", "{op: zeros, shape: [2, 2], dtype: $d"},
+    OpProgram{"ones", "", "{op: ones, shape: [2, 2], dtype: $d"},
+    OpProgram{"full", "", "{op: full, shape: [2, 2], dtype: $d, value: 2"},
+    OpProgram{"matmul", "a b", "{op: matmul, of: [a, b]"},
+    OpProgram{"mm", "a b", "{op: mm, of: [a, b]"},
+    OpProgram{"bmm", "a3 b3", "{op: bmm, of: [a3, b3]"},
+    OpProgram{"addmm", "c a b", "{op: addmm, of: [c, a, b]"},
+    OpProgram{"baddbmm", "c3 a3 b3", "{op: baddbmm, of: [c3, a3, b3]"},
+    OpProgram{"linear", "a b bias", "{op: linear, of: [a, b, bias]"},
+    OpProgram{"add", "a b", "{op: add, of: [a, b]"},
+    OpProgram{"sub", "a b", "{op: sub, of: [a, b]"},
+    OpProgram{"mul", "a b", "{op: mul, of: [a, b]"},
+    OpProgram{"div", "a squares", "{op: div, of: [a, squares]"},
+    OpProgram{"neg", "a", "{op: neg, of: [a]"},
+    OpProgram{"abs", "a", "{op: abs, of: [a]"},
+    OpProgram{"relu", "a", "{op: relu, of: [a]"},
+    OpProgram{"sqrt", "squares", "{op: sqrt, of: [squares]"},
+    OpProgram{"rsqrt", "squares", "{op: rsqrt, of: [squares]"},
+    OpProgram{"exp", "zero", "{op: exp, of: [zero]"},
+    OpProgram{"expm1", "zero", "{op: expm1, of: [zero]"},
+    OpProgram{"log", "one", "{op: log, of: [one]"},
+    OpProgram{"log1p", "zero", "{op: log1p, of: [zero]"},
+    OpProgram{"sin", "zero", "{op: sin, of: [zero]"},
+    OpProgram{"cos", "zero", "{op: cos, of: [zero]"},
+    OpProgram{"tanh", "zero", "{op: tanh, of: [zero]"},
+    OpProgram{"sigmoid", "zero", "{op: sigmoid, of: [zero]"},
+    OpProgram{"erf", "zero", "{op: erf, of: [zero]"},
+    OpProgram{"erfc", "zero", "{op: erfc, of: [zero]"},
+    OpProgram{"silu", "zero", "{op: silu, of: [zero]"},
+    OpProgram{"gelu", "zero", "{op: gelu, of: [zero]"},
+    OpProgram{"clone", "a", "{op: clone, of: [a]"},
+    OpProgram{"detach", "a", "{op: detach, of: [a]"},
+    OpProgram{"softmax", "zero", "{op: softmax, of: [zero], dim: 1"},
+    OpProgram{"log_softmax", "column", "{op: log_softmax, of: [column], dim: 1"},
+    OpProgram{"logsumexp", "column", "{op: logsumexp, of: [column], dim: 1"},
+    OpProgram{"amax", "a", "{op: amax, of: [a], dim: 1"},
+    OpProgram{"sum", "a", "{op: sum, of: [a], dim: 0"},
+    OpProgram{"mean", "a", "{op: mean, of: [a], dim: 1"},
+    OpProgram{"cast", "a", "{op: cast, of: [a], dtype: $d"},
+    OpProgram{"layer_norm", "signs", "{op: layer_norm, of: [signs], normalized_shape: [2], eps: 0"},
+    OpProgram{"rms_norm", "signs", "{op: rms_norm, of: [signs], normalized_shape: [2], eps: 0"},
+    OpProgram{"transpose", "a", "{op: transpose, of: [a], dim0: 0, dim1: 1"},
+    OpProgram{"t", "a", "{op: t, of: [a]"},
+    OpProgram{"reshape", "a", "{op: reshape, of: [a], shape: [4]"},
+    OpProgram{"view", "a", "{op: view, of: [a], shape: [4]"},
+    OpProgram{"expand", "row", "{op: expand, of: [row], shape: [2, 2]"},
+    OpProgram{"permute", "a", "{op: permute, of: [a], dims: [1, 0]"},
+    OpProgram{"select", "a", "{op: select, of: [a], dim: 0, index: 1"},
+    OpProgram{"unsqueeze", "a", "{op: unsqueeze, of: [a], dim: 0"},
+    OpProgram{"squeeze", "row", "{op: squeeze, of: [row]"},
+};
+
+std::string Replaced(std::string_view text, std::string_view what, std::string_view with) {
+  std::string replaced;
+  while (true) {
+    const size_t at = text.find(what);
+    replaced += text.substr(0, at);
+    if (at == std::string_view::npos) return replaced;
+    replaced += with;
+    text.remove_prefix(at + what.size());
+  }
+}
+
+/// The exact value of one element as a number of `dtype`; nothing where it is none.
+bool IsNumberOf(const Reference& reference, DType dtype) {
+  const FloatFormat* format = FormatOf(dtype);
+  if (reference.kind != ReferenceKind::kExact && reference.kind != ReferenceKind::kCertified) return false;
+  // A certified result of functions at 0 and 1 is off by far less than any half-way point of these small
+  // numbers.
+  if (std::abs(reference.lo) + reference.err > 0x1p-60) return false;
+  return format == nullptr || RoundTo(reference.hi, *format) == reference.hi;
+}
+
+Result<TensorData> ExactValue(const CaseOracle& oracle, const std::string& name) {
+  const auto shape = oracle.Describe(name);
+  if (!shape) return Fail(shape.error());
+  TensorData exact = TensorData::Zeros(shape->declared, shape->shape);
+  std::vector<int64_t> elements(static_cast<size_t>(exact.size()));
+  std::iota(elements.begin(), elements.end(), 0);
+  const auto references = oracle.References(name, elements);
+  for (size_t i = 0; i < references.size(); ++i) {
+    if (!IsNumberOf(references[i], exact.dtype)) {
+      return Fail(
+          fmt::format("{}: element {} is {}, which is no {}", name, i, references[i].hi, Name(exact.dtype)));
+    }
+    exact.Set(static_cast<int64_t>(i), references[i].hi);
+  }
+  return exact;
+}
+
+}  // namespace
+
+std::span<const OpProgram> OpPrograms() { return kRows; }
+
+std::string ResultName(const OpProgram& row) { return "r_" + std::string(row.op); }
+
+Result<Case> SmallProgram(std::string_view body, DType dtype) {
+  const std::string text =
+      "about: an adapter's conformance\ncases:\n  - name: program\n" + Replaced(body, "$d", Name(dtype));
+  auto loaded = LoadCaseText(text, "doctor", "doctor", {});
+  if (!loaded.errors.empty()) return Fail(loaded.errors.front());
+  return std::move(loaded.cases.front());
+}
+
+Result<Case> ProgramOf(std::span<const OpProgram* const> rows, DType dtype) {
+  std::set<std::string> used;
+  std::string steps;
+  std::vector<std::string> observed;
+  for (const OpProgram* row : rows) {
+    for (auto& name : SplitOutsideParentheses(row->inputs, ' ')) used.insert(std::move(name));
+    observed.push_back(ResultName(*row));
+    steps += fmt::format("      - {}, as: {}}}\n", row->step, observed.back());
+  }
+  std::string tensors;
+  for (const Input& input : kInputs) {
+    if (used.contains(std::string(input.name)))
+      tensors += fmt::format("      {}: {{dtype: $d, shape: {}, fill: {{values: {}}}}}\n", input.name,
+                             input.shape, input.values);
+  }
+  if (!tensors.empty()) tensors = "    tensors:\n" + tensors;
+  return SmallProgram(
+      fmt::format("{}    program:\n{}    observe: [{}]\n", tensors, steps, Join(observed, ", ")), dtype);
+}
+
+Result<ExactAnswer> AnswerExactly(const Case& test_case) {
+  ExactAnswer answer;
+  auto inputs = MakeInputs(test_case, 0);
+  if (!inputs) return Fail(inputs.error());
+  answer.inputs = *inputs;
+  const auto oracle = OpenCaseOracle(test_case, std::move(*inputs));
+  if (!oracle) return Fail(oracle.error());
+  for (const auto& name : test_case.observe) {
+    auto value = ExactValue(**oracle, name);
+    if (!value) return Fail(value.error());
+    answer.values.emplace(name, std::move(*value));
+  }
+  return answer;
+}
+
+std::string DifferenceOf(const TensorData& found, const TensorData& expected) {
+  // The dtype of a result is the backend's to choose, and shows in every report; its value is not.
+  if (found.shape != expected.shape)
+    return fmt::format("{} instead of {}", Describe(found.dtype, found.shape),
+                       Describe(expected.dtype, expected.shape));
+  for (int64_t i = 0; i < found.size(); ++i) {
+    // A zero of either sign is the exact zero.
+    if (found.At(i) == expected.At(i)) continue;
+    return fmt::format("element {} is {:a} ({}), not {:a} ({})", i, found.At(i), found.At(i), expected.At(i),
+                       expected.At(i));
+  }
+  return "";
+}
+
+}  // namespace ulpscope

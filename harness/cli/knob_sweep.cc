@@ -1,0 +1,83 @@
+// Expanding backends by their knobs.
+#include "harness/cli/knob_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/judge/knob_effect.h"
+#include "harness/run/scheduler.h"
+
+namespace ulpscope {
+namespace {
+
+/// A value to ask for: words in capitals that stand for any number become one. Two is the least count that
+/// differs from one.
+std::string Askable(const std::string& offered) {
+  return offered == "N" ? "2" : offered == "BYTES" ? "1048576" : offered;
+}
+
+/// Everything but the default; the default itself where there is nothing else, so that each knob is seen.
+std::vector<std::string> ValuesToAsk(const std::vector<std::string>& offered) {
+  std::vector<std::string> values;
+  for (size_t i = offered.size() == 1 ? 0 : 1; i < offered.size(); ++i) {
+    std::string value = Askable(offered[i]);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+void Expand(const BackendSpec& base, const BackendInfo& info, KnobSweep* sweep) {
+  std::vector<std::string>& probed = sweep->swept[base.Text()];
+  for (const auto& [knob, offered] : info.knobs) {
+    if (ChoosesWho(knob) || base.knobs.contains(knob)) continue;
+    probed.push_back(knob);
+    for (const auto& value : ValuesToAsk(offered)) {
+      BackendSpec variant = base;
+      variant.knobs[knob] = value;
+      sweep->swept[variant.Text()] = {knob};
+      sweep->asked.push_back({.base = base.Text(), .knob = knob, .value = value});
+      sweep->backends.push_back(std::move(variant));
+    }
+  }
+}
+
+}  // namespace
+
+Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<BackendSpec>& backends) {
+  KnobSweep sweep;
+  for (const BackendSpec& base : backends) {
+    sweep.backends.push_back(base);
+    const auto info = DescribeBackend(base, registry, RunOptions());
+    if (!info || !info->error.empty()) {
+      sweep.left_out.push_back(base.Text() + ": " + (info ? info->error : info.error().Text()));
+      sweep.swept[base.Text()] = {};
+      continue;
+    }
+    for (const auto& knob : registry.Find(base.name)->knobs) {
+      if (!info->knobs.contains(knob) && !ChoosesWho(knob))
+        sweep.problems.push_back(
+            fmt::format("{}: its adapter does not offer the knob {} of the registry", base.Text(), knob));
+    }
+    Expand(base, *info, &sweep);
+  }
+  if (sweep.asked.empty()) {
+    return Fail(Problem("no backend of this run offers a knob",
+                        sweep.left_out.empty() ? "" : sweep.left_out.front(), {}, {}));
+  }
+  return sweep;
+}
+
+std::vector<std::string> UnprobedKnobs(const KnobSweep& sweep, const RunReport& report) {
+  std::vector<std::string> lines = sweep.problems;
+  for (const auto& [base, knob, value] : sweep.asked) {
+    const auto row = std::find_if(report.knobs.begin(), report.knobs.end(), [&](const KnobEffect& effect) {
+      return effect.backend == base && effect.knob == knob && effect.asked == value;
+    });
+    const bool probed = row != report.knobs.end() && row->effect != KnobEffect::Effect::kNotCompared;
+    if (!probed) lines.push_back(fmt::format("no case probes knob {}={} of {}", knob, value, base));
+  }
+  return lines;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,59 @@
+// Knobs asked, read back and probed: what does asking for a knob change?
+//
+// That a library states the value that was asked for proves nothing (it may keep it and compute as before),
+// and what it states may be untrue. So each cell that asks for a knob is set against the cell of the same
+// case and backend whose knobs differ in this one alone, the base: first one that leaves the knob unset, else
+// one that asks for its default. Outcome, dtypes, bits, observed texts, casts and notes are compared;
+// classifications are not compared for themselves, since equal bits have equal classes, but they are named
+// where bits differ.
+//
+// The comparison is exact: another last bit is an effect. A value that one of the cells does not repeat with
+// the same bits from run to run says nothing; that only one of the two repeats it is an effect itself.
+//
+// Words that choose who computes (fault, case, model, record, backend_name) are no settings and stay out.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/judge/divergence.h"
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// Backend string -> knob -> values, default first, as the hello of its adapter offers them.
+using OfferedKnobs = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+
+/// How strongly two cells differ; a stronger difference hides the weaker ones that follow from it.
+enum class KnobDifference { kNone, kNotes, kCasts, kObservation, kBits, kRepeat, kDtype, kOutcome };
+
+/// One cell that asks for `knob`, against its base.
+struct KnobComparison {
+  enum class State { kCompared, kRefused, kNoBase, kNotRun } state = State::kNoBase;
+  std::string case_id;
+  std::string backend;  ///< without the knob: what both sides share
+  std::string knob, asked;
+  std::string base;            ///< "unset", or the default that the base asks for
+  std::string effective;       ///< read back; empty: not
+  std::string base_effective;  ///< the same of the base
+  bool differs_from_asked = false;
+  KnobDifference difference = KnobDifference::kNone;
+  std::string what;  ///< the difference, or the refusal
+};
+
+/// Every asked knob of every cell of one case; one entry for each. `participants` holds skipped cells too.
+std::vector<KnobComparison> CompareKnobs(std::span<const Participant> participants,
+                                         const OfferedKnobs& offered);
+
+/// One row for each (backend, knob, value) of all cases, in the order of `backends`, then of knobs and
+/// values.
+std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
+                                   std::span<const std::string> backends);
+
+/// True for words of a backend string that choose who computes and set nothing.
+bool ChoosesWho(std::string_view knob);
+
+}  // namespace ulpscope

@@ -1,0 +1,20 @@
+// Knobs asked, read back and probed: the table under the matrix, and the same as JSON.
+#pragma once
+
+#include <string>
+
+#include "harness/model/run_report.h"
+#include "reports/console.h"
+
+namespace ulpscope {
+
+/// "acts in 2 of 3 cases; knobs/gemm/bf16: bits of product: 2 of 4096, at most 1 ulp": the last column.
+std::string KnobSentence(const KnobEffect& effect);
+
+/// What was read back: "off", "on, not off as asked", "not read back".
+std::string KnobReadBack(const KnobEffect& effect);
+
+/// Rows asked | read back | effect, by backend; empty without a knob in the run.
+std::string WriteKnobTable(const RunReport& report, const ConsoleOptions& options);
+
+}  // namespace ulpscope

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Every adapter of this tree passes the conformance test that its author is given: `ulpscope doctor --adapter`.
+
+Which faults that test finds is tested in tests/cli/adapter_check_test.cc.
+"""
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = ROOT / "build/release/bin"
+
+
+class Doctor(unittest.TestCase):
+    def check(self, adapter, *arguments, at_least=40):
+        """Runs it; returns what it printed."""
+        if not pathlib.Path(adapter).exists():
+            self.skipTest(f"{adapter} is not built")
+        command = [BIN / "ulpscope", "doctor", "--adapter", adapter, *arguments]
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=900)
+        closing = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z", done.stdout)
+        self.assertIsNotNone(closing, done.stdout + done.stderr)
+        passed, failed, _ = map(int, closing.groups())
+        self.assertEqual((done.returncode, failed), (0, 0), done.stdout + done.stderr)
+        self.assertGreaterEqual(passed, at_least, done.stdout)
+        return done.stdout
+
+    def test_openblas(self):
+        out = self.check(BIN / "ulpscope-openblas")
+        self.assertRegex(out, r"ok +run.exact float32 +3\d ops")
+
+    def test_recorded_has_nothing_to_compute(self):
+        adapter = [BIN / "ulpscope-recorded", ROOT / "backends/recorded/data"]
+        command = [BIN / "ulpscope", "doctor", "--adapter", *adapter]
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=300)
+        # It answers the rows that it holds and no others: what it claims cannot be tried on small numbers.
+        self.assertIn("FAIL  run.claimed", done.stdout)
+
+    def test_torch(self):
+        out = self.check(BIN / "ulpscope-torch", "-b", "torch-eager")
+        self.assertRegex(out, r"ok +run.exact bfloat16 +4\d ops")
+
+    def test_torch_traced(self):
+        self.check(BIN / "ulpscope-torch", "-b", "torch-traced")
+
+    def test_torch_compile(self):
+        self.check(ROOT / "backends/torch_compile/adapter.py", "-b", "torch-aot-eager")
+
+    def test_jax(self):
+        self.check(ROOT / "backends/jax/adapter.py", "-b", "jax-eager")
+
+    def test_the_example(self):
+        self.check(ROOT / "backends/python/example_numpy.py")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The sweep of knobs on what is installed: every value is probed, and the knobs of known effect show it.
+
+What depends on the processor (which kernels a core type or a precision picks) is not asserted: only that it is probed.
+"""
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ULPSCOPE = ROOT / "build/release/bin/ulpscope"
+
+# (backend, knob, value) -> (effect, a part of what differed)
+KNOWN = {
+    ("torch-eager", "deterministic", "on"): ("acts", "raised RuntimeError"),
+    ("torch-eager", "flush_denormal", "on"): ("acts", "bits of result"),
+    ("torch-eager", "sdpa_backend", "math"): ("acts", "bits of result"),
+    ("torch-eager", "float32_matmul_precision", "high"): ("no_effect", ""),
+    ("jax", "jax_enable_x64", "false"): ("acts", "float32[256] instead of float64[256]"),
+    ("jax", "xla_allow_excess_precision", "false"): ("acts", "bits of result"),
+    ("jax", "jax_matmul_precision", "F16_F16_F16"): ("acts", ""),
+    ("jax", "jax_matmul_precision", "TF32_TF32_F32"): ("acts", "raised"),
+}
+# Accepted, shown in the graph, and without effect on any value: what read-back alone would never tell.
+IGNORED = [("jax", "jax_matmul_precision", preset) for preset in ("highest", "bfloat16", "BF16_BF16_F32")]
+
+
+def installed(names):
+    listed = subprocess.run([ULPSCOPE, "list", "backends", "--json"], cwd=ROOT, text=True, capture_output=True, timeout=120)
+    states = {row["backend"]: row["state"] for row in json.loads(listed.stdout)}
+    return [name for name in names if states.get(name) == "installed"]
+
+
+class Knobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.backends = installed(["torch-eager", "jax", "openblas", "onednn", "blis"])
+        with tempfile.TemporaryDirectory() as folder:
+            command = [ULPSCOPE, "run", "--knob-sweep", "-b", ",".join(cls.backends), "-o", folder + "/run"]
+            cls.done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=1500)
+            cls.report = json.loads((pathlib.Path(folder) / "run/report.json").read_text(encoding="utf-8"))
+        cls.rows = {(row["backend"], row["knob"], row["asked"]): row for row in cls.report["knobs"]}
+
+    def test_no_value_goes_without_a_probe(self):
+        self.assertGreater(len(self.rows), 5 * len(self.backends))
+        self.assertNotIn("no case probes", self.done.stderr)
+        self.assertEqual([key for key, row in self.rows.items() if row["effect"] == "not_compared"], [])
+        probed = {backend for backend, _, _ in self.rows}
+        self.assertEqual(probed, set(self.backends), "each has a knob at least")
+
+    def test_known_effects_show(self):
+        checked = 0
+        for key, (effect, part) in KNOWN.items():
+            if key[0] not in self.backends:
+                continue
+            with self.subTest(knob=key):
+                self.assertEqual(self.rows[key]["effect"], effect, self.rows[key])
+                self.assertIn(part, self.rows[key].get("what", ""))
+                checked += 1
+        self.assertGreater(checked, 0)
+
+    def test_ignored_presets_are_findings(self):
+        if "jax" not in self.backends:
+            self.skipTest("jax is not installed")
+        for key in IGNORED:
+            with self.subTest(knob=key):
+                self.assertIn(self.rows[key]["effect"], ("no_effect", "trace_only"), self.rows[key])
+                self.assertEqual(self.rows[key]["read_back"], "as_asked")
+
+    def test_read_back_is_as_asked_or_refused(self):
+        differing = [key for key, row in self.rows.items() if row["read_back"] == "differs"]
+        self.assertEqual(differing, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
