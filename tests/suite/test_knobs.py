@@ -21,10 +21,11 @@ KNOWN = {
     ("jax", "jax_enable_x64", "false"): ("acts", "float32[256] instead of float64[256]"),
     ("jax", "xla_allow_excess_precision", "false"): ("acts", "bits of result"),
     ("jax", "jax_matmul_precision", "F16_F16_F16"): ("acts", ""),
+    ("jax", "jax_matmul_precision", "BF16_BF16_F32"): ("acts", "knobs/products/float64"),
     ("jax", "jax_matmul_precision", "TF32_TF32_F32"): ("acts", "raised"),
 }
 # Accepted, shown in the graph, and without effect on any value: what read-back alone would never tell.
-IGNORED = [("jax", "jax_matmul_precision", preset) for preset in ("highest", "bfloat16", "BF16_BF16_F32")]
+IGNORED = [("jax", "jax_matmul_precision", preset) for preset in ("highest", "bfloat16", "tensorfloat32")]
 
 
 def installed(names):
@@ -57,7 +58,7 @@ class Knobs(unittest.TestCase):
                 continue
             with self.subTest(knob=key):
                 self.assertEqual(self.rows[key]["effect"], effect, self.rows[key])
-                self.assertIn(part, self.rows[key].get("what", ""))
+                self.assertIn(part, f"{self.rows[key].get('case')}: {self.rows[key].get('what')}")
                 checked += 1
         self.assertGreater(checked, 0)
 
