@@ -4,6 +4,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
+#include "harness/casefile/number.h"
 
 namespace ulpscope {
 namespace {
@@ -100,6 +101,22 @@ std::map<std::string, ValueDemand> DecodeDemands(const Node& node, const DemandC
   return demands;
 }
 
+std::vector<CastCount> DecodeCasts(const Node& node, const DemandContext& context, ErrorSink& errors) {
+  if (!IsObserved(context, "trace")) {
+    errors.Add(node.mark, "case '" + context.case_name + "' does not observe 'trace'", "casts", "trace in observe",
+               "without it nothing says that the backend was asked for its casts");
+  }
+  std::vector<CastCount> casts;
+  for (const Node& item : node.children) {
+    CastCount cast{.stage = item.Find("stage")->text, .from = {}, .to = {}};
+    if (const Node* from = item.Find("from")) cast.from = from->text;
+    if (const Node* to = item.Find("to")) cast.to = to->text;
+    cast.count = ParseInteger(item.Find("count")->text).value_or(0);
+    casts.push_back(std::move(cast));
+  }
+  return casts;
+}
+
 Expectation DecodeEntry(const Node& node, const DemandContext& context, ErrorSink& errors) {
   Expectation entry;
   if (const Node* versions = node.Find("versions")) entry.versions = versions->text;
@@ -113,13 +130,14 @@ Expectation DecodeEntry(const Node& node, const DemandContext& context, ErrorSin
       entry.observations[observations->key(i).text] = observations->value(i).text;
     }
   }
+  if (const Node* casts = node.Find("casts")) entry.casts = DecodeCasts(*casts, context, errors);
   const auto is_fixed = [](std::string_view key) {
-    return key == "versions" || key == "raised" || key == "unsupported" || key == "observations";
+    return key == "versions" || key == "raised" || key == "unsupported" || key == "observations" || key == "casts";
   };
   entry.values = DecodeDemands(node, context, is_fixed, errors);
   const bool ends_early = raised != nullptr || unsupported != nullptr;
   if ((raised != nullptr && unsupported != nullptr) ||
-      (ends_early && (!entry.values.empty() || !entry.observations.empty()))) {
+      (ends_early && (!entry.values.empty() || !entry.observations.empty() || !entry.casts.empty()))) {
     errors.Add(node.mark, "expectation contradicts itself", "more than one outcome",
                "raised, or unsupported, or values");
   }

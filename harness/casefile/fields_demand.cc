@@ -1,5 +1,6 @@
 // The field table of contracts, expectations and the deviations file: what values may be.
 #include "harness/casefile/fields.h"
+#include "harness/model/trace.h"
 
 namespace ulpscope {
 namespace {
@@ -83,6 +84,16 @@ const Type& ExpectType() {
                                  .what = "a map of observations",
                                  .rest = &TextType(),
                                  .rest_key = &ObservedPattern()};
+  static const Type stage{
+      .kind = Kind::kWord, .what = "a stage of the trace", .words = {kTraceStages.begin(), kTraceStages.end()}};
+  static const Type count{.kind = Kind::kInteger, .what = "a count", .low = 0, .high = 1'000'000};
+  static const Type cast{.kind = Kind::kMap,
+                         .what = "a count of casts",
+                         .fields = {{"stage", &stage, kRequired, "where the trace shows them"},
+                                    {"from", &DTypeType(), kOptional, "dtype that is converted; any without"},
+                                    {"to", &DTypeType(), kOptional, "dtype that it becomes; any without"},
+                                    {"count", &count, kRequired, "how many there are"}}};
+  static const Type casts{.kind = Kind::kList, .what = "a list of counts of casts", .item = &cast, .min_items = 1};
   static const Type entry{
       .kind = Kind::kMap,
       .what = "an expectation",
@@ -90,7 +101,8 @@ const Type& ExpectType() {
       .fields = {{"versions", &versions, kOptional, "which versions it is known of; any without"},
                  {"raised", &Raised(), kOptional, "it refuses"},
                  {"unsupported", &TextType(), kOptional, "it cannot; a regular expression for the reason"},
-                 {"observations", &observations, kOptional, "answers that are text"}},
+                 {"observations", &observations, kOptional, "answers that are text"},
+                 {"casts", &casts, kOptional, "how many conversions a stage shows; the case observes trace"}},
       .rest = &Demand(),
       .rest_key = &ValueKeyPattern()};
   static const Type entries{.kind = Kind::kList,

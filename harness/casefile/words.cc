@@ -301,8 +301,8 @@ bool IsReservedName(std::string_view name) {
   // Words that stand beside value names in observe, contract and expect, that read as numbers, or that
   // adapters answer as text (names in _dtype).
   if (name.ends_with("_dtype")) return true;
-  static constexpr std::array<std::string_view, 12> kReserved{
-      "raised", "unsupported", "versions", "observations", "trace", "peak_bytes",
+  static constexpr std::array<std::string_view, 13> kReserved{
+      "raised", "unsupported", "versions", "observations", "casts", "trace", "peak_bytes",
       "any",    "inf",         "nan",      "true",         "false", "none"};
   return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
 }

@@ -165,6 +165,18 @@ std::string ContractText(const Contract& contract) {
   return "{" + Join(parts, ", ") + "}";
 }
 
+std::string CastCounts(const std::vector<CastCount>& casts) {
+  std::vector<std::string> items;
+  for (const CastCount& cast : casts) {
+    std::vector<std::string> parts{"stage: " + cast.stage};
+    if (!cast.from.empty()) parts.push_back("from: " + cast.from);
+    if (!cast.to.empty()) parts.push_back("to: " + cast.to);
+    parts.push_back("count: " + std::to_string(cast.count));
+    items.push_back("{" + Join(parts, ", ") + "}");
+  }
+  return "[" + Join(items, ", ") + "]";
+}
+
 std::string Expected(const Expectation& expectation) {
   std::vector<std::string> parts;
   if (!expectation.versions.empty()) parts.push_back("versions: " + Quote(expectation.versions));
@@ -173,6 +185,7 @@ std::string Expected(const Expectation& expectation) {
   for (auto& demand : Demands(expectation.values)) parts.push_back(std::move(demand));
   if (!expectation.observations.empty())
     parts.push_back("observations: " + TextMap(expectation.observations));
+  if (!expectation.casts.empty()) parts.push_back("casts: " + CastCounts(expectation.casts));
   return "{" + Join(parts, ", ") + "}";
 }
 

@@ -78,6 +78,20 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
   return "";
 }
 
+/// A stage that the trace does not have counts nothing: its zero would prove nothing.
+std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
+  const auto any = [](const std::string& dtype) { return dtype.empty() ? std::string("any dtype") : dtype; };
+  const std::string what = fmt::format("casts from {} to {} in {}", any(wanted.from), any(wanted.to), wanted.stage);
+  const std::string expected = fmt::format("{} {}", wanted.count, what);
+  if (std::find(result.stages.begin(), result.stages.end(), wanted.stage) == result.stages.end())
+    return Changed(expected, "no such stage in its trace");
+  const auto counted = std::count_if(result.casts.begin(), result.casts.end(), [&](const Cast& cast) {
+    return cast.stage == wanted.stage && (wanted.from.empty() || cast.from == wanted.from) &&
+           (wanted.to.empty() || cast.to == wanted.to);
+  });
+  return counted == wanted.count ? "" : Changed(expected, std::to_string(counted));
+}
+
 }  // namespace
 
 std::string CanonicalBackend(std::string_view backend) {
@@ -126,7 +140,7 @@ std::string ExplainUnmet(const Expectation& expectation, const CaseResult& resul
     return met ? ""
                : Changed(fmt::format("unsupported /{}/", *expectation.unsupported), DescribeOutcome(outcome));
   }
-  if (expectation.values.empty() && expectation.observations.empty()) return "";
+  if (expectation.values.empty() && expectation.observations.empty() && expectation.casts.empty()) return "";
   if (outcome.kind != OutcomeKind::kCompleted) return Changed("completed", DescribeOutcome(outcome));
   for (const auto& [name, demand] : expectation.values) {
     if (auto unmet = ExplainValue(name, demand, result); !unmet.empty()) return unmet;
@@ -135,6 +149,9 @@ std::string ExplainUnmet(const Expectation& expectation, const CaseResult& resul
     const auto observed = result.observations.find(name);
     const std::string text = observed == result.observations.end() ? "nothing" : observed->second;
     if (text != wanted) return Changed(name + " " + wanted, text);
+  }
+  for (const CastCount& wanted : expectation.casts) {
+    if (auto unmet = ExplainCasts(wanted, result); !unmet.empty()) return unmet;
   }
   return "";
 }

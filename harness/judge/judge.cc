@@ -25,6 +25,18 @@ CaseResult EmptyResult(const Case& test_case, const std::string& backend, const 
   return result;
 }
 
+std::vector<std::string> StagesOf(const Observation& observation) {
+  std::vector<std::string> stages;
+  for (const std::string_view stage : kTraceStages) {
+    const auto here = [&](const auto& entry) { return entry.stage == stage; };
+    if (std::any_of(observation.trace.begin(), observation.trace.end(), here) ||
+        std::any_of(observation.casts.begin(), observation.casts.end(), here)) {
+      stages.emplace_back(stage);
+    }
+  }
+  return stages;
+}
+
 void CopyFacts(const Observation& observation, CaseResult* result) {
   result->outcome = observation.outcome;
   result->knobs_asked = observation.knobs_asked;
@@ -32,6 +44,7 @@ void CopyFacts(const Observation& observation, CaseResult* result) {
   result->observations = observation.observations;
   result->casts = observation.casts;
   result->cast_costs = CostOfCasts(observation.casts, observation.trace);
+  result->stages = StagesOf(observation);
   result->notes = observation.notes;
   result->durations_ms = observation.durations_ms;
 }

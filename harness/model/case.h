@@ -72,12 +72,20 @@ struct Contract {
 };
 
 /// What is known today of one backend; the first entry whose versions match applies. A change is news.
+/// How many conversions a stage of the trace shows.
+struct CastCount {
+  std::string stage;                               ///< one of kTraceStages
+  std::string from, to;                            ///< dtypes; empty = any
+  int64_t count = 0;
+};
+
 struct Expectation {
   std::string versions;                            ///< "torch>=2.9,<2.16"; empty = any
   std::optional<RaisedMatch> raised;
   std::optional<std::string> unsupported;          ///< a regular expression for the reason
   std::map<std::string, ValueDemand> values;
   std::map<std::string, std::string> observations; ///< e.g. w.grad_metadata_dtype: bfloat16
+  std::vector<CastCount> casts;                    ///< only where the case observes `trace`
 };
 
 struct Case {

@@ -41,6 +41,7 @@ struct CaseResult {
   std::map<std::string, std::string> observations;
   std::vector<Cast> casts;
   std::vector<CastCost> cast_costs;            ///< their `shares` are volatile
+  std::vector<std::string> stages;             ///< those that its trace has, in the order of kTraceStages
   std::vector<std::string> notes;
   std::string repro;
   std::map<std::string, double> durations_ms;  ///< volatile

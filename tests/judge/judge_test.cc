@@ -93,6 +93,32 @@ TEST(Judge, ExpectationOfOutcomes) {
       "changed: expected completed, observed raised E \"x\"");
 }
 
+TEST(Judge, ExpectedCountsOfCasts) {
+  Expectation none;
+  none.casts = {{.stage = "lazy_ir", .from = "bfloat16", .to = "float32", .count = 0}};
+  Observation observation = Product();
+  const auto reason = [&](const Expectation& expectation) {
+    return JudgeCase(Expecting(expectation), "torch-inductor", observation, {}, Torch213()).reason;
+  };
+  EXPECT_EQ(reason(none), "changed: expected 0 casts from bfloat16 to float32 in lazy_ir, observed no such stage in its trace")
+      << "nothing counted is no zero";
+  observation.trace = {{.id = 0, .stage = "lazy_ir", .op = "aten::mm"}};
+  EXPECT_EQ(reason(none), "");
+  const Cast up{.from = "bfloat16", .to = "float32", .shape = {2}, .bytes = 8, .under = "xla::cast", .stage = "lazy_ir"};
+  Cast down = up, elsewhere = up;
+  std::swap(down.from, down.to);
+  elsewhere.stage = "hlo_optimized";
+  observation.casts = {down, elsewhere};
+  EXPECT_EQ(reason(none), "") << "the other way, or in another stage";
+  observation.casts.push_back(up);
+  EXPECT_EQ(reason(none), "changed: expected 0 casts from bfloat16 to float32 in lazy_ir, observed 1");
+  Expectation any;
+  any.casts = {{.stage = "lazy_ir", .from = {}, .to = {}, .count = 3}};
+  EXPECT_EQ(reason(any), "changed: expected 3 casts from any dtype to any dtype in lazy_ir, observed 2");
+  any.casts[0].count = 2;
+  EXPECT_EQ(reason(any), "");
+}
+
 TEST(Judge, ExpectedDtypesAndObservations) {
   Expectation expectation;
   expectation.observations["w.grad_metadata_dtype"] = "bfloat16";
