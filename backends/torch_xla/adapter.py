@@ -65,7 +65,7 @@ class TorchXla(Adapter):
         if self._session is None:
             from ulpscope_torch import ops
             self._session = session.Session(dumps=request.trace)
-            ops.use_device("xla")
+            ops.use_device("xla", asked="cpu")
             if self._backend == "torch-xla-dynamo":
                 import torch._dynamo
                 # A scalar of the program is a constant, as written.

@@ -64,7 +64,11 @@ std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t el
 class Graph {
  public:
   Graph(const CaseResult& result, std::span<const TraceNode> trace) {
-    for (const TraceNode& node : trace) nodes_.emplace(node.id, &node);
+    for (const TraceNode& node : trace) {
+      nodes_.emplace(node.id, &node);
+      last_inside_[node.parent] = &node;
+      for (const int64_t source : node.from) readers_[source].push_back(&node);
+    }
     for (const Cast& cast : result.casts) {
       if (cast.node >= 0) casts_.emplace(cast.node, &cast);
     }
@@ -84,6 +88,35 @@ class Graph {
     return false;
   }
 
+  /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was rounded
+  /// there is no result of the program, whatever its size.
+  bool IsOperand(int64_t id) const {
+    std::set<int64_t> seen;
+    std::vector<int64_t> pending{id};
+    while (!pending.empty()) {
+      const int64_t at = pending.back();
+      pending.pop_back();
+      if (!seen.insert(at).second) continue;
+      const auto node = nodes_.find(at);
+      if (node == nodes_.end()) return false;
+      const auto enclosing = nodes_.find(node->second->parent);
+      const bool leaves = enclosing != nodes_.end() && enclosing->second->op.starts_with("fusion ") &&
+                          last_inside_.at(node->second->parent) == node->second;
+      if (leaves) {
+        pending.push_back(node->second->parent);
+        continue;
+      }
+      const auto readers = readers_.find(at);
+      if (readers == readers_.end()) return false;  // a result of the graph
+      for (const TraceNode* reader : readers->second) {
+        if (IsProduct(reader->op) || reader->op.starts_with("fusion ")) continue;
+        if (!PassesThrough(reader->op)) return false;
+        pending.push_back(reader->id);
+      }
+    }
+    return true;
+  }
+
   bool Has(int64_t id) const { return nodes_.contains(id); }
 
  private:
@@ -95,10 +128,26 @@ class Graph {
       const auto node = nodes_.find(source);
       if (node == nodes_.end()) continue;
       for (const TraceTensor& output : node->second->outputs) {
-        if (output.dtype == dtype) return node->second;
+        if (output.dtype == dtype) return Result(node->second);
       }
     }
     return nullptr;
+  }
+
+  static bool IsProduct(std::string_view op) {
+    const size_t colons = op.rfind("::");
+    if (colons != op.npos) op.remove_prefix(colons + 2);
+    static const std::set<std::string_view> kProducts{"dot", "dot_general", "mm", "bmm", "matmul", "addmm", "linear"};
+    return kProducts.contains(op);
+  }
+
+  /// What gives a fusion its result: the last instruction inside it, which it is printed with.
+  const TraceNode* Result(const TraceNode* node) const {
+    for (auto last = last_inside_.find(node->id); node->op.starts_with("fusion ") && last != last_inside_.end();
+         last = last_inside_.find(node->id)) {
+      node = last->second;
+    }
+    return node;
   }
 
   /// Ops that show or move elements and compute none, as the stacks spell them (namespaces left out).
@@ -108,14 +157,15 @@ class Graph {
         "unsqueeze", "alias",   "detach",       "clone",  "select",  "slice", "broadcast", "broadcast_in_dim",
         "bitcast", "copy",      "copy_",        "as_strided", "expand_dims", "get-tuple-element", "tuple",
         "opt-barrier", "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
-        // What is handed into a fusion, a called function or a jaxpr inside another.
-        "parameter", "input", "stop_gradient"};
+        // What is handed into a fusion, a called function or a jaxpr inside another; a member of a tuple.
+        "parameter", "input", "stop_gradient", "generic_slice", "result"};
     const size_t colons = op.rfind("::");
     if (colons != op.npos) op.remove_prefix(colons + 2);
     return kViews.contains(op.substr(0, op.find(' ')));
   }
 
-  std::map<int64_t, const TraceNode*> nodes_;
+  std::map<int64_t, const TraceNode*> nodes_, last_inside_;
+  std::map<int64_t, std::vector<const TraceNode*>> readers_;
   std::multimap<int64_t, const Cast*> casts_;
 };
 
@@ -201,7 +251,8 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
     const size_t stage = StageRank(cast.stage);
     if (precision == 0 || Precision(cast.to) <= precision || !stages.contains(stage)) continue;
     if (lost && stage <= StageRank(lost->from)) continue;
-    if (!(graph.Has(cast.node) ? graph.RoundsBefore(cast) : HasPair(result, cast))) continue;
+    const bool known = graph.Has(cast.node);
+    if (!(known ? graph.RoundsBefore(cast) && !graph.IsOperand(cast.node) : HasPair(result, cast))) continue;
     const int64_t elements = ElementCount(cast.shape);
     const auto proved = ValuesThatKeepMore(result, elements, precision, &Classification::models_proved);
     const auto likely = ValuesThatKeepMore(result, elements, precision, &Classification::models);

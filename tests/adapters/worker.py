@@ -22,6 +22,8 @@ sys.path.insert(0, os.path.join(ROOT, "backends", "python"))
 from ulpscope_adapter.tensor import Tensor, read_safetensors, write_safetensors  # noqa: E402
 
 PYTHON = sys.executable
+XLA_PYTHON = os.path.join(ROOT, ".venv-torch-xla", "bin", "python")  # ci/setup --with torch-xla
+_FOLDERS = {"jax": "jax", "torch-xla": "torch_xla"}
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
 _INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{os.getuid()}")
 
@@ -126,8 +128,9 @@ class Adapter:
 
 def start(backend, **options):
     """An adapter for a backend in Python."""
-    folder = "jax" if backend.startswith("jax") else "torch_compile"
-    return Adapter([PYTHON, os.path.join(ROOT, "backends", folder, "adapter.py")], backend, **options)
+    folder = next((f for prefix, f in _FOLDERS.items() if backend.startswith(prefix)), "torch_compile")
+    python = XLA_PYTHON if folder == "torch_xla" else PYTHON
+    return Adapter([python, os.path.join(ROOT, "backends", folder, "adapter.py")], backend, **options)
 
 
 @functools.lru_cache(maxsize=None)

@@ -122,7 +122,7 @@ cases:
     expect:
       torch-inductor:emulate_precision_casts=true: [{observations: {w.grad_metadata_dtype: bfloat16}, w.grad: {dtype: bfloat16}}]
       jax: [{unsupported: "autocast"}]
-      torch-xla: [{casts: [{stage: lazy_ir, from: bfloat16, to: float32, count: 0}, {stage: hlo, count: 2}]}]
+      openblas: [{casts: [{stage: lazy_ir, from: bfloat16, to: float32, count: 0}, {stage: hlo, count: 2}]}]
 )yaml");
   ASSERT_THAT(result.errors, IsEmpty()) << FirstError(result);
   const Case& one = result.cases[0];
@@ -158,7 +158,7 @@ cases:
                 "w.grad_metadata_dtype"),
             "bfloat16");
   EXPECT_EQ(one.expect.at("jax")[0].unsupported, "autocast");
-  const auto& casts = one.expect.at("torch-xla")[0].casts;
+  const auto& casts = one.expect.at("openblas")[0].casts;
   ASSERT_THAT(casts, SizeIs(2));
   EXPECT_EQ(casts[0].stage + " " + casts[0].from + " " + casts[0].to, "lazy_ir bfloat16 float32");
   EXPECT_EQ(casts[0].count, 0);

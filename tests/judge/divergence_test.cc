@@ -335,6 +335,74 @@ std::vector<Cast> Pair(const std::string& stage) {
   return {down, up};
 }
 
+/// A product stored as `stored`, shown through a reshape and converted to float32, as one stage names it; the parameters
+/// are nodes 1 and 2 of the stage, the conversion is its node 5.
+std::vector<TraceNode> ProductTrace(const std::string& stage, int64_t first, const std::string& stored) {
+  const TraceTensor narrow{"bfloat16", {2, 2}}, product{stored, {2, 2}}, shown{stored, {4, 1}}, wide{"float32", {4, 1}};
+  return {{.id = first, .stage = stage, .op = "graph 1"},
+          {.id = first + 1, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
+          {.id = first + 2, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
+          {.id = first + 3, .parent = first, .stage = stage, .op = "dot", .from = {first + 1, first + 2}, .inputs = {narrow, narrow}, .outputs = {product}},
+          {.id = first + 4, .parent = first, .stage = stage, .op = "aten::_unsafe_view", .from = {first + 3}, .inputs = {product}, .outputs = {shown}},
+          {.id = first + 5, .parent = first, .stage = stage, .op = "convert", .from = {first + 4}, .inputs = {shown}, .outputs = {wide}}};
+}
+
+TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded) {
+  Cast up = Pair("hlo")[1];
+  up.node = 5;
+  Observation traced = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kUnrounded)}});
+  traced.casts = {up};
+  traced.trace = ProductTrace("hlo", 0, "bfloat16");
+  const std::vector<TraceNode> optimized = ProductTrace("hlo_optimized", 10, "float32");
+  traced.trace.insert(traced.trace.end(), optimized.begin(), optimized.end());
+  const auto find = [](const Observation& observation, const Classification& classification) {
+    Table table(MakeCase());
+    table.Add("jax", observation, {{"product", classification}});
+    return table.Find();
+  };
+  const auto found = find(traced, Float32());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kGraphVsExecution);
+  EXPECT_EQ(found[0].stages, (std::vector<std::string>{"hlo", "hlo_optimized"}));
+  EXPECT_EQ(found[0].sentence,
+            "In jax, the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
+            "(hlo -> hlo_optimized).");
+  EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
+
+  Observation same = traced;  // the later stage stores it narrow as well: lost between that one and the execution
+  same.trace.resize(6);
+  EXPECT_EQ(find(same, Float32()).at(0).stages, (std::vector<std::string>{"hlo", "execution"}));
+  // Narrow values that the stage was given, or that it only moves, were not rounded there.
+  Observation given = traced;
+  given.trace[3].from = {};
+  EXPECT_TRUE(find(given, Float32()).empty());
+  Observation moved = traced;
+  moved.trace[3].op = "stablehlo::transpose";
+  EXPECT_TRUE(find(moved, Float32()).empty());
+  Observation fused = traced;  // a parameter inside a fusion shows what the fusion was given
+  fused.trace[3].op = "parameter";
+  fused.trace[3].from = {1};
+  EXPECT_TRUE(find(fused, Float32()).empty());
+  fused.trace[3] = traced.trace[3];
+  fused.trace[4].op = "fusion reshape_fusion";
+  fused.trace.push_back({.id = 20, .parent = 4, .stage = "hlo", .op = "bitcast", .from = {2}, .outputs = traced.trace[4].outputs});
+  EXPECT_TRUE(find(fused, Float32()).empty()) << "the fusion gives back a parameter";
+  fused.trace.back().from = {3};
+  EXPECT_EQ(find(fused, Float32()).size(), 1u) << "the fusion gives back the product";
+  Observation operand = traced;  // goes into another product, by way of a view
+  operand.trace.push_back({.id = 20, .parent = 0, .stage = "hlo", .op = "bitcast", .from = {5}});
+  operand.trace.push_back({.id = 21, .parent = 0, .stage = "hlo", .op = "dot", .from = {20, 5}});
+  EXPECT_TRUE(find(operand, Float32()).empty());
+  operand.trace.back().op = "add";
+  EXPECT_EQ(find(operand, Float32()).size(), 1u);
+  Observation wide = traced;
+  wide.trace[3].outputs[0].dtype = "float32";
+  EXPECT_TRUE(find(wide, Float32()).empty());
+  Observation unlinked = traced;
+  unlinked.casts[0].node = -1;
+  EXPECT_TRUE(find(unlinked, Float32()).empty());
+}
+
 TEST(Divergence, GraphThatRoundsAgainstNumbersThatDoNot) {
   Observation traced = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kUnrounded)}});
   traced.casts = Pair("aot_forward");

@@ -13,14 +13,17 @@ DTYPES = {
     name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn",
                                            "float8_e5m2", "int64", "int32", "int16", "int8", "uint8", "bool")
 }
-_device = "cpu"
+_device, _asked = "cpu", ""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
-def use_device(device):
-    """Where new tensors are made and what autocast is for, as torch names it: one for the whole process."""
-    global _device
-    _device = device
+def use_device(device, asked=""):
+    """Where new tensors are made and what autocast is for, as torch names it: one for the whole process.
+
+    `asked` is what the harness calls that device, and a program's autocast with it, where that is another name.
+    """
+    global _device, _asked
+    _device, _asked = device, asked
 
 
 def dtype_name(dtype):
@@ -200,7 +203,7 @@ def _scope(scope):
     attrs = scope.attrs
     device = attrs.get("device", "auto")
     own = _device.partition(":")[0]
-    if device not in ("auto", own):
+    if device not in ("auto", _asked or own):
         raise Unsupported(f"autocast for device {device}")
     return functools.partial(torch.autocast, own, dtype=DTYPES[attrs.get("dtype", "bfloat16")],
                              enabled=attrs.get("enabled", True), cache_enabled=attrs.get("cache", True))
