@@ -254,7 +254,7 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
-  const auto unprobed = UnprobedKnobs(prepared.sweep, *report);
+  const auto unprobed = summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
   for (const auto& line : unprobed) PrintError("ulpscope: " + line);
   return code == 0 && !unprobed.empty() ? kExitNot : code;
 }
