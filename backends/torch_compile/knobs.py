@@ -55,14 +55,16 @@ def apply(knobs):
 
 
 def read_back(backend, device):
-    """knob -> value, as torch states it. flush_denormal has no getter: the harness sees it in MXCSR."""
+    """knob -> value, as torch states it. flush_denormal has no getter: it is tried."""
     import torch
     import torch._inductor.config as inductor
+    from ulpscope_adapter.fpenv import subnormals_kept
     values = {
         "threads": str(torch.get_num_threads()),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "mkldnn": "on" if torch._C._get_mkldnn_enabled() else "off",
         "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off",
+        "flush_denormal": "off" if subnormals_kept() else "on",
         "sdpa_backend": _sdpa()
     }
     if backend in ("torch-inductor", "torch-aoti"):
