@@ -2,28 +2,18 @@
 
 import struct
 
-from worker import (Tensor, count_bfloat16_valued, exact_matmul, main, normal, start, step, values, warm,
+from worker import (Tensor, exact_matmul, is_product_rounded, main, normal, start, step, values, warm,
                     worst_relative_error)
 
 BACKENDS = ("jax", "jax-eager")
 FLOAT32 = 1e-6  # float32 accumulation of sums of 48 products, relative to the largest result
-BFLOAT16 = 2.0**-11  # a rounding to bfloat16 of random data shows at least this
 
 TENSORS = {"x": normal("bfloat16", [32, 48], 1), "y": normal("bfloat16", [48, 40], 2)}
 WIDENED = [step("matmul", "x", "y", name="p"), step("cast", "p", name="r", dtype="float32")]
 
 
 def is_rounded(tensor):
-    """True for bfloat16-valued float32 elements, False for unrounded ones; anything else fails."""
-    elements = len(tensor.data) // 4
-    zero_tails, error = count_bfloat16_valued(tensor), worst_relative_error(
-        tensor, exact_matmul(TENSORS["x"], TENSORS["y"]))
-    assert elements == 32 * 40
-    if zero_tails == elements:
-        assert error > BFLOAT16
-        return True
-    assert zero_tails * 20 < elements and error < FLOAT32
-    return False
+    return is_product_rounded(tensor, TENSORS["x"], TENSORS["y"])
 
 
 def test_preferred_element_type_is_unrounded_float32():

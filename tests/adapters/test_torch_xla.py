@@ -6,12 +6,10 @@ Needs the environment of `ci/setup --with torch-xla`.
 import os
 import sys
 
-from worker import (ROOT, Tensor, count_bfloat16_valued, exact_matmul, main, normal, start, step, values, warm,
-                    worst_relative_error)
+from worker import (ROOT, Tensor, count_bfloat16_valued, exact_matmul, is_product_rounded, main, normal, start, step,
+                    values, warm, worst_relative_error)
 
 BACKENDS = ("torch-xla", "torch-xla-dynamo")
-FLOAT32 = 1e-6  # float32 accumulation of sums of 48 products, relative to the largest result
-BFLOAT16 = 2.0**-11  # a rounding to bfloat16 of random data shows at least this
 
 TENSORS = {"x": normal("bfloat16", [32, 48], 1), "y": normal("bfloat16", [48, 40], 2)}
 INTO_BUFFER = [
@@ -21,16 +19,7 @@ INTO_BUFFER = [
 
 
 def is_rounded(tensor):
-    """True for bfloat16-valued float32 elements, False for unrounded ones; anything else fails."""
-    elements = len(tensor.data) // 4
-    zero_tails, error = count_bfloat16_valued(tensor), worst_relative_error(
-        tensor, exact_matmul(TENSORS["x"], TENSORS["y"]))
-    assert elements == 32 * 40
-    if zero_tails == elements:
-        assert error > BFLOAT16
-        return True
-    assert zero_tails * 20 < elements and error < FLOAT32
-    return False
+    return is_product_rounded(tensor, TENSORS["x"], TENSORS["y"])
 
 
 def results_of(answer, stage, op):

@@ -212,6 +212,21 @@ def worst_relative_error(tensor, exact):
     return float(max(abs(Fraction(v) - e) for v, e in zip(values(tensor), exact, strict=True)) / scale)
 
 
+def is_product_rounded(tensor, a, b):
+    """True for a float32 a @ b with bfloat16-valued elements, False for an unrounded one; anything else fails.
+
+    The bounds are those of sums of some 50 products of random data, relative to the largest result.
+    """
+    elements = len(tensor.data) // 4
+    zero_tails, error = count_bfloat16_valued(tensor), worst_relative_error(tensor, exact_matmul(a, b))
+    assert elements == a.shape[-2] * b.shape[-1] and elements >= 1000
+    if zero_tails == elements:
+        assert error > 2.0**-11, error
+        return True
+    assert zero_tails * 20 < elements and error < 1e-6, (zero_tails, error)
+    return False
+
+
 def main(namespace):
     """Runs every test_* function of a module: `python3 tests/adapters/test_x.py` needs no pytest."""
     tests = [(name, f) for name, f in namespace.items() if name.startswith("test_") and callable(f)]
