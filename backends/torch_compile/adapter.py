@@ -79,7 +79,8 @@ class TorchCompile(Adapter):
         ops.use_device(self._device)
         knob_table.apply(self._knobs)
         # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by
-        # source text.
+        # source text. A kept graph may also be another knob's: the caches' keys leave out which kernels of
+        # attention are enabled (torch 2.13.0: a graph made for flash came back when math was asked for).
         torch._inductor.config.fx_graph_cache = False
         torch._functorch.config.enable_autograd_cache = False
         torch._inductor.config.compile_threads = 1

@@ -69,7 +69,8 @@ def _package(program, path):
     """Exports and compiles; gives what each took, in milliseconds."""
     import torch
     begin = time.perf_counter()
-    exported = torch.export.export(program.module(), tuple(program.examples()), strict=False)
+    module, examples = program.exportable()
+    exported = torch.export.export(module, examples, strict=False)
     exported_at = time.perf_counter()
     partial = path.removesuffix(".pt2") + ".partial.pt2"
     torch._inductor.aoti_compile_and_package(exported, package_path=partial)

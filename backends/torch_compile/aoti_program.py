@@ -5,6 +5,7 @@ the leaf's accumulation, the engine's casts there) is left to autograd outside.
 """
 
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from ulpscope_adapter import Unsupported
 from ulpscope_adapter.request import parse_step
@@ -20,24 +21,28 @@ class Program:
         self._functions = self._bind(placed)
         made = {item.step.target for item in placed}
         self.outputs = [name for name in message["wanted"] if name in made]
-        backward = any(item.step.op == "backward" for item in placed)
-        self._wanted = [i["name"] for i in self._own_inputs() if i["requires_grad"]] if backward else []
+        self._backward_inside = any(item.step.op == "backward" for item in placed)
+        required = [entry["name"] for entry in self._own_inputs() if entry["requires_grad"]]
+        self._wanted = required if self._backward_inside else []
         self.gradients = []  # known once the program has run: those that exist
 
-    def examples(self):
+    def exportable(self):
+        """(module, example inputs) for torch.export.
+
+        An export traces above autograd, where what a composite op (linear) saves for its backward is not seen. So a
+        program with a backward() is first traced below autograd, both directions as one graph.
+        """
+        examples = tuple(self._examples())
+        if not self._backward_inside:
+            return _Module(self), examples
+        joint = make_fx(lambda *tensors: self.run(tensors), tracing_mode="fake")(*examples)
+        return joint, tuple(example.detach() for example in examples)
+
+    def _examples(self):
         """Tensors with the layout of the inputs; the values do not matter to an export."""
         for entry in self._own_inputs():
             tensor = torch.empty_strided(entry["shape"], entry["strides"], dtype=ops.DTYPES[entry["dtype"]])
             yield tensor.zero_().requires_grad_(entry["requires_grad"])
-
-    def module(self):
-        program = self
-
-        class Module(torch.nn.Module):
-            def forward(self, *tensors):
-                return program.run(tensors)
-
-        return Module()
 
     def run(self, tensors):
         env = dict(zip((entry["name"] for entry in self._own_inputs()), tensors))
@@ -85,3 +90,13 @@ class Program:
             for name, gradient in zip(self._wanted, found):
                 if gradient is not None:
                     gradients[name] = gradients[name] + gradient if name in gradients else gradient
+
+
+class _Module(torch.nn.Module):
+    """A program over its inputs."""
+    def __init__(self, program):
+        super().__init__()
+        self._program = program
+
+    def forward(self, *tensors):
+        return self._program.run(tensors)

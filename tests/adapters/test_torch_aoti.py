@@ -11,6 +11,7 @@ from worker import PYTHON, ROOT, Adapter, count_bfloat16_valued, main, normal, s
 
 BINARY = os.environ.get("ULPSCOPE_BIN_DIR", os.path.join(ROOT, "build", "release", "bin")) + "/ulpscope-torch"
 COMPILER = os.path.join(ROOT, "backends", "torch_compile", "aoti_compiler.py")
+LAYER_OBSERVED = ["y", "x.grad", "leaf.grad", "w.grad_metadata_dtype"]
 CACHE = tempfile.TemporaryDirectory(prefix="ulpscope-test-aoti-")
 
 
@@ -51,7 +52,7 @@ def first_answers():
     with aoti() as adapter:
         vectors = adapter.run(*product(1, 1), ["product", "buffer"])
         square = adapter.run(*product(2, 2), ["product"])
-        backward = adapter.run(*layer(), ["y", "leaf.grad", "w.grad_metadata_dtype"], requires_grad=("leaf", ))
+        backward = adapter.run(*layer(), LAYER_OBSERVED, requires_grad=("leaf", "x"))
         return vectors, square, backward
 
 
@@ -70,7 +71,7 @@ def test_backward_in_a_package_gives_the_bits_of_eager_and_the_engine_casts_abov
     _, _, backward = first_answers()
     assert backward["outcome"]["kind"] == "completed", backward
     with Adapter([BINARY], "torch-eager") as eager:
-        reference = eager.run(*layer(), ["y", "leaf.grad", "w.grad_metadata_dtype"], requires_grad=("leaf", ))
+        reference = eager.run(*layer(), LAYER_OBSERVED, requires_grad=("leaf", "x"))
     assert backward["values"] == reference["values"]
     assert backward["values"]["leaf.grad"].dtype == "float32"
     assert backward["observations"] == reference["observations"] == {"w.grad_metadata_dtype": "float32"}
