@@ -124,7 +124,7 @@ TEST_F(CommandLine, UsageErrorsExitWith4AndSayWhatWasMeant) {
       {"run mine.yaml --resume", "--out"},
       {"run mine.yaml --lf", "no earlier run"},
       {"run mine.yaml --oracle exact", "exact"},
-      {"run mine.yaml -b torch-xla", "torch-xla is not installed"},
+      {"run mine.yaml -b hipblas", "hipblas is not installed"},
       {"report nosuchrun", "nosuchrun"},
       {"judge nosuchrun", "nosuchrun"},
       {"report x --html y", "not part of this version"},
@@ -249,10 +249,12 @@ TEST_F(CommandLine, ATraceThatLiesIsFoundInBothDirections) {
     const char* says;
   };
   const Row rows[] = {
-      {"trace_rounds", "the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
-                       "(hlo -> execution)"},
-      {"trace_hides", "no stage of the trace names a format so narrow; the numbers of product prove a "
-                      "rounding, likely bfloat16 (hlo -> execution)"}};
+      {"trace_rounds",
+       "the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
+       "(hlo -> execution)"},
+      {"trace_hides",
+       "no stage of the trace names a format so narrow; the numbers of product prove a "
+       "rounding, likely bfloat16 (hlo -> execution)"}};
   for (const Row& row : rows) {
     const std::string backend = std::string("faulty:fault=") + row.fault;
     Run("run mine.yaml -k wide -o " + std::string(row.fault) + " " + Backends({backend.c_str()}));
@@ -409,13 +411,29 @@ TEST_F(CommandLine, EveryKnownBackendIsInTheMatrixOrNamedBelowIt) {
   const Outcome outcome = Run("run mine.yaml -k wide -b all -o r");
   const json report = Report("r");
   std::set<std::string> named;
-  for (const json& result : report["results"]) named.insert(result["backend"].get<std::string>());
+  for (const json& result : report["results"]) {
+    const std::string backend = result["backend"];
+    named.insert(backend.substr(0, backend.find('@')));  // cublas is asked as cublas@cuda
+  }
   for (const json& row : json::parse(Run("list backends --json").out)) {
     const std::string backend = row["backend"];
     if (backend == "emulated" || backend == "faulty" || backend == "recorded") continue;
     EXPECT_TRUE(named.contains(backend)) << backend;
     EXPECT_NE(outcome.out.find(backend), std::string::npos) << backend;
   }
+}
+
+TEST_F(CommandLine, DoctorCallsAMissingDeviceAbsentAndNotBad) {
+  const Outcome outcome = Run("doctor");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.out.find("BAD"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("absent hipblas"), std::string::npos) << outcome.out;
+  const size_t cublas = outcome.out.find("cublas ");
+  ASSERT_NE(cublas, std::string::npos) << outcome.out;
+  const std::string line = outcome.out.substr(cublas, outcome.out.find('\n', cublas) - cublas);
+  const size_t start = outcome.out.rfind('\n', cublas) + 1;
+  const bool good = outcome.out.compare(start, 2, "ok") == 0;
+  EXPECT_TRUE(good || line.find("no CUDA device") != std::string::npos) << line;
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_F(Probe, UsageErrorsAre4AndRunNothing) {
   };
   for (const Row& row : std::vector<Row>{{"emulatd", "", "did you mean 'emulated'?"},
                                          {"emulated:modle=x", "", "model"},
-                                         {"torch-xla", "", "torch-xla is not installed"},
+                                         {"hipblas", "", "hipblas is not installed"},
                                          {"emulated", "--dtype bfloat1", "did you mean 'bfloat16'?"},
                                          {"emulated", "--dtype int32", "no dtype that can be probed"},
                                          {"emulated", "--out-dtype float8_e5m2", "no dtype that can be probed"},
