@@ -17,8 +17,9 @@ for z in range(OCTAVES):
 print("// Table of normal deviates; written by make_normal_table.py, which says what an entry is.")
 print('#include "harness/casefile/normal_table.h"\n')
 print("namespace ulpscope {\n")
+print("// clang-format off")
 print("const std::array<uint32_t, kNormalOctaves * kNormalPoints> kNormalTable{")
 for row in range(0, len(entries), 9):
     print("    " + ", ".join(f"{e}u" for e in entries[row:row + 9]) + ",")
-print("};\n")
+print("};\n// clang-format on\n")
 print("}  // namespace ulpscope")

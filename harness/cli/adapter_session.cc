@@ -1,6 +1,7 @@
 // Starting an adapter and talking to it.
 #include "harness/cli/adapter_session.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "harness/run/compare.h"
@@ -141,8 +142,9 @@ std::string AdapterSession::ReadOutputs(const Case& test_case, const std::string
 bool AdapterSession::IsAlive() { return worker_ != nullptr && worker_->IsIdle(); }
 
 Ending AdapterSession::Bye() {
-  constexpr int kMilliseconds = 20000;  // frameworks take their time to unload
-  return worker_ == nullptr ? Ending() : worker_->Bye(kMilliseconds);
+  constexpr double kSeconds = 20;  // frameworks take their time to unload
+  const int milliseconds = static_cast<int>(std::min(kSeconds, subject_.timeout_s) * 1000);
+  return worker_ == nullptr ? Ending() : worker_->Bye(milliseconds);
 }
 
 }  // namespace ulpscope

@@ -70,11 +70,12 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
 
 std::vector<std::string> UnprobedKnobs(const KnobSweep& sweep, const RunReport& report) {
   std::vector<std::string> lines = sweep.problems;
-  for (const auto& [base, knob, value] : sweep.asked) {
+  for (const auto& asked : sweep.asked) {  // Clang 15 captures no structured binding
     const auto row = std::find_if(report.knobs.begin(), report.knobs.end(), [&](const KnobEffect& effect) {
-      return effect.backend == base && effect.knob == knob && effect.asked == value;
+      return effect.backend == asked.base && effect.knob == asked.knob && effect.asked == asked.value;
     });
     const bool probed = row != report.knobs.end() && row->effect != KnobEffect::Effect::kNotCompared;
+    const auto& [base, knob, value] = asked;
     if (!probed) lines.push_back(fmt::format("no case probes knob {}={} of {}", knob, value, base));
   }
   return lines;
