@@ -1,4 +1,5 @@
-// Binding: a precision model tied to the nodes of one plan, for the enclosing and the emulating arithmetic alike.
+// Binding: a precision model tied to the nodes of one plan, for the enclosing and the emulating arithmetic
+// alike.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@
 namespace ulpscope {
 
 struct Binding {
-  /// Roundings after each node, in order; for casts the program's own rounding is among them unless it is dropped.
+  /// Roundings after each node, in order; for casts the program's own rounding is among them unless it is
+  /// dropped.
   std::vector<std::vector<RoundSpec>> store;
   /// Input rounding of the two operands of each contraction, by node.
   std::vector<std::array<RoundSpec, 2>> in;
@@ -26,7 +28,8 @@ struct Binding {
 /// The value of a constant under a binding.
 double ConstantValue(const PlanNode& node, const Binding& binding);
 
-/// Values of operands that are tensors of the case (or views of them): the same for every model, gathered once.
+/// Values of operands that are tensors of the case (or views of them): the same for every model, gathered
+/// once.
 struct RawOperands {
   std::vector<double> a, b;
 };
@@ -40,7 +43,8 @@ struct TermSum {
 struct EvaluationCache {
   std::vector<bool> raw;  ///< by node: a reduction whose operands are tensors or views of tensors
   std::vector<std::unordered_map<int64_t, RawOperands>> operands;
-  std::unordered_map<std::string, std::unordered_map<int64_t, TermSum>> sums;  ///< key: node and Binding::term_key
+  std::unordered_map<std::string, std::unordered_map<int64_t, TermSum>>
+      sums;  ///< key: node and Binding::term_key
 
   explicit EvaluationCache(const Plan& plan);
 };

@@ -15,13 +15,18 @@ namespace {
 
 std::vector<SumOrder> MakeOrders(bool addend_last) {
   using Tree = SumOrder::Tree;
-  std::vector<SumOrder> orders{
-      {.tree = Tree::kSequential, .name = "sequential"},          {.tree = Tree::kReversed, .name = "reversed"},
-      {.tree = Tree::kLanes, .width = 2, .name = "lanes2"},       {.tree = Tree::kLanes, .width = 4, .name = "lanes4"},
-      {.tree = Tree::kLanes, .width = 8, .name = "lanes8"},       {.tree = Tree::kLanes, .width = 16, .name = "lanes16"},
-      {.tree = Tree::kLanes, .width = 32, .name = "lanes32"},     {.tree = Tree::kPairwise, .name = "pairwise"},
-      {.tree = Tree::kBlocks, .width = 4, .name = "blocks4"},     {.tree = Tree::kBlocks, .width = 16, .name = "blocks16"},
-      {.tree = Tree::kOddFirstPairs, .name = "odd_first_pairs"},  {.tree = Tree::kHalves, .name = "halves"}};
+  std::vector<SumOrder> orders{{.tree = Tree::kSequential, .name = "sequential"},
+                               {.tree = Tree::kReversed, .name = "reversed"},
+                               {.tree = Tree::kLanes, .width = 2, .name = "lanes2"},
+                               {.tree = Tree::kLanes, .width = 4, .name = "lanes4"},
+                               {.tree = Tree::kLanes, .width = 8, .name = "lanes8"},
+                               {.tree = Tree::kLanes, .width = 16, .name = "lanes16"},
+                               {.tree = Tree::kLanes, .width = 32, .name = "lanes32"},
+                               {.tree = Tree::kPairwise, .name = "pairwise"},
+                               {.tree = Tree::kBlocks, .width = 4, .name = "blocks4"},
+                               {.tree = Tree::kBlocks, .width = 16, .name = "blocks16"},
+                               {.tree = Tree::kOddFirstPairs, .name = "odd_first_pairs"},
+                               {.tree = Tree::kHalves, .name = "halves"}};
   if (addend_last) {
     const size_t count = orders.size();
     for (size_t i = 0; i < count; ++i) {
@@ -34,8 +39,8 @@ std::vector<SumOrder> MakeOrders(bool addend_last) {
   return orders;
 }
 
-/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's bits. A third of them leans
-/// to either side, as polynomials do.
+/// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's
+/// bits. A third of them leans to either side, as polynomials do.
 TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
   if (inexact == 0 || !std::isfinite(value.hi) || value.lo == 0) return value;
   uint64_t z = std::bit_cast<uint64_t>(argument) + 0x9E3779B97F4A7C15u * static_cast<uint64_t>(inexact);
@@ -43,7 +48,9 @@ TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, in
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   const double even = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
   const double lean = inexact / 4 % 3 - 1;
-  return Add(value, {.hi = (even + lean) / 2 * std::min(std::ldexp(1.0, inexact % 4), most) * Ulp(value.hi, ComputeFormat(node)), .lo = 0});
+  return Add(value, {.hi = (even + lean) / 2 * std::min(std::ldexp(1.0, inexact % 4), most) *
+                           Ulp(value.hi, ComputeFormat(node)),
+                     .lo = 0});
 }
 
 }  // namespace
@@ -61,38 +68,67 @@ TwoDoubles EmulatedArithmetic::Stored(int id, TwoDoubles value) const {
   return value;
 }
 
-TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return {.hi = data.At(index), .lo = 0}; }
+TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const {
+  return {.hi = data.At(index), .lo = 0};
+}
 
 TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
   if (node.irrational != Irrational::kNone) return PairConstant(node.irrational);
   if (node.denominator == 0) return {.hi = ConstantValue(node, *binding_), .lo = 0};
-  return Divide({.hi = static_cast<double>(node.numerator), .lo = 0}, {.hi = static_cast<double>(node.denominator), .lo = 0});
+  return Divide({.hi = static_cast<double>(node.numerator), .lo = 0},
+                {.hi = static_cast<double>(node.denominator), .lo = 0});
 }
 
-TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles>) const {
+TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
+                                           std::span<const TwoDoubles>) const {
   TwoDoubles value;
   switch (node.kind) {
-    case NodeKind::kAdd: value = Add(args[0], args[1]); break;
-    case NodeKind::kSub: value = Add(args[0], Negate(args[1])); break;
-    case NodeKind::kMul: value = Multiply(args[0], args[1]); break;
-    case NodeKind::kDiv: value = Divide(args[0], args[1]); break;
-    case NodeKind::kNeg: value = Negate(args[0]); break;
-    case NodeKind::kSqrt: value = SquareRoot(args[0]); break;
-    case NodeKind::kRsqrt: value = Divide({.hi = 1, .lo = 0}, SquareRoot(args[0])); break;
-    case NodeKind::kRelu: value = args[0].hi > 0 ? args[0] : TwoDoubles{}; break;
-    case NodeKind::kAbs: value = std::signbit(args[0].hi) ? Negate(args[0]) : args[0]; break;
+    case NodeKind::kAdd:
+      value = Add(args[0], args[1]);
+      break;
+    case NodeKind::kSub:
+      value = Add(args[0], Negate(args[1]));
+      break;
+    case NodeKind::kMul:
+      value = Multiply(args[0], args[1]);
+      break;
+    case NodeKind::kDiv:
+      value = Divide(args[0], args[1]);
+      break;
+    case NodeKind::kNeg:
+      value = Negate(args[0]);
+      break;
+    case NodeKind::kSqrt:
+      value = SquareRoot(args[0]);
+      break;
+    case NodeKind::kRsqrt:
+      value = Divide({.hi = 1, .lo = 0}, SquareRoot(args[0]));
+      break;
+    case NodeKind::kRelu:
+      value = args[0].hi > 0 ? args[0] : TwoDoubles{};
+      break;
+    case NodeKind::kAbs:
+      value = std::signbit(args[0].hi) ? Negate(args[0]) : args[0];
+      break;
     case NodeKind::kMaximum:
       value = args[0];
       for (const TwoDoubles& other : args) {
-        if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo)) value = other;
+        if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo))
+          value = other;
       }
       break;
-    default: value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_, FunctionSlack(node.kind)) : args[0]; break;
+    default:
+      value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_,
+                                                FunctionSlack(node.kind))
+                                    : args[0];
+      break;
   }
-  // Steps that have other algebraic forms are off as functions are, in the format that the op computes in; others are modelled in one form.
+  // Steps that have other algebraic forms are off as functions are, in the format that the op computes in;
+  // others are modelled in one form.
   const bool wide = !Acc().exact() && *Acc().format == ComputeFormat(node);
   const bool other_forms = node.slack.size() == 1 && node.slack[0] == id && !IsFunction(node.kind);
-  if (inexact_ != 0 && wide && other_forms) value = Disturbed(node, args[0].hi, value, inexact_, node.slack_factor / 4);
+  if (inexact_ != 0 && wide && other_forms)
+    value = Disturbed(node, args[0].hi, value, inexact_, node.slack_factor / 4);
   if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = Acc().Store(value), .lo = 0};
   return Stored(id, value);
 }
@@ -103,7 +139,8 @@ TwoDoubles EmulatedArithmetic::Sum(std::span<const SumTerm> terms, const TwoDoub
 }
 
 /// `aligned`: the accumulator asks for the exponent of the product.
-SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b, bool aligned) const {
+SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b,
+                                       bool aligned) const {
   SumTerm term;
   // An operand that no rounding touched may carry a tail: an intermediate that its model keeps exact.
   const TwoDoubles x = in[0].none() ? a : TwoDoubles{.hi = in[0].Apply(a.hi), .lo = 0};
@@ -114,7 +151,8 @@ SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDo
   return term;
 }
 
-TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
+TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a,
+                                        std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
   const auto& in = binding_->in[static_cast<size_t>(id)];
   std::vector<std::vector<SumTerm>> passes;
   if (in[0].pieces == 1 && in[1].pieces == 1) {
@@ -139,9 +177,13 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
   for (size_t pass = 0; pass < passes.size(); ++pass) {
     const bool last = pass + 1 == passes.size();
     TwoDoubles scaled;
-    if (addend != nullptr && node.alpha == 1) scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
-    const TwoDoubles sum = Sum(passes[pass], last && addend != nullptr && node.alpha == 1 ? &scaled : nullptr);
-    total = pass == 0 ? sum : Acc().exact() ? Add(total, sum) : TwoDoubles{.hi = AddPartials(Acc(), total.hi, sum.hi), .lo = 0};
+    if (addend != nullptr && node.alpha == 1)
+      scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
+    const TwoDoubles sum =
+        Sum(passes[pass], last && addend != nullptr && node.alpha == 1 ? &scaled : nullptr);
+    total = pass == 0       ? sum
+            : Acc().exact() ? Add(total, sum)
+                            : TwoDoubles{.hi = AddPartials(Acc(), total.hi, sum.hi), .lo = 0};
   }
   if (node.alpha == 1) return Stored(id, total);
   TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, total);
@@ -153,7 +195,8 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
   return Stored(id, sum);
 }
 
-TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t, std::span<const TwoDoubles> terms) const {
+TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t,
+                                      std::span<const TwoDoubles> terms) const {
   std::vector<SumTerm> summands;
   summands.reserve(terms.size());
   for (const TwoDoubles& term : terms) {

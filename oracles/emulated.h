@@ -1,7 +1,7 @@
 // EmulatedArithmetic: what a precision model produces in one accumulation order, bit by bit.
 //
-// Values are carried as pairs of doubles, so that a step which its model does not round stays exact to about 2^-104; each
-// rounding is done once, from the pair. One order holds for every reduction of the program.
+// Values are carried as pairs of doubles, so that a step which its model does not round stays exact to about
+// 2^-104; each rounding is done once, from the pair. One order holds for every reduction of the program.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace ulpscope {
 struct SumOrder {
   enum class Tree { kSequential, kReversed, kLanes, kPairwise, kBlocks, kOddFirstPairs, kHalves };
   Tree tree = Tree::kSequential;
-  int width = 0;                 ///< lanes or block length
-  bool addend_last = false;      ///< beta * c is added after the products instead of before
+  int width = 0;             ///< lanes or block length
+  bool addend_last = false;  ///< beta * c is added after the products instead of before
   std::string name;
 };
 
@@ -40,16 +40,19 @@ class EmulatedArithmetic {
   EvaluationCache* cache() const { return cache_; }
 
   /// `order` null: sums are not rounded (the order-free centre).
-  /// `inexact` 1, 2, ...: functions are off by up to 2^(inexact mod 4) units of the format that computes them, differently for
-  /// each number; 0: functions are rounded once.
-  EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1, int inexact = 0)
+  /// `inexact` 1, 2, ...: functions are off by up to 2^(inexact mod 4) units of the format that computes
+  /// them, differently for each number; 0: functions are rounded once.
+  EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1,
+                     int inexact = 0)
       : binding_(binding), cache_(cache), order_(order), unstored_(unstored), inexact_(inexact) {}
 
   std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   TwoDoubles Constant(const PlanNode& node) const;
-  TwoDoubles Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args, std::span<const TwoDoubles> slack) const;
-  TwoDoubles Contract(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> a, std::span<const TwoDoubles> b, const TwoDoubles* addend) const;
+  TwoDoubles Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
+                         std::span<const TwoDoubles> slack) const;
+  TwoDoubles Contract(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> a,
+                      std::span<const TwoDoubles> b, const TwoDoubles* addend) const;
   TwoDoubles Reduce(const PlanNode& node, int id, int64_t index, std::span<const TwoDoubles> terms) const;
 
  private:

@@ -46,8 +46,9 @@ bool HasNan(Interval a) { return std::isnan(a.lo) || std::isnan(a.hi); }
 Interval Multiply(Interval a, Interval b) {
   if (HasNan(a) || HasNan(b)) return kEverything;
   if (a.lo == a.hi && b.lo == b.hi) return {.lo = MulDown(a.lo, b.lo), .hi = MulUp(a.lo, b.lo)};
-  const Interval result{.lo = std::min({MulDown(a.lo, b.lo), MulDown(a.lo, b.hi), MulDown(a.hi, b.lo), MulDown(a.hi, b.hi)}),
-                        .hi = std::max({MulUp(a.lo, b.lo), MulUp(a.lo, b.hi), MulUp(a.hi, b.lo), MulUp(a.hi, b.hi)})};
+  const Interval result{
+      .lo = std::min({MulDown(a.lo, b.lo), MulDown(a.lo, b.hi), MulDown(a.hi, b.lo), MulDown(a.hi, b.hi)}),
+      .hi = std::max({MulUp(a.lo, b.lo), MulUp(a.lo, b.hi), MulUp(a.hi, b.lo), MulUp(a.hi, b.hi)})};
   return HasNan(result) ? kEverything : result;
 }
 
@@ -70,7 +71,8 @@ Interval SquareRoot(Interval a) {
   if (HasNan(a) || a.hi < 0) return kEverything;
   const double low = a.lo <= 0 ? 0 : std::sqrt(a.lo);
   const double high = std::sqrt(a.hi);
-  return {.lo = low == 0 || std::fma(low, low, -a.lo) == 0 ? low : Down(low), .hi = std::fma(high, high, -a.hi) == 0 ? high : Up(high)};
+  return {.lo = low == 0 || std::fma(low, low, -a.lo) == 0 ? low : Down(low),
+          .hi = std::fma(high, high, -a.hi) == 0 ? high : Up(high)};
 }
 
 double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
@@ -145,28 +147,53 @@ Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
   return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
 }
 
-Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const {
+Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
+                                          std::span<const Interval> slack) const {
   Interval value;
   switch (node.kind) {
-    case NodeKind::kAdd: value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)}; break;
-    case NodeKind::kSub: value = {.lo = AddDown(args[0].lo, -args[1].hi), .hi = AddUp(args[0].hi, -args[1].lo)}; break;
-    case NodeKind::kMul: value = Multiply(args[0], args[1]); break;
-    case NodeKind::kDiv: value = Divide(args[0], args[1]); break;
-    case NodeKind::kNeg: value = {.lo = -args[0].hi, .hi = -args[0].lo}; break;
-    case NodeKind::kSqrt: value = SquareRoot(args[0]); break;
-    case NodeKind::kRsqrt: value = Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0])); break;
-    case NodeKind::kRelu: value = {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)}; break;
-    case NodeKind::kAbs: value = {.lo = args[0].lo > 0 ? args[0].lo : std::max(-args[0].hi, 0.0), .hi = Magnitude(args[0])}; break;
+    case NodeKind::kAdd:
+      value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)};
+      break;
+    case NodeKind::kSub:
+      value = {.lo = AddDown(args[0].lo, -args[1].hi), .hi = AddUp(args[0].hi, -args[1].lo)};
+      break;
+    case NodeKind::kMul:
+      value = Multiply(args[0], args[1]);
+      break;
+    case NodeKind::kDiv:
+      value = Divide(args[0], args[1]);
+      break;
+    case NodeKind::kNeg:
+      value = {.lo = -args[0].hi, .hi = -args[0].lo};
+      break;
+    case NodeKind::kSqrt:
+      value = SquareRoot(args[0]);
+      break;
+    case NodeKind::kRsqrt:
+      value = Divide(Interval{.lo = 1, .hi = 1}, SquareRoot(args[0]));
+      break;
+    case NodeKind::kRelu:
+      value = {.lo = std::max(args[0].lo, 0.0), .hi = std::max(args[0].hi, 0.0)};
+      break;
+    case NodeKind::kAbs:
+      value = {.lo = args[0].lo > 0 ? args[0].lo : std::max(-args[0].hi, 0.0), .hi = Magnitude(args[0])};
+      break;
     case NodeKind::kMaximum:
       value = args[0];
-      for (const Interval& other : args) value = HasNan(other) || HasNan(value) ? kEverything : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
+      for (const Interval& other : args)
+        value = HasNan(other) || HasNan(value)
+                    ? kEverything
+                    : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
       break;
-    default: value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0]; break;
+    default:
+      value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0];
+      break;
   }
   value = WithSlack(node, value);
   if (node.inner && !binding_->acc.exact()) {
     const AccSpec& acc = binding_->acc;
-    // Narrow formats are modelled in this one algebraic form; wide ones in every form that the op's author names.
+    // Narrow formats are modelled in this one algebraic form; wide ones in every form that the op's author
+    // names.
     if (node.slack_factor > 0 && acc.format->precision >= 24) {
       double magnitude = 0;
       for (const Interval& other : slack) magnitude += Magnitude(other);
@@ -176,7 +203,8 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
       const double widen = node.slack_factor * acc.Unit() * magnitude * (1 + 0x1p-20);
       value = {.lo = AddDown(value.lo, -widen), .hi = AddUp(value.hi, widen)};
     }
-    if (!HasNan(value)) value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+    if (!HasNan(value))
+      value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
   }
   return Stored(id, value);
 }
@@ -191,9 +219,10 @@ std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id,
   return Finish(node, id, sum->second, nullptr, std::max(in[0].passes, in[1].passes));
 }
 
-/// The products of the pieces of two split operands. Operands that are intervals keep their whole product, widened by what the
-/// left-out passes can be: the last pieces are below 2^-p of the operand each.
-void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high, double* magnitude) const {
+/// The products of the pieces of two split operands. Operands that are intervals keep their whole product,
+/// widened by what the left-out passes can be: the last pieces are below 2^-p of the operand each.
+void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low,
+                                    PairSum* high, double* magnitude) const {
   if (a.lo == a.hi && b.lo == b.hi) {
     const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a.lo, b.lo);
     for (int i = 0; i < products.count; ++i) {
@@ -213,7 +242,9 @@ void EnclosureArithmetic::AddPasses(const std::array<RoundSpec, 2>& in, Interval
   *magnitude += 2 * Magnitude(whole);
 }
 
-Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend) {
+Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t index,
+                                       std::span<const Interval> a, std::span<const Interval> b,
+                                       const Interval* addend) {
   PairSum low, high;
   double magnitude = 0;
   const auto& in = binding_->in[static_cast<size_t>(id)];
@@ -224,7 +255,8 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
     }
     const Interval x = Rounded(in[0], a[k]), y = Rounded(in[1], b[k]);
     Interval p;
-    if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr && std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {
+    if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr &&
+        std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {
       const TwoDoubles exact = TwoProduct(x.lo, y.lo);
       low.Add(exact.lo);
       high.Add(exact.lo);
@@ -239,12 +271,14 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
   magnitude *= 1 + 0x1p-30;
   const int passes = std::max(in[0].passes, in[1].passes);
   const double count = 3.0 * passes * static_cast<double>(a.size()) + 4;
-  const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  const TermSum sum{
+      .lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, addend, passes);
 }
 
-Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms) {
+Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index,
+                                     std::span<const Interval> terms) {
   PairSum low, high;
   double magnitude = 0;
   for (const Interval& term : terms) {
@@ -254,31 +288,41 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
   }
   magnitude *= 1 + 0x1p-30;
   const double count = 3.0 * static_cast<double>(terms.size()) + 4;
-  const TermSum sum{.lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  const TermSum sum{
+      .lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, nullptr, 1);
 }
 
-Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms, const Interval* addend, int passes) const {
+Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms,
+                                     const Interval* addend, int passes) const {
   TermSum sum = terms;
   int64_t count = node.k * passes;
   if (node.alpha != 1) {
-    const Interval scaled = Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
-    sum = {.lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(node.alpha) * (1 + 0x1p-50)};
+    const Interval scaled =
+        Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
+    sum = {
+        .lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(node.alpha) * (1 + 0x1p-50)};
     ++count;
   }
   if (addend != nullptr) {
     const Interval scaled = Multiply(Interval{.lo = node.beta, .hi = node.beta}, *addend);
-    sum = {.lo = AddDown(sum.lo, scaled.lo), .hi = AddUp(sum.hi, scaled.hi), .magnitude = sum.magnitude + Magnitude(scaled)};
+    sum = {.lo = AddDown(sum.lo, scaled.lo),
+           .hi = AddUp(sum.hi, scaled.hi),
+           .magnitude = sum.magnitude + Magnitude(scaled)};
     count += 2;
   }
   Interval value{.lo = sum.lo, .hi = sum.hi};
   const AccSpec& acc = binding_->acc;
   if (!acc.exact() && std::isfinite(sum.magnitude)) {
     // Zeros alone are summed exactly by every accumulator.
-    const double radius = sum.magnitude == 0 ? 0 : (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
+    const double radius =
+        sum.magnitude == 0
+            ? 0
+            : (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
     value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
-    if (!HasNan(value)) value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+    if (!HasNan(value))
+      value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
   } else if (!std::isfinite(sum.magnitude)) {
     value = kEverything;
   }

@@ -1,8 +1,10 @@
-// EnclosureArithmetic: everything that a precision model can produce, in any accumulation order, as intervals of doubles.
+// EnclosureArithmetic: everything that a precision model can produce, in any accumulation order, as intervals
+// of doubles.
 //
-// Directed rounding is done by error-free transformations: an endpoint moves outwards by one double only when the operation
-// really rounded. A reduction's interval is the exact sum of its (rounded) products plus or minus the accumulator's bound,
-// rounded to the accumulator's format; every later rounding is monotone, so it maps endpoints to endpoints.
+// Directed rounding is done by error-free transformations: an endpoint moves outwards by one double only when
+// the operation really rounded. A reduction's interval is the exact sum of its (rounded) products plus or
+// minus the accumulator's bound, rounded to the accumulator's format; every later rounding is monotone, so it
+// maps endpoints to endpoints.
 #pragma once
 
 #include <array>
@@ -30,15 +32,18 @@ class EnclosureArithmetic {
   std::optional<Interval> Known(const PlanNode& node, int id, int64_t index);
   Interval Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Interval Constant(const PlanNode& node) const;
-  Interval Elementwise(const PlanNode& node, int id, std::span<const Interval> args, std::span<const Interval> slack) const;
-  Interval Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a, std::span<const Interval> b, const Interval* addend);
+  Interval Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
+                       std::span<const Interval> slack) const;
+  Interval Contract(const PlanNode& node, int id, int64_t index, std::span<const Interval> a,
+                    std::span<const Interval> b, const Interval* addend);
   Interval Reduce(const PlanNode& node, int id, int64_t index, std::span<const Interval> terms);
 
  private:
   class PairSum;
   /// `passes`: products that each multiplication became.
   Interval Finish(const PlanNode& node, int id, const TermSum& sum, const Interval* addend, int passes) const;
-  void AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high, double* magnitude) const;
+  void AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high,
+                 double* magnitude) const;
   Interval Stored(int id, Interval value) const;
   std::string Key(int id) const { return std::to_string(id) + "|" + binding_->term_key; }
 

@@ -1,7 +1,8 @@
-// Error-free transformations: sums and products of doubles with their rounding error, and arithmetic on pairs.
+// Error-free transformations: sums and products of doubles with their rounding error, and arithmetic on
+// pairs.
 //
-// TwoSum is Knuth's (The Art of Computer Programming, volume 2, 4.2.2); TwoProduct uses fma. Both are exact in round to
-// nearest without overflow, TwoProduct above 2^-969 (below it the error term can be subnormal).
+// TwoSum is Knuth's (The Art of Computer Programming, volume 2, 4.2.2); TwoProduct uses fma. Both are exact
+// in round to nearest without overflow, TwoProduct above 2^-969 (below it the error term can be subnormal).
 #pragma once
 
 #include <cmath>
@@ -21,7 +22,8 @@ inline TwoDoubles TwoProduct(double a, double b) {
   return {.hi = p, .lo = std::fma(a, b, -p)};
 }
 
-/// hi + lo of the sum of a double and a pair, to about 2^-105 of its magnitude; exact when the pair's tail is zero.
+/// hi + lo of the sum of a double and a pair, to about 2^-105 of its magnitude; exact when the pair's tail is
+/// zero.
 inline TwoDoubles AddExactly(double a, TwoDoubles b) {
   TwoDoubles sum = TwoSum(a, b.hi);
   if (b.lo == 0) return sum;

@@ -4,11 +4,13 @@
 //   using Value;
 //   Value Input(const PlanNode&, int id, const TensorData&, int64_t index)
 //   Value Constant(const PlanNode&)
-//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a maximum has many args
-//   Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
-//   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
-//   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
-// and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
+//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a
+//   maximum has many args Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a,
+//   std::span<const Value> b, const Value* addend) Value Reduce(const PlanNode&, int id, int64_t index,
+//   std::span<const Value> terms) std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a
+//   reduction that needs no operands gathered
+// and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model
+// does.
 #pragma once
 
 #include <map>
@@ -31,7 +33,10 @@ class Evaluator {
 
   /// `plan` and `inputs` must outlive the evaluator.
   Evaluator(const Plan& plan, const std::map<std::string, TensorData>& inputs, Arithmetic arithmetic)
-      : plan_(plan), arithmetic_(std::move(arithmetic)), memo_(plan.nodes.size()), tensors_(plan.nodes.size()) {
+      : plan_(plan),
+        arithmetic_(std::move(arithmetic)),
+        memo_(plan.nodes.size()),
+        tensors_(plan.nodes.size()) {
     for (size_t id = 0; id < plan.nodes.size(); ++id) {
       roots_.push_back(plan.Root(static_cast<int>(id)));
       if (plan.nodes[id].kind == NodeKind::kInput) tensors_[id] = &inputs.at(plan.nodes[id].tensor);
@@ -43,10 +48,14 @@ class Evaluator {
   Value At(int id, int64_t index) {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     switch (node.kind) {
-      case NodeKind::kInput: return arithmetic_.Input(node, id, *tensors_[static_cast<size_t>(id)], index);
-      case NodeKind::kConstant: return arithmetic_.Constant(node);
-      case NodeKind::kView: return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
-      default: break;
+      case NodeKind::kInput:
+        return arithmetic_.Input(node, id, *tensors_[static_cast<size_t>(id)], index);
+      case NodeKind::kConstant:
+        return arithmetic_.Constant(node);
+      case NodeKind::kView:
+        return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
+      default:
+        break;
     }
     Memo& memo = memo_[static_cast<size_t>(id)];
     if (const Value* known = memo.Find(index)) return *known;
@@ -55,7 +64,8 @@ class Evaluator {
     return value;
   }
 
-  /// The terms that element `index` of the reduction `id` sums: operand values of a contraction, interleaved a0 b0 a1 b1.
+  /// The terms that element `index` of the reduction `id` sums: operand values of a contraction, interleaved
+  /// a0 b0 a1 b1.
   void Operands(int id, int64_t index, std::vector<Value>* a, std::vector<Value>* b) {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     a->clear();
@@ -125,11 +135,13 @@ class Evaluator {
     Operands(id, index, a, b);
   }
 
-  /// Values of one node: by position while the node is small, by hash where only a sample of a large one is evaluated.
+  /// Values of one node: by position while the node is small, by hash where only a sample of a large one is
+  /// evaluated.
   class Memo {
    public:
     const Value* Find(int64_t index) const {
-      if (!known_.empty()) return known_[static_cast<size_t>(index)] != 0 ? &dense_[static_cast<size_t>(index)] : nullptr;
+      if (!known_.empty())
+        return known_[static_cast<size_t>(index)] != 0 ? &dense_[static_cast<size_t>(index)] : nullptr;
       const auto entry = sparse_.find(index);
       return entry == sparse_.end() ? nullptr : &entry->second;
     }
@@ -190,7 +202,8 @@ class Evaluator {
       // A slack node has the shape of the node, or broadcasts into it like an operand of its own would.
       for (const int other : node.slack) {
         if (other == id) continue;
-        slack.push_back(At(other, BroadcastIndex(node.shape, plan_.nodes[static_cast<size_t>(other)].shape, index)));
+        slack.push_back(
+            At(other, BroadcastIndex(node.shape, plan_.nodes[static_cast<size_t>(other)].shape, index)));
       }
     }
     return arithmetic_.Elementwise(node, id, args, slack);

@@ -7,22 +7,33 @@
 
 namespace ulpscope {
 
-Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const { return Real::From(data.At(index)); }
+Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_t index) const {
+  return Real::From(data.At(index));
+}
 
 Real ExactArithmetic::Constant(const PlanNode& node) const {
   if (node.irrational != Irrational::kNone) return ConstantOf(node.irrational, precision_);
-  return node.denominator == 0 ? Real::From(node.alpha) : Real::Ratio(node.numerator, node.denominator, precision_);
+  return node.denominator == 0 ? Real::From(node.alpha)
+                               : Real::Ratio(node.numerator, node.denominator, precision_);
 }
 
-Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Real> args, std::span<const Real>) const {
+Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Real> args,
+                                  std::span<const Real>) const {
   switch (node.kind) {
-    case NodeKind::kAdd: return Add(args[0], args[1], precision_);
-    case NodeKind::kSub: return Subtract(args[0], args[1], precision_);
-    case NodeKind::kMul: return Multiply(args[0], args[1], precision_);
-    case NodeKind::kDiv: return Divide(args[0], args[1], precision_);
-    case NodeKind::kNeg: return Subtract(Real::From(0.0), args[0], precision_);
-    case NodeKind::kSqrt: return SquareRoot(args[0], precision_);
-    case NodeKind::kRsqrt: return Divide(Real::From(1.0), SquareRoot(args[0], precision_), precision_);
+    case NodeKind::kAdd:
+      return Add(args[0], args[1], precision_);
+    case NodeKind::kSub:
+      return Subtract(args[0], args[1], precision_);
+    case NodeKind::kMul:
+      return Multiply(args[0], args[1], precision_);
+    case NodeKind::kDiv:
+      return Divide(args[0], args[1], precision_);
+    case NodeKind::kNeg:
+      return Subtract(Real::From(0.0), args[0], precision_);
+    case NodeKind::kSqrt:
+      return SquareRoot(args[0], precision_);
+    case NodeKind::kRsqrt:
+      return Divide(Real::From(1.0), SquareRoot(args[0], precision_), precision_);
     case NodeKind::kRelu:
       if (args[0].is_domain()) return args[0];
       if (args[0].hi().sign() <= 0) return Real::From(0.0);
@@ -31,8 +42,10 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
       const FloatFormat* format = FormatOf(node.dtype);
       return format == nullptr ? args[0] : RoundTo(args[0], *format);
     }
-    case NodeKind::kStore: return args[0];
-    case NodeKind::kAbs: return Absolute(args[0]);
+    case NodeKind::kStore:
+      return args[0];
+    case NodeKind::kAbs:
+      return Absolute(args[0]);
     case NodeKind::kMaximum: {
       Real most = args[0];
       for (const Real& other : args.subspan(1)) most = Maximum(most, other);
@@ -45,7 +58,8 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
   ULPSCOPE_CHECK(false, "not an elementwise node");
 }
 
-Real ExactArithmetic::Contract(const PlanNode& node, int, int64_t, std::span<const Real> a, std::span<const Real> b, const Real* addend) const {
+Real ExactArithmetic::Contract(const PlanNode& node, int, int64_t, std::span<const Real> a,
+                               std::span<const Real> b, const Real* addend) const {
   Real sum = Real::From(0.0);
   for (size_t k = 0; k < a.size(); ++k) sum = Add(sum, Multiply(a[k], b[k], precision_), precision_);
   if (node.alpha != 1) sum = Multiply(Real::From(node.alpha), sum, precision_);

@@ -22,15 +22,20 @@ class ExactArithmetic {
   /// Divisions and roots are enclosed to `precision` bits.
   explicit ExactArithmetic(int64_t precision) : precision_(precision) {}
 
-  /// Exact values of sums and products that something faster knows; it answers nothing where it has no exact value.
+  /// Exact values of sums and products that something faster knows; it answers nothing where it has no exact
+  /// value.
   using Source = std::function<std::optional<Real>(int node, int64_t element)>;
   ExactArithmetic(int64_t precision, Source known) : precision_(precision), known_(std::move(known)) {}
 
-  std::optional<Real> Known(const PlanNode&, int id, int64_t index) const { return known_ ? known_(id, index) : std::nullopt; }
+  std::optional<Real> Known(const PlanNode&, int id, int64_t index) const {
+    return known_ ? known_(id, index) : std::nullopt;
+  }
   Real Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Real Constant(const PlanNode& node) const;
-  Real Elementwise(const PlanNode& node, int id, std::span<const Real> args, std::span<const Real> slack) const;
-  Real Contract(const PlanNode& node, int id, int64_t index, std::span<const Real> a, std::span<const Real> b, const Real* addend) const;
+  Real Elementwise(const PlanNode& node, int id, std::span<const Real> args,
+                   std::span<const Real> slack) const;
+  Real Contract(const PlanNode& node, int id, int64_t index, std::span<const Real> a, std::span<const Real> b,
+                const Real* addend) const;
   Real Reduce(const PlanNode& node, int id, int64_t index, std::span<const Real> terms) const;
 
  private:

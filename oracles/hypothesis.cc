@@ -15,7 +15,8 @@ const PlanNode& At(const Plan& plan, int id) { return plan.nodes[static_cast<siz
 
 /// Every value of `inner` is a value of `outer`.
 bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
-  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision && outer.emax >= inner.emax;
+  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision &&
+         outer.emax >= inner.emax;
 }
 
 const FloatFormat* Format(const std::string& word) {
@@ -25,7 +26,10 @@ const FloatFormat* Format(const std::string& word) {
 }
 
 /// True for operations that give their argument's values back: what was in a format before is in it after.
-bool KeepsFormat(NodeKind kind) { return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg || kind == NodeKind::kView; }
+bool KeepsFormat(NodeKind kind) {
+  return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
+         kind == NodeKind::kView;
+}
 
 /// A product of two tensors of the case whose significands fit float32 together is exact there.
 bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
@@ -39,15 +43,16 @@ bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
   return bits <= Binary32().precision;
 }
 
-/// The format that values of `node` are in right after its operation under `choice`, before anything rounds them; null when
-/// none is known to hold them. A widening cast keeps what it was given: rounding its result to the narrow format again, or
-/// to anything in between, is the identity.
+/// The format that values of `node` are in right after its operation under `choice`, before anything rounds
+/// them; null when none is known to hold them. A widening cast keeps what it was given: rounding its result
+/// to the narrow format again, or to anything in between, is the identity.
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
   const PlanNode& node = At(plan, id);
   if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
   if (KeepsFormat(node.kind)) {
     const int argument = node.args.front();
-    if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty()) return Format(cut->second.back());
+    if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty())
+      return Format(cut->second.back());
     return OperationFormat(plan, argument, choice);
   }
   if (IsReduction(node.kind) || node.inner) {
@@ -58,27 +63,36 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
 }
 
-/// A step inside a composite op. The op's result is none: it has the program's name for it, or none at all when it is the root.
-bool IsStep(const PlanNode& node) { return node.inner && (node.name.empty() || node.name.find('.') != std::string::npos); }
+/// A step inside a composite op. The op's result is none: it has the program's name for it, or none at all
+/// when it is the root.
+bool IsStep(const PlanNode& node) {
+  return node.inner && (node.name.empty() || node.name.find('.') != std::string::npos);
+}
 
 bool IsCutPoint(const PlanNode& node) {
-  if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) return false;
+  if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView)
+    return false;
   if (!IsStep(node)) return true;
   // Inside a composite op the steps that frameworks materialise.
-  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled", ".shifted", ".exp", ".total", ".log_total", ".sigmoid", ".tail", ".sqrt_half"}) {
+  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled", ".shifted", ".exp",
+                                      ".total", ".log_total", ".sigmoid", ".tail", ".sqrt_half"}) {
     if (node.name.ends_with(part)) return true;
   }
   return false;
 }
 
 /// The format that the program itself asks for at a node, if any.
-const FloatFormat* Asked(const PlanNode& node) { return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr; }
-
-void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::string> option) {
-  if (std::find(options->begin(), options->end(), option) == options->end()) options->push_back(std::move(option));
+const FloatFormat* Asked(const PlanNode& node) {
+  return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr;
 }
 
-/// The format that holds every value of `id` exactly, whatever the model: widening a narrow value keeps it narrow.
+void AddUnique(std::vector<std::vector<std::string>>* options, std::vector<std::string> option) {
+  if (std::find(options->begin(), options->end(), option) == options->end())
+    options->push_back(std::move(option));
+}
+
+/// The format that holds every value of `id` exactly, whatever the model: widening a narrow value keeps it
+/// narrow.
 const FloatFormat* HeldIn(const Plan& plan, int id) {
   const PlanNode& node = At(plan, plan.Root(id));
   const FloatFormat* own = FormatOf(node.dtype);
@@ -94,7 +108,8 @@ std::string Own(const PlanNode& node) {
 
 /// A rounding through `word` before the declared store.
 std::vector<std::string> Through(const std::string& word, const std::string& own) {
-  return Holds(*Format(own), *Format(word)) ? std::vector<std::string>{word} : std::vector<std::string>{word, own};
+  return Holds(*Format(own), *Format(word)) ? std::vector<std::string>{word}
+                                            : std::vector<std::string>{word, own};
 }
 
 /// The 16-bit format of a composite op's steps: the result's own where it is narrow, else bfloat16.
@@ -103,7 +118,8 @@ std::string NarrowOf(const Plan& plan, const ValuePath& path) {
   return own != nullptr && own->precision <= 11 ? std::string(own->name) : "bfloat16";
 }
 
-/// What a backend may do with one intermediate. A lone cut point is tried at every format, several at the likely ones.
+/// What a backend may do with one intermediate. A lone cut point is tried at every format, several at the
+/// likely ones.
 std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePath& path, int id) {
   const PlanNode& node = At(plan, id);
   std::vector<std::vector<std::string>> options{{}};
@@ -127,7 +143,11 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
 std::string GroupKey(const PlanNode& node) {
   if (IsStep(node)) return node.name;
-  const std::string kind = node.kind == NodeKind::kContract ? "contract" : node.kind == NodeKind::kReduce ? "reduce" : node.kind == NodeKind::kCast ? "cast" : node.kind == NodeKind::kStore ? "store" : "pointwise";
+  const std::string kind = node.kind == NodeKind::kContract ? "contract"
+                           : node.kind == NodeKind::kReduce ? "reduce"
+                           : node.kind == NodeKind::kCast   ? "cast"
+                           : node.kind == NodeKind::kStore  ? "store"
+                                                            : "pointwise";
   return kind + ":" + std::string(Name(node.dtype));
 }
 
@@ -140,7 +160,8 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
     const PlanNode& node = At(plan, cut);
     const std::string own = Own(node);
     if (IsStep(node) || own.empty()) continue;
-    const bool through = word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
+    const bool through =
+        word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
     choice[cut] = through ? Through(word, own) : std::vector<std::string>{own};
   }
   return choice;
@@ -149,7 +170,8 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
 std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
   std::map<std::string, std::vector<int>> groups;
   const bool few = path.cut_points.size() <= 3;
-  for (const int cut : path.cut_points) groups[few ? std::to_string(cut) : GroupKey(At(plan, cut))].push_back(cut);
+  for (const int cut : path.cut_points)
+    groups[few ? std::to_string(cut) : GroupKey(At(plan, cut))].push_back(cut);
   std::vector<CutChoice> all{{}};
   constexpr size_t kMost = 100;
   for (const auto& [key, members] : groups) {
@@ -204,7 +226,8 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
 int OperandPrecision(const ValuePath& path, const Choice& choice, const std::string& operand) {
   const auto in = choice.in.find(operand);
   if (in != choice.in.end()) {
-    if (const auto spec = ParseIn(in->second); spec && spec->format != nullptr) return spec->format->precision;
+    if (const auto spec = ParseIn(in->second); spec && spec->format != nullptr)
+      return spec->format->precision;
   }
   const FloatFormat* format = FormatOf(path.operands.at(operand));
   return format == nullptr ? 53 : format->precision;
@@ -213,7 +236,8 @@ int OperandPrecision(const ValuePath& path, const Choice& choice, const std::str
 bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat& format) {
   int widest = 0;
   std::vector<int> precisions;
-  for (const auto& [operand, dtype] : path.operands) precisions.push_back(OperandPrecision(path, choice, operand));
+  for (const auto& [operand, dtype] : path.operands)
+    precisions.push_back(OperandPrecision(path, choice, operand));
   std::sort(precisions.rbegin(), precisions.rend());
   for (size_t i = 0; i < precisions.size() && i < 2; ++i) widest += precisions[i];
   if (precisions.size() == 1) widest *= 2;
@@ -257,7 +281,8 @@ ValuePath PathOf(const Plan& plan, int node) {
       for (size_t i = 0; i < 2; ++i) {
         const PlanNode& operand = At(plan, plan.Root(current.args[i]));
         const FloatFormat* held = HeldIn(plan, current.args[i]);
-        if (operand.kind != NodeKind::kConstant && held != nullptr) path.operands[NameOf(plan, current.args[i])] = *ParseDType(held->name);
+        if (operand.kind != NodeKind::kConstant && held != nullptr)
+          path.operands[NameOf(plan, current.args[i])] = *ParseDType(held->name);
       }
     }
     if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
@@ -267,7 +292,8 @@ ValuePath PathOf(const Plan& plan, int node) {
 
 Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.in, [&](const auto& entry) {
-    if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end()) return !scalar->second.contains(entry.second);
+    if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end())
+      return !scalar->second.contains(entry.second);
     const auto operand = path.operands.find(entry.first);
     if (operand == path.operands.end() || entry.second == "as_is") return true;
     const FloatFormat* format = FormatOf(operand->second);
@@ -277,8 +303,9 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   if (path.reductions.empty() && !path.has_inner) choice.acc = "exact";
   if (!path.has_products) choice.prod = "exact";
   if (choice.prod != "exact" && ProductsFit(path, choice, *Format(choice.prod))) choice.prod = "exact";
-  // A product that is rounded anyway when it enters a narrower or equal accumulator one by one is still another model:
-  // round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is exact.
+  // A product that is rounded anyway when it enters a narrower or equal accumulator one by one is still
+  // another model: round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is
+  // exact.
 
   const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
     std::vector<std::string> kept;
@@ -299,14 +326,17 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
       choice.mid = "none";
     }
   }
-  for (const int cut : path.cut_points) drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
+  for (const int cut : path.cut_points)
+    drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
   std::erase_if(choice.cuts, [&](const auto& entry) {
-    return entry.second.empty() || std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
+    return entry.second.empty() ||
+           std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
   });
   const FloatFormat* before = OperationFormat(plan, path.root, choice);
   if (choice.mid != "none" && before != nullptr && Holds(*Format(choice.mid), *before)) choice.mid = "none";
   const auto out = ParseOut(choice.out);
-  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding once.
+  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
+  // once.
   const FloatFormat* stored_from = choice.mid != "none" ? Format(choice.mid) : before;
   bool nearest = out && out->rounding == Rounding::kNearestEven;
   if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
@@ -314,7 +344,9 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
     nearest = true;
   }
   if (choice.mid != "none" && nearest && Format(choice.mid)->name == out->format->name) choice.mid = "none";
-  const bool stores = std::any_of(choice.cuts.begin(), choice.cuts.end(), [&](const auto& entry) { return At(plan, entry.first).kind != NodeKind::kCast; });
+  const bool stores = std::any_of(choice.cuts.begin(), choice.cuts.end(), [&](const auto& entry) {
+    return At(plan, entry.first).kind != NodeKind::kCast;
+  });
   if (!stores) choice.mode = "_rne";
   return choice;
 }
@@ -358,18 +390,22 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   binding.in.resize(plan.nodes.size());
   binding.prod = *ParseProd(choice.prod);
   binding.acc = *ParseAcc(choice.acc);
-  const Rounding mode = choice.mode == "_rz" ? Rounding::kTowardZero : choice.mode == "_rna" ? Rounding::kNearestAway : Rounding::kNearestEven;
+  const Rounding mode = choice.mode == "_rz"    ? Rounding::kTowardZero
+                        : choice.mode == "_rna" ? Rounding::kNearestAway
+                                                : Rounding::kNearestEven;
   for (const int id : path.reductions) {
     const PlanNode& node = At(plan, id);
     if (node.kind != NodeKind::kContract) continue;
     for (size_t i = 0; i < 2; ++i) {
-      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end()) binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
+      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end())
+        binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
     }
   }
   for (const auto& [cut, words] : choice.cuts) {
     for (const auto& word : words) {
       RoundSpec spec = *ParseMid(word);
-      // A truncating backend truncates its intermediate stores too; what the program casts is rounded as casts are.
+      // A truncating backend truncates its intermediate stores too; what the program casts is rounded as
+      // casts are.
       if (At(plan, cut).kind != NodeKind::kCast && &word == &words.back()) spec.rounding = mode;
       binding.store[static_cast<size_t>(cut)].push_back(spec);
     }
@@ -378,7 +414,8 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
   if (choice.mid != "none") last.push_back(*ParseMid(choice.mid));
   if (const auto out = ParseOut(choice.out)) last.push_back(*out);
   for (const auto& [scalar, words] : path.scalars) {
-    if (const auto in = choice.in.find(scalar); in != choice.in.end()) binding.scalars[scalar] = *ParseIn(in->second);
+    if (const auto in = choice.in.find(scalar); in != choice.in.end())
+      binding.scalars[scalar] = *ParseIn(in->second);
   }
   for (const auto& [operand, word] : choice.in) binding.term_key += operand + ":" + word + ",";
   binding.term_key += choice.prod;
@@ -390,8 +427,8 @@ namespace {
 /// Kernels split sums of hundreds of terms or more: below this length split-K is no model of a sum.
 constexpr int64_t kLeastSplit = 128;
 
-/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands' format or
-/// the result's; units of 13 fraction bits take float8.
+/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the
+/// operands' format or the result's; units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {"exact"};
   // Steps of a composite without a sum have a format, but no accumulator.
@@ -410,16 +447,22 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
-    if (acc.partial != nullptr && (path.reduction_length < kLeastSplit || !formats.contains(acc.partial->name) || !path.has_products)) continue;
-    if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) || (acc.format->precision < 24 && !formats.contains(acc.format->name)))) continue;
+    if (acc.partial != nullptr &&
+        (path.reduction_length < kLeastSplit || !formats.contains(acc.partial->name) || !path.has_products))
+      continue;
+    if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) ||
+                          (acc.format->precision < 24 && !formats.contains(acc.format->name))))
+      continue;
     words.push_back(word);
   }
   return words;
 }
 
-/// Accumulators and input roundings that kernels combine. Matrix units take operands of at most 11 bits; an operand split into
-/// pieces, a compensated sum and partial sums of split-K come with products in a plain sum.
-bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>& in, const std::string& prod, const AccSpec& acc) {
+/// Accumulators and input roundings that kernels combine. Matrix units take operands of at most 11 bits; an
+/// operand split into pieces, a compensated sum and partial sums of split-K come with products in a plain
+/// sum.
+bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>& in, const std::string& prod,
+                const AccSpec& acc) {
   int widest = 0;
   bool split = false, rounded = false;
   for (const auto& [operand, dtype] : path.operands) {
@@ -430,7 +473,9 @@ bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>&
     rounded = rounded || spec.has_value();
     widest = std::max(widest, spec && spec->pieces > 1 ? 24 : format == nullptr ? 53 : format->precision);
   }
-  if (split) return acc.binary() && acc.format->precision == 24 && acc.rounding == Rounding::kNearestEven && prod == "exact";
+  if (split)
+    return acc.binary() && acc.format->precision == 24 && acc.rounding == Rounding::kNearestEven &&
+           prod == "exact";
   if (acc.exact() || acc.binary()) return true;
   if (prod != "exact") return false;
   return acc.block > 0 ? widest <= 11 : !rounded;
@@ -454,9 +499,17 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
             // A partial sum's rounding and a compensated sum are what such kernels do before their store.
             if (mid != "none" && (spec.partial != nullptr || spec.compensated)) continue;
             for (const char* mode : {"_rne", "_rz"}) {
-              Choice choice{.in = in, .prod = prod, .acc = acc, .mid = mid, .out = std::string(Name(observed)) + mode, .cuts = cut, .mode = mode};
-              // A cast that the program asks for is rounded as casts are, whatever the mode of the stores before it.
-              if (At(plan, path.root).kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
+              Choice choice{.in = in,
+                            .prod = prod,
+                            .acc = acc,
+                            .mid = mid,
+                            .out = std::string(Name(observed)) + mode,
+                            .cuts = cut,
+                            .mode = mode};
+              // A cast that the program asks for is rounded as casts are, whatever the mode of the stores
+              // before it.
+              if (At(plan, path.root).kind == NodeKind::kCast)
+                choice.out = std::string(Name(observed)) + "_rne";
               choice = Canonical(plan, path, std::move(choice));
               std::string key = ModelOf(plan, path, choice).Name() + choice.mode;
               for (const auto& [id, words] : choice.cuts) {
@@ -493,16 +546,29 @@ std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, D
   return choices;
 }
 
-Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model, DType observed) {
+Choice ChoiceOfProgramModel(const Plan& plan, const ValuePath& path, const PrecisionModel& model,
+                            DType observed) {
   const auto mode = ParseOut(model.out)->rounding;
-  const std::string suffix = mode == Rounding::kTowardZero ? "_rz" : mode == Rounding::kNearestAway ? "_rna" : "_rne";
-  Choice choice{.in = {}, .prod = model.prod, .acc = model.acc, .mid = "none", .out = std::string(Name(observed)) + suffix, .cuts = {}, .mode = suffix};
+  const std::string suffix = mode == Rounding::kTowardZero    ? "_rz"
+                             : mode == Rounding::kNearestAway ? "_rna"
+                                                              : "_rne";
+  Choice choice{.in = {},
+                .prod = model.prod,
+                .acc = model.acc,
+                .mid = "none",
+                .out = std::string(Name(observed)) + suffix,
+                .cuts = {},
+                .mode = suffix};
   const auto every = model.in.find("*");
   for (const auto& [operand, dtype] : path.operands) {
-    if (const auto own = model.in.find(operand); own != model.in.end()) choice.in[operand] = own->second;
-    else if (every != model.in.end() && IsWide(FormatOf(dtype))) choice.in[operand] = every->second;
+    if (const auto own = model.in.find(operand); own != model.in.end())
+      choice.in[operand] = own->second;
+    else if (every != model.in.end() && IsWide(FormatOf(dtype)))
+      choice.in[operand] = every->second;
   }
-  const auto rounded_after = [&](const PlanNode& node) { return (IsReduction(node.kind) && !node.inner) || (node.inner && !IsStep(node)); };
+  const auto rounded_after = [&](const PlanNode& node) {
+    return (IsReduction(node.kind) && !node.inner) || (node.inner && !IsStep(node));
+  };
   const PlanNode& root = At(plan, path.root);
   if (rounded_after(root) || (root.inner && path.has_inner)) choice.mid = model.mid;
   if (root.kind == NodeKind::kCast) choice.out = std::string(Name(observed)) + "_rne";
@@ -524,7 +590,8 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   binding.acc = *ParseAcc(model.acc);
   const Rounding mode = ParseOut(model.out)->rounding;
   const auto every = model.in.find("*");
-  // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside sees.
+  // The last step of a composite op (the one that is stored in the op's own dtype) is what a consumer outside
+  // sees.
   std::set<int> inside;
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
     const PlanNode& node = plan.nodes[id];
@@ -534,20 +601,26 @@ Binding BindingOfProgramModel(const Plan& plan, const PrecisionModel& model) {
   }
   for (size_t id = 0; id < plan.nodes.size(); ++id) {
     const PlanNode& node = plan.nodes[id];
-    if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView) continue;
+    if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView)
+      continue;
     if (node.kind == NodeKind::kContract) {
       for (size_t i = 0; i < 2; ++i) {
         const auto own = model.in.find(NameOf(plan, node.args[i]));
-        if (own != model.in.end()) binding.in[id][i] = InOf(own->second, HeldIn(plan, node.args[i]));
-        else if (every != model.in.end() && IsWide(HeldIn(plan, node.args[i]))) binding.in[id][i] = *ParseIn(every->second);
+        if (own != model.in.end())
+          binding.in[id][i] = InOf(own->second, HeldIn(plan, node.args[i]));
+        else if (every != model.in.end() && IsWide(HeldIn(plan, node.args[i])))
+          binding.in[id][i] = *ParseIn(every->second);
       }
     }
-    const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos && inside.contains(static_cast<int>(id)));
+    const bool step_inside = node.inner && (!node.name.empty() && node.name.find('.') != std::string::npos &&
+                                            inside.contains(static_cast<int>(id)));
     if (step_inside) continue;
     auto& store = binding.store[id];
     if ((IsReduction(node.kind) || node.inner) && model.mid != "none") store.push_back(*ParseMid(model.mid));
     if (const FloatFormat* format = FormatOf(node.dtype)) {
-      store.push_back({.format = format, .rounding = node.kind == NodeKind::kCast ? Rounding::kNearestEven : mode, .subnormals = Subnormals::kGradual});
+      store.push_back({.format = format,
+                       .rounding = node.kind == NodeKind::kCast ? Rounding::kNearestEven : mode,
+                       .subnormals = Subnormals::kGradual});
     }
   }
   return binding;

@@ -104,8 +104,10 @@ int Lowering::Store(int node, DType dtype) { return Elementwise(NodeKind::kStore
 int Lowering::Reshape(int node, Shape shape) {
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == -1) open = static_cast<int64_t>(i);
-    else known *= shape[i];
+    if (shape[i] == -1)
+      open = static_cast<int64_t>(i);
+    else
+      known *= shape[i];
   }
   if (open >= 0) shape[static_cast<size_t>(open)] = known == 0 ? 0 : plan.size(node) / known;
   if (ElementCount(shape) != plan.size(node)) throw LoweringError{"reshape changes the number of elements"};
@@ -162,7 +164,8 @@ int Lowering::Expand(int node, Shape shape) {
     if (i < shift) throw LoweringError{"expand: -1 names a dimension that the operand does not have"};
     view.shape[i] = at(node).shape[i - shift];
   }
-  if (BroadcastShapes(at(node).shape, view.shape) != view.shape) throw LoweringError{"expand to an incompatible shape"};
+  if (BroadcastShapes(at(node).shape, view.shape) != view.shape)
+    throw LoweringError{"expand to an incompatible shape"};
   view.strides = {BroadcastStrides(at(node).shape, view.shape)};
   const int id = Emit(std::move(view));
   views[id] = {.kind = ViewOrigin::Kind::kExpand, .order = {}};
@@ -212,8 +215,10 @@ int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::option
   sum.k = 1;
   Shape kept;
   for (size_t axis = 0; axis < from.size(); ++axis) {
-    if (std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis))) sum.k *= from[axis];
-    else sum.shape.push_back(from[axis]);
+    if (std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis)))
+      sum.k *= from[axis];
+    else
+      sum.shape.push_back(from[axis]);
     kept.push_back(std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis)) ? 1 : from[axis]);
   }
   const int id = Emit(std::move(sum));
@@ -226,7 +231,8 @@ int Lowering::SumTo(int node, Shape shape) {
   std::vector<int64_t> axes;
   const size_t shift = from.size() - shape.size();
   for (size_t axis = 0; axis < from.size(); ++axis) {
-    if (axis < shift || (shape[axis - shift] == 1 && from[axis] != 1)) axes.push_back(static_cast<int64_t>(axis));
+    if (axis < shift || (shape[axis - shift] == 1 && from[axis] != 1))
+      axes.push_back(static_cast<int64_t>(axis));
   }
   const int sum = axes.empty() ? node : Sum(node, axes, false);
   return Reshape(sum, std::move(shape));
@@ -234,14 +240,16 @@ int Lowering::SumTo(int node, Shape shape) {
 
 int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {
   const Shape shape_a = at(a).shape, shape_b = at(b).shape;
-  if (shape_a.empty() || shape_b.empty()) throw LoweringError{"both arguments to matmul need to be at least 1-dimensional"};
+  if (shape_a.empty() || shape_b.empty())
+    throw LoweringError{"both arguments to matmul need to be at least 1-dimensional"};
   const bool vector_a = shape_a.size() == 1, vector_b = shape_b.size() == 1;
   if (vector_a) a = Reshape(a, {1, shape_a[0]});
   if (vector_b) b = Reshape(b, {shape_b[0], 1});
   const Shape full_a = at(a).shape, full_b = at(b).shape;
   const int64_t m = full_a[full_a.size() - 2], k = full_a.back(), n = full_b.back();
   if (full_b[full_b.size() - 2] != k) throw LoweringError{"matmul: inner dimensions differ"};
-  const Shape batch = BroadcastShapes(Shape(full_a.begin(), full_a.end() - 2), Shape(full_b.begin(), full_b.end() - 2));
+  const Shape batch =
+      BroadcastShapes(Shape(full_a.begin(), full_a.end() - 2), Shape(full_b.begin(), full_b.end() - 2));
   const auto batched = [&](int node, int64_t rows, int64_t columns) {
     Shape shape = batch;
     shape.push_back(rows);

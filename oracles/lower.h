@@ -35,7 +35,8 @@ class Lowering {
   int Maximum(int node, std::vector<int64_t> axes, bool keepdim);
   /// Sums `node` down to `shape` (the reverse of broadcasting).
   int SumTo(int node, Shape shape);
-  /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is broadcast.
+  /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is
+  /// broadcast.
   int Matmul(int a, int b, int addend = -1, double alpha = 1, double beta = 1);
 
   /// Valid until the next node is emitted.
@@ -47,17 +48,17 @@ class Lowering {
 
   Plan plan;
   // Autograd state.
-  std::vector<bool> needs_grad;              ///< by node
-  std::map<int, int> identity;               ///< data version made by set_data -> the node it stands for in autograd
-  std::map<int, std::string> leaf;           ///< identity node -> leaf name
-  std::map<std::string, int> grads;          ///< leaf -> accumulated gradient
+  std::vector<bool> needs_grad;      ///< by node
+  std::map<int, int> identity;       ///< data version made by set_data -> the node it stands for in autograd
+  std::map<int, std::string> leaf;   ///< identity node -> leaf name
+  std::map<std::string, int> grads;  ///< leaf -> accumulated gradient
   bool grad_enabled = true;
-  std::optional<DType> autocast;             ///< compute dtype of matrix products in scope
+  std::optional<DType> autocast;  ///< compute dtype of matrix products in scope
 
   // View bookkeeping for gradients: what made each view.
   struct ViewOrigin {
     enum class Kind { kReshape, kPermute, kExpand, kSelect } kind = Kind::kReshape;
-    std::vector<int64_t> order;              ///< kPermute
+    std::vector<int64_t> order;  ///< kPermute
   };
   std::map<int, ViewOrigin> views;
 };
@@ -67,11 +68,12 @@ struct LoweringError {
   std::string message;
 };
 
-/// One op: operands are nodes (scalars already made constants of dtype float64 in `scalars`), attributes stand in the step.
+/// One op: operands are nodes (scalars already made constants of dtype float64 in `scalars`), attributes
+/// stand in the step.
 struct OpCall {
   const Step& step;
   std::vector<int> args;
-  std::vector<bool> is_scalar;               ///< args made from Python scalars
+  std::vector<bool> is_scalar;  ///< args made from Python scalars
 };
 using OpLowering = int (*)(Lowering&, const OpCall&);
 

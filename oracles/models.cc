@@ -57,7 +57,8 @@ std::optional<AccSpec> ParseBlock(AccSpec spec, const std::vector<std::string>& 
   const auto rounding = ParseMode(mode);
   spec.block = number(arguments[0]);
   spec.fraction = number(arguments[1]);
-  if (spec.block < 2 || spec.block > 64 || spec.fraction < 8 || spec.fraction > 40 || !rounding) return std::nullopt;
+  if (spec.block < 2 || spec.block > 64 || spec.fraction < 8 || spec.fraction > 40 || !rounding)
+    return std::nullopt;
   spec.rounding = *rounding;
   return spec;
 }
@@ -71,7 +72,8 @@ double Growth(double unit, double n) { return n <= 0 ? 0 : std::expm1(n * std::l
 
 double AccSpec::Unit() const {
   if (exact()) return 0;
-  if (partial != nullptr) return std::max(std::max(Pow2(-24), Pow2(-partial->precision)), Pow2(-combine->precision));
+  if (partial != nullptr)
+    return std::max(std::max(Pow2(-24), Pow2(-partial->precision)), Pow2(-combine->precision));
   if (block > 0) return Pow2(1 - format->precision);
   const double unit = Pow2((rounding == Rounding::kTowardZero ? 1 : 0) - format->precision);
   return via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
@@ -81,10 +83,15 @@ double AccSpec::RelativeBound(int64_t n) const {
   if (exact()) return 0;
   const auto steps = static_cast<double>(n);
   // The chunk's float32 sum, its store, and at most n - 1 additions of partials.
-  if (partial != nullptr) return Growth(0x1p-24, steps) + (1 + Growth(0x1p-24, steps)) * (Pow2(-partial->precision) + (1 + Pow2(-partial->precision)) * Growth(Pow2(-combine->precision), steps));
-  // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the largest product or
-  // running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is added to nearest, which errs by less).
-  // A cut is counted against sum|t|, to which every running sum stays close: Growth covers its own error.
+  if (partial != nullptr)
+    return Growth(0x1p-24, steps) +
+           (1 + Growth(0x1p-24, steps)) *
+               (Pow2(-partial->precision) +
+                (1 + Pow2(-partial->precision)) * Growth(Pow2(-combine->precision), steps));
+  // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the
+  // largest product or running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is
+  // added to nearest, which errs by less). A cut is counted against sum|t|, to which every running sum stays
+  // close: Growth covers its own error.
   if (block > 0) return Growth((block + 1) * Pow2(-fraction) + Pow2(1 - format->precision), steps);
   if (compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (rounding == Rounding::kNearestEven && !via_float32) return steps * Unit() * (1 + 0x1p-40);
@@ -93,7 +100,8 @@ double AccSpec::RelativeBound(int64_t n) const {
 
 double AccSpec::AbsoluteBound(int64_t n) const {
   if (exact()) return 0;
-  const double quantum = subnormals == Subnormals::kFlushed ? Pow2(format->emin) : format->SmallestSubnormal();
+  const double quantum =
+      subnormals == Subnormals::kFlushed ? Pow2(format->emin) : format->SmallestSubnormal();
   return static_cast<double>(n + 1) * quantum;
 }
 
@@ -104,7 +112,8 @@ double AccSpec::Step(double s, TwoDoubles t) const {
 
 double AccSpec::Store(TwoDoubles value) const {
   if (exact()) return value.hi;
-  if (combine != nullptr) return RoundTo(value, combine->precision > 24 ? Binary32() : *combine, rounding, subnormals);
+  if (combine != nullptr)
+    return RoundTo(value, combine->precision > 24 ? Binary32() : *combine, rounding, subnormals);
   if (via_float32) return RoundTo(RoundTo(value, Binary32()), *format, rounding, subnormals);
   return RoundTo(value, *format, rounding, subnormals);
 }
@@ -128,7 +137,8 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
     products.a[i] = x;
     products.b[i] = y;
     const double plain = x * y;
-    products.value[i] = std::isfinite(plain) && plain != 0 ? TwoProduct(x, y) : TwoDoubles{.hi = plain, .lo = 0};
+    products.value[i] =
+        std::isfinite(plain) && plain != 0 ? TwoProduct(x, y) : TwoDoubles{.hi = plain, .lo = 0};
     if (prod.format != nullptr) products.value[i] = {.hi = prod.Apply(products.value[i]), .lo = 0};
   };
   if (in_a.pieces == 1 && in_b.pieces == 1) {
@@ -151,7 +161,8 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
   const int passes = std::max(in_a.passes, in_b.passes), most = passes == 3 ? 1 : passes == 6 ? 2 : 4;
   for (int weight = most; weight >= 0; --weight) {
     for (int i = std::max(0, weight - 2); i <= std::min(2, weight); ++i) {
-      if (i < in_a.pieces && weight - i < in_b.pieces) add(pieces_a[static_cast<size_t>(i)], pieces_b[static_cast<size_t>(weight - i)]);
+      if (i < in_a.pieces && weight - i < in_b.pieces)
+        add(pieces_a[static_cast<size_t>(i)], pieces_b[static_cast<size_t>(weight - i)]);
     }
   }
   return products;
@@ -228,7 +239,9 @@ std::optional<RoundSpec> ParseMid(std::string_view word) {
 std::optional<RoundSpec> ParseOut(std::string_view word) { return ParseFormatAndMode(word); }
 
 const std::vector<std::string>& InWords() {
-  static const std::vector<std::string> words{"as_is", "bfloat16_rne", "bfloat16_rz", "tf32_rne", "tf32_rna", "tf32_rz", "float16_rne", "bf16x3", "bf16x6", "bf16x9", "tf32x3"};
+  static const std::vector<std::string> words{"as_is",    "bfloat16_rne", "bfloat16_rz", "tf32_rne",
+                                              "tf32_rna", "tf32_rz",      "float16_rne", "bf16x3",
+                                              "bf16x6",   "bf16x9",       "tf32x3"};
   return words;
 }
 const std::vector<std::string>& ProdWords() {
@@ -236,9 +249,32 @@ const std::vector<std::string>& ProdWords() {
   return words;
 }
 const std::vector<std::string>& AccWords() {
-  static const std::vector<std::string> words{
-      "exact", "float64", "compensated", "float32", "float32_rz", "blockfma(4,23,rz)", "blockfma(8,23,rz)", "blockfma(4,24,rz)", "blockfma(8,24,rz)", "blockfma(16,24,rz)", "blockfma(8,25,rz)", "blockfma(16,25,rz)", "blockfma(16,26,rz)", "blockfma(32,25,rz)",
-      "blockfma(32,13,rz)", "blockfma(4,23,rne_float16)", "blockfma(8,24,rne_float16)", "blockfma(16,25,rne_float16)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)", "split_k(bfloat16,bfloat16)", "split_k(float16,float32)", "split_k(float16,float16)"};
+  static const std::vector<std::string> words{"exact",
+                                              "float64",
+                                              "compensated",
+                                              "float32",
+                                              "float32_rz",
+                                              "blockfma(4,23,rz)",
+                                              "blockfma(8,23,rz)",
+                                              "blockfma(4,24,rz)",
+                                              "blockfma(8,24,rz)",
+                                              "blockfma(16,24,rz)",
+                                              "blockfma(8,25,rz)",
+                                              "blockfma(16,25,rz)",
+                                              "blockfma(16,26,rz)",
+                                              "blockfma(32,25,rz)",
+                                              "blockfma(32,13,rz)",
+                                              "blockfma(4,23,rne_float16)",
+                                              "blockfma(8,24,rne_float16)",
+                                              "blockfma(16,25,rne_float16)",
+                                              "float16",
+                                              "float16_via_float32",
+                                              "bfloat16",
+                                              "bfloat16_via_float32",
+                                              "split_k(bfloat16,float32)",
+                                              "split_k(bfloat16,bfloat16)",
+                                              "split_k(float16,float32)",
+                                              "split_k(float16,float16)"};
   return words;
 }
 const std::vector<std::string>& MidWords() {
@@ -249,7 +285,8 @@ const std::vector<std::string>& MidWords() {
 const std::vector<PrecisionModel>& ModelBank() {
   static const std::vector<PrecisionModel> bank = [] {
     std::vector<PrecisionModel> rows;
-    const auto add = [&](const std::string& in, const std::string& prod, const std::string& acc, const std::string& mid, const std::string& out) {
+    const auto add = [&](const std::string& in, const std::string& prod, const std::string& acc,
+                         const std::string& mid, const std::string& out) {
       PrecisionModel model;
       if (in != "as_is") model.in["*"] = in;
       model.prod = prod;
@@ -259,11 +296,14 @@ const std::vector<PrecisionModel>& ModelBank() {
       rows.push_back(std::move(model));
     };
     // Of the families that differ in a number alone, one member; ci/selfcheck has them all.
-    for (const char* acc : {"exact", "float64", "compensated", "float32", "float32_rz", "blockfma(8,24,rz)", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)"}) {
+    for (const char* acc :
+         {"exact", "float64", "compensated", "float32", "float32_rz", "blockfma(8,24,rz)", "float16",
+          "float16_via_float32", "bfloat16", "bfloat16_via_float32", "split_k(bfloat16,float32)"}) {
       add("as_is", "exact", acc, "none", "float32_rne");
     }
     for (const auto& in : InWords()) {
-      if (in != "as_is" && in != "bf16x6" && in != "bf16x9") add(in, "exact", "float32", "none", "float32_rne");
+      if (in != "as_is" && in != "bf16x6" && in != "bf16x9")
+        add(in, "exact", "float32", "none", "float32_rne");
     }
     for (const auto& prod : ProdWords()) {
       if (prod != "exact") add("as_is", prod, "float32", "none", "float32_rne");
@@ -293,14 +333,17 @@ Result<PrecisionModel> ParsePrecisionModel(std::string_view name) {
     std::map<std::string, std::string> map;
     for (const auto& part : SplitOutsideParentheses(text, ',')) {
       const size_t colon = part.rfind(':');
-      if (colon == std::string::npos) map["*"] = part;
-      else map[part.substr(0, colon)] = part.substr(colon + 1);
+      if (colon == std::string::npos)
+        map["*"] = part;
+      else
+        map[part.substr(0, colon)] = part.substr(colon + 1);
     }
     return map;
   };
   for (const auto& part : SplitOutsideParentheses(name, ';')) {
     const size_t equals = part.find('=');
-    if (equals == std::string::npos) return bad("a part without '='", part, "in=..;prod=..;acc=..;mid=..;out=..");
+    if (equals == std::string::npos)
+      return bad("a part without '='", part, "in=..;prod=..;acc=..;mid=..;out=..");
     const std::string facet = part.substr(0, equals), word = part.substr(equals + 1);
     if (facet == "in") {
       model.in.clear();

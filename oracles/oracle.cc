@@ -9,8 +9,8 @@
 #include "harness/base/check.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
-#include "oracles/error_free.h"
 #include "oracles/enclosure.h"
+#include "oracles/error_free.h"
 #include "oracles/evaluate.h"
 #include "oracles/exact_arithmetic.h"
 #include "oracles/fast/references.h"
@@ -22,7 +22,8 @@ namespace {
 
 /// One double that later roundings to at most 51 bits treat as they would treat the pair.
 double RoundToOdd(TwoDoubles value) {
-  if (value.lo == 0 || !std::isfinite(value.hi) || (std::bit_cast<uint64_t>(value.hi) & 1) != 0) return value.hi;
+  if (value.lo == 0 || !std::isfinite(value.hi) || (std::bit_cast<uint64_t>(value.hi) & 1) != 0)
+    return value.hi;
   return std::nextafter(value.hi, value.lo > 0 ? HUGE_VAL : -HUGE_VAL);
 }
 
@@ -33,11 +34,14 @@ struct Shared {
   EvaluationCache cache;
   std::unordered_map<std::string, std::vector<double>> simulations;
 
-  Shared(Plan p, std::map<std::string, TensorData> i) : plan(std::move(p)), inputs(std::move(i)), cache(plan) {}
+  Shared(Plan p, std::map<std::string, TensorData> i)
+      : plan(std::move(p)), inputs(std::move(i)), cache(plan) {}
 };
 
 const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
-  const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(), [&](int id) { return plan.nodes[static_cast<size_t>(id)].args.size() == 3; });
+  const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(), [&](int id) {
+    return plan.nodes[static_cast<size_t>(id)].args.size() == 3;
+  });
   return SumOrders(addend ? AddendOrders::kBoth : AddendOrders::kNone);
 }
 
@@ -52,28 +56,39 @@ struct ValueBank {
 class BoundHypothesis : public Hypothesis {
  public:
   BoundHypothesis(std::shared_ptr<Shared> shared, std::shared_ptr<const ValueBank> bank, const Choice& choice)
-      : shared_(std::move(shared)), bank_(std::move(bank)), choice_(choice), model_(ModelOf(shared_->plan, bank_->path, choice)),
+      : shared_(std::move(shared)),
+        bank_(std::move(bank)),
+        choice_(choice),
+        model_(ModelOf(shared_->plan, bank_->path, choice)),
         binding_(BindingOf(shared_->plan, bank_->path, choice)) {}
 
   const PrecisionModel& model() const override { return model_; }
 
   Interval Enclose(int64_t element) const override {
-    if (!enclosure_) enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
+    if (!enclosure_)
+      enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
     return enclosure_->At(bank_->node, element);
   }
 
   double Store(double before) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
-    if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact()) before = binding_.acc.Store({.hi = before, .lo = 0});
-    for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)]) before = spec.Apply(before);
+    if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact())
+      before = binding_.acc.Store({.hi = before, .lo = 0});
+    for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)])
+      before = spec.Apply(before);
     return before;
   }
 
   std::vector<double> Possible(int64_t element) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
-    if (binding_.acc.exact() || root.kind != NodeKind::kContract || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha != 1) return {};
-    if (!probe_) probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
+        !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha != 1)
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
     const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
     if (in[0].pieces > 1 || in[1].pieces > 1) return {};
@@ -116,20 +131,24 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
     // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
-    std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" + binding_.term_key + "|" + choice_.acc;
+    std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" +
+                      binding_.term_key + "|" + choice_.acc;
     for (const auto& [cut, words] : choice_.cuts) {
       key += "|" + std::to_string(cut);
       for (const auto& word : words) key += ">" + word;
     }
     key += "|" + std::to_string(elements.size());
-    if (!elements.empty()) key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
+    if (!elements.empty())
+      key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
     const auto known = shared_->simulations.find(key);
     if (known != shared_->simulations.end()) return known->second;
     const auto& family = OrdersOf(shared_->plan, bank_->path);
     const auto count = static_cast<int>(family.size());
     const SumOrder* tree = order < 0 ? nullptr : &family[static_cast<size_t>(order % count)];
     const int inexact = order < count ? 0 : order - count + 1;
-    Evaluator<EmulatedArithmetic> evaluator(shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
+    Evaluator<EmulatedArithmetic> evaluator(
+        shared_->plan, shared_->inputs,
+        EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
     std::vector<double> values;
     values.reserve(elements.size());
     for (const int64_t element : elements) {
@@ -151,10 +170,12 @@ class BoundHypothesis : public Hypothesis {
 
 class ConcreteOracle : public CaseOracle {
  public:
-  ConcreteOracle(std::shared_ptr<Shared> shared, const std::string& name, const OracleOptions& options) : shared_(std::move(shared)) {
+  ConcreteOracle(std::shared_ptr<Shared> shared, const std::string& name, const OracleOptions& options)
+      : shared_(std::move(shared)) {
     if (options.engine == OracleEngine::kBoost) return;
     const auto truth = [this](int node, int64_t element) { return Decide(&boost_, {}, node, element); };
-    fast_ = std::make_unique<fast::FastReferences>(shared_->plan, shared_->inputs, name, truth, options.plant_fault);
+    fast_ = std::make_unique<fast::FastReferences>(shared_->plan, shared_->inputs, name, truth,
+                                                   options.plant_fault);
     known_ = [this](int node, int64_t element) -> std::optional<Real> {
       if (!fast_->Has(node, asked_)) return std::nullopt;
       const Reference reference = fast_->At(node, element);
@@ -164,25 +185,34 @@ class ConcreteOracle : public CaseOracle {
   }
 
   Result<ValueShape> Describe(const std::string& value) const override {
-    if (const auto gap = shared_->plan.gaps.find(value); gap != shared_->plan.gaps.end()) return Fail(gap->second);
+    if (const auto gap = shared_->plan.gaps.find(value); gap != shared_->plan.gaps.end())
+      return Fail(gap->second);
     const auto node = shared_->plan.values.find(value);
     if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
     const ValuePath path = PathOf(shared_->plan, node->second);
     const PlanNode& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
-    ValueShape shape{.shape = view.shape, .declared = view.dtype, .reduction_length = path.reduction_length, .terms = path.terms, .operands = {}, .cut_points = {}, .has_products = path.has_products};
+    ValueShape shape{.shape = view.shape,
+                     .declared = view.dtype,
+                     .reduction_length = path.reduction_length,
+                     .terms = path.terms,
+                     .operands = {},
+                     .cut_points = {},
+                     .has_products = path.has_products};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
     return shape;
   }
 
-  std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const override {
+  std::vector<Reference> References(const std::string& value,
+                                    std::span<const int64_t> elements) const override {
     const int node = shared_->plan.values.at(value), root = shared_->plan.Root(node);
     std::vector<Reference> references;
     references.reserve(elements.size());
     asked_ = static_cast<int64_t>(elements.size());
     if (fast_ != nullptr && fast_->Has(root, asked_)) {
-      for (const int64_t element : elements) references.push_back(fast_->At(root, shared_->plan.RootIndex(node, element)));
+      for (const int64_t element : elements)
+        references.push_back(fast_->At(root, shared_->plan.RootIndex(node, element)));
       return references;
     }
     answered_ += asked_;
@@ -203,7 +233,8 @@ class ConcreteOracle : public CaseOracle {
     return BankOf(value, observed, EnumerateChoices, &banks_);
   }
 
-  std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value, DType observed) const override {
+  std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
+                                                        DType observed) const override {
     return BankOf(value, observed, EnumerateFlushing, &flushing_banks_);
   }
 
@@ -212,7 +243,10 @@ class ConcreteOracle : public CaseOracle {
   using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
 
-  std::vector<std::unique_ptr<Hypothesis>> BankOf(const std::string& value, DType observed, std::vector<Choice> (*enumerate)(const Plan&, const ValuePath&, DType), Banks* banks) const {
+  std::vector<std::unique_ptr<Hypothesis>> BankOf(const std::string& value, DType observed,
+                                                  std::vector<Choice> (*enumerate)(const Plan&,
+                                                                                   const ValuePath&, DType),
+                                                  Banks* banks) const {
     const int node = shared_->plan.values.at(value);
     auto& bank = (*banks)[{node, observed}];
     if (!bank) {
@@ -222,24 +256,31 @@ class ConcreteOracle : public CaseOracle {
       made->choices = enumerate(shared_->plan, made->path, observed);
       for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
       // Nobody's exp is ours: each order once more, with functions that are off as implementations are.
-      const bool functions = std::any_of(made->path.nodes.begin(), made->path.nodes.end(), [&](int id) { return IsFunction(shared_->plan.nodes[static_cast<size_t>(id)].kind); });
+      const bool functions = std::any_of(made->path.nodes.begin(), made->path.nodes.end(), [&](int id) {
+        return IsFunction(shared_->plan.nodes[static_cast<size_t>(id)].kind);
+      });
       if (functions) {
-        for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name + ", functions inexact");
+        for (const auto& order : OrdersOf(shared_->plan, made->path))
+          made->order_names.push_back(order.name + ", functions inexact");
       }
       bank = std::move(made);
     }
     std::vector<std::unique_ptr<Hypothesis>> all;
     all.reserve(bank->choices.size());
-    for (const Choice& choice : bank->choices) all.push_back(std::make_unique<BoundHypothesis>(shared_, bank, choice));
+    for (const Choice& choice : bank->choices)
+      all.push_back(std::make_unique<BoundHypothesis>(shared_, bank, choice));
     return all;
   }
 
   /// Ziv's strategy: doubles the precision until the enclosure decides, up to a cap (then UNDECIDED).
-  Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node, int64_t element) const {
+  Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node,
+                   int64_t element) const {
     Reference reference;
     for (const int64_t precision : {256, 1024, 4096}) {
       auto& evaluator = (*evaluators)[precision];
-      if (!evaluator) evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs, ExactArithmetic(precision, known));
+      if (!evaluator)
+        evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs,
+                                                                 ExactArithmetic(precision, known));
       reference = evaluator->At(node, element).ToReference();
       if (reference.kind != ReferenceKind::kUndecided) return reference;
     }
@@ -250,8 +291,8 @@ class ConcreteOracle : public CaseOracle {
   mutable Banks banks_, flushing_banks_;
   std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost
   ExactArithmetic::Source known_;
-  mutable Evaluators mixed_;                    ///< take sums and products from fast_
-  mutable Evaluators boost_;                    ///< take nothing from it
+  mutable Evaluators mixed_;  ///< take sums and products from fast_
+  mutable Evaluators boost_;  ///< take nothing from it
   mutable int64_t asked_ = 0, answered_ = 0;
 };
 
@@ -259,22 +300,29 @@ Result<void> CheckInputs(const Case& c, const std::map<std::string, TensorData>&
   for (const auto& tensor : c.tensors) {
     const auto data = inputs.find(tensor.name);
     if (data == inputs.end()) return Fail("no input data for tensor '" + tensor.name + "'");
-    if (data->second.shape != tensor.shape || data->second.dtype != tensor.dtype) return Fail("input data of tensor '" + tensor.name + "' is " + Describe(data->second.dtype, data->second.shape) + ", the case says " + Describe(tensor.dtype, tensor.shape));
+    if (data->second.shape != tensor.shape || data->second.dtype != tensor.dtype)
+      return Fail("input data of tensor '" + tensor.name + "' is " +
+                  Describe(data->second.dtype, data->second.shape) + ", the case says " +
+                  Describe(tensor.dtype, tensor.shape));
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs, OracleOptions options) {
+Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,
+                                                   OracleOptions options) {
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
-  return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id, options);
+  return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id,
+                                          options);
 }
 
-Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const std::map<std::string, TensorData>& inputs,
-                                                         const PrecisionModel& model, const std::string& order) {
+Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c,
+                                                         const std::map<std::string, TensorData>& inputs,
+                                                         const PrecisionModel& model,
+                                                         const std::string& order) {
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
@@ -299,7 +347,8 @@ Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const st
   return values;
 }
 
-Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model, DType observed) {
+Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model,
+                                 DType observed) {
   const auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
   const auto node = plan->values.find(value);
@@ -313,7 +362,8 @@ Result<int64_t> EmulationCost(const Case& c) {
   if (!plan) return Fail(plan.error());
   int64_t cost = 0;
   for (const auto& [name, node] : plan->values) {
-    for (const int id : PathOf(*plan, node).nodes) cost += plan->size(id) * std::max<int64_t>(1, plan->nodes[static_cast<size_t>(id)].k);
+    for (const int id : PathOf(*plan, node).nodes)
+      cost += plan->size(id) * std::max<int64_t>(1, plan->nodes[static_cast<size_t>(id)].k);
   }
   return cost;
 }

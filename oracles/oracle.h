@@ -1,4 +1,5 @@
-// The concrete oracle: exact references by Boost.Multiprecision, the bank of models, their enclosures and emulations.
+// The concrete oracle: exact references by Boost.Multiprecision, the bank of models, their enclosures and
+// emulations.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 namespace ulpscope {
 
 enum class OracleEngine {
-  kFast,   ///< the certified fast path where it applies, compared with Boost as oracles/fast/references.h says
+  kFast,  ///< the certified fast path where it applies, compared with Boost as oracles/fast/references.h says
   kBoost,  ///< Boost.Multiprecision, the definition of truth, alone
 };
 
@@ -21,16 +22,22 @@ struct OracleOptions {
   std::function<void(int64_t element, Reference*)> plant_fault;
 };
 
-/// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the reason.
-Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs, OracleOptions options = {});
+/// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the
+/// reason.
+Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,
+                                                   OracleOptions options = {});
 
-/// Runs the whole program at one precision model in one accumulation order (SumOrders' names): the emulated backend.
-/// Observed values by name, stored in the dtype that PyTorch's type rules declare.
-Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c, const std::map<std::string, TensorData>& inputs,
-                                                         const PrecisionModel& model, const std::string& order);
+/// Runs the whole program at one precision model in one accumulation order (SumOrders' names): the emulated
+/// backend. Observed values by name, stored in the dtype that PyTorch's type rules declare.
+Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c,
+                                                         const std::map<std::string, TensorData>& inputs,
+                                                         const PrecisionModel& model,
+                                                         const std::string& order);
 
-/// What `model`, run for the whole program, is for one value stored as `observed`: the name the classifier has to find.
-Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model, DType observed);
+/// What `model`, run for the whole program, is for one value stored as `observed`: the name the classifier
+/// has to find.
+Result<PrecisionModel> TrueModel(const Case& c, const std::string& value, const PrecisionModel& model,
+                                 DType observed);
 
 /// Multiply-adds that EmulateProgram would do; large posted sizes are refused by their adapters.
 Result<int64_t> EmulationCost(const Case& c);

@@ -42,7 +42,8 @@ class Walker {
     if (const auto gap = gaps_.find(gradient ? name : base); gap != gaps_.end()) {
       low_.plan.gaps[name] = gap->second;
     } else if (gradient) {
-      if (const auto grad = low_.grads.find(base); grad != low_.grads.end()) low_.plan.values[name] = grad->second;
+      if (const auto grad = low_.grads.find(base); grad != low_.grads.end())
+        low_.plan.values[name] = grad->second;
     } else if (const auto node = env_.find(name); node != env_.end()) {
       low_.plan.values[name] = node->second;
     }
@@ -64,7 +65,8 @@ class Walker {
     if (step.op == "no_grad") low_.grad_enabled = false;
     if (step.op == "enable_grad") low_.grad_enabled = true;
     if (step.op == "autocast") {
-      low_.autocast = BoolAttr(step, "enabled", true) ? DTypeAttr(step, "dtype").value_or(DType::kBfloat16) : std::optional<DType>();
+      low_.autocast = BoolAttr(step, "enabled", true) ? DTypeAttr(step, "dtype").value_or(DType::kBfloat16)
+                                                      : std::optional<DType>();
     }
     Steps(step.steps);
     low_.grad_enabled = grad_before;
@@ -91,9 +93,12 @@ class Walker {
     if (operand.scalar) {
       const auto& value = operand.scalar->value;
       double number = 0;
-      if (const auto* integer = std::get_if<int64_t>(&value)) number = static_cast<double>(*integer);
-      else if (const auto* real = std::get_if<double>(&value)) number = *real;
-      else number = std::get<bool>(value) ? 1 : 0;
+      if (const auto* integer = std::get_if<int64_t>(&value))
+        number = static_cast<double>(*integer);
+      else if (const auto* real = std::get_if<double>(&value))
+        number = *real;
+      else
+        number = std::get<bool>(value) ? 1 : 0;
       const int node = low_.Scalar(number, DType::kFloat64);
       low_.at(node).scalar = true;
       low_.at(node).tensor = "scalar." + op;
@@ -125,7 +130,8 @@ class Walker {
     }
   }
 
-  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast that the program asks for.
+  /// out=: the result has the buffer's dtype. The store is part of the op, not a cast that the program asks
+  /// for.
   int IntoBuffer(int result, const std::string& out) {
     const auto buffer = env_.find(out);
     if (buffer == env_.end()) throw LoweringError{"out= names '" + out + "', which is not defined here"};
@@ -143,14 +149,16 @@ class Walker {
 
   void Name(int node, const std::string& name) {
     auto& root = low_.at(low_.plan.Root(node));
-    if (root.kind != NodeKind::kInput && root.kind != NodeKind::kConstant && root.name.empty()) root.name = name;
+    if (root.kind != NodeKind::kInput && root.kind != NodeKind::kConstant && root.name.empty())
+      root.name = name;
   }
 
   void SetData(const Step& step) {
     const std::string& name = step.of.at(0).name;
     const int before = Operand_(step.of.at(0));
     const auto to = step.attrs.find("to");
-    if (to == step.attrs.end() || !std::holds_alternative<Attr::Map>(to->second.value)) throw LoweringError{"set_data needs to: {cast: DTYPE} or to: {value: NAME}"};
+    if (to == step.attrs.end() || !std::holds_alternative<Attr::Map>(to->second.value))
+      throw LoweringError{"set_data needs to: {cast: DTYPE} or to: {value: NAME}"};
     const auto& map = std::get<Attr::Map>(to->second.value);
     int after;
     if (const auto cast = map.find("cast"); cast != map.end()) {
@@ -160,7 +168,8 @@ class Walker {
     } else {
       const auto value = env_.find(std::get<std::string>(map.at("value").value));
       if (value == env_.end()) throw LoweringError{"set_data: undefined value"};
-      after = low_.Reshape(value->second, low_.at(value->second).shape);  // a new node: another version of the same data
+      after = low_.Reshape(value->second,
+                           low_.at(value->second).shape);  // a new node: another version of the same data
       low_.views.erase(after);
     }
     // set_data replaces the data under the variable: autograd still sees the same variable.
@@ -185,7 +194,8 @@ class Walker {
     } else {
       const auto known = low_.identity.find(before);
       low_.identity[after] = known == low_.identity.end() ? before : known->second;
-      if (const auto grad = low_.grads.find(name); grad != low_.grads.end()) grad->second = low_.Cast(grad->second, *dtype);
+      if (const auto grad = low_.grads.find(name); grad != low_.grads.end())
+        grad->second = low_.Cast(grad->second, *dtype);
     }
     env_[name] = after;
     Name(after, name);
@@ -212,24 +222,45 @@ class Walker {
 
 bool IsElementwise(NodeKind kind) {
   switch (kind) {
-    case NodeKind::kAdd: case NodeKind::kSub: case NodeKind::kMul: case NodeKind::kDiv: case NodeKind::kNeg:
-    case NodeKind::kSqrt: case NodeKind::kRsqrt: case NodeKind::kRelu: case NodeKind::kAbs: case NodeKind::kCast: case NodeKind::kStore: return true;
-    default: return IsFunction(kind);
+    case NodeKind::kAdd:
+    case NodeKind::kSub:
+    case NodeKind::kMul:
+    case NodeKind::kDiv:
+    case NodeKind::kNeg:
+    case NodeKind::kSqrt:
+    case NodeKind::kRsqrt:
+    case NodeKind::kRelu:
+    case NodeKind::kAbs:
+    case NodeKind::kCast:
+    case NodeKind::kStore:
+      return true;
+    default:
+      return IsFunction(kind);
   }
 }
 
 bool IsFunction(NodeKind kind) {
   switch (kind) {
-    case NodeKind::kExp: case NodeKind::kExpm1: case NodeKind::kLog: case NodeKind::kLog1p: case NodeKind::kSin: case NodeKind::kCos:
-    case NodeKind::kTanh: case NodeKind::kErf: case NodeKind::kErfc: return true;
-    default: return false;
+    case NodeKind::kExp:
+    case NodeKind::kExpm1:
+    case NodeKind::kLog:
+    case NodeKind::kLog1p:
+    case NodeKind::kSin:
+    case NodeKind::kCos:
+    case NodeKind::kTanh:
+    case NodeKind::kErf:
+    case NodeKind::kErfc:
+      return true;
+    default:
+      return false;
   }
 }
 
 bool IsReduction(NodeKind kind) { return kind == NodeKind::kContract || kind == NodeKind::kReduce; }
 
 int Plan::Root(int node) const {
-  while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView) node = nodes[static_cast<size_t>(node)].args[0];
+  while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView)
+    node = nodes[static_cast<size_t>(node)].args[0];
   return node;
 }
 
@@ -244,7 +275,9 @@ int64_t Plan::RootIndex(int node, int64_t index) const {
     return position;
   };
   const auto walk = [&](int64_t at) {
-    for (int id = node; nodes[static_cast<size_t>(id)].kind == NodeKind::kView; id = nodes[static_cast<size_t>(id)].args[0]) at = step(nodes[static_cast<size_t>(id)], at);
+    for (int id = node; nodes[static_cast<size_t>(id)].kind == NodeKind::kView;
+         id = nodes[static_cast<size_t>(id)].args[0])
+      at = step(nodes[static_cast<size_t>(id)], at);
     return at;
   };
   const int64_t count = size(node);
@@ -268,11 +301,18 @@ DType Promote(DType a, DType b) {
   if (a == b) return a;
   const auto rank = [](DType dtype) {
     switch (dtype) {
-      case DType::kFloat64: return 4;
-      case DType::kFloat32: return 3;
-      case DType::kBfloat16: case DType::kFloat16: return 2;
-      case DType::kFloat8E4m3fn: case DType::kFloat8E5m2: return 1;
-      default: return 0;
+      case DType::kFloat64:
+        return 4;
+      case DType::kFloat32:
+        return 3;
+      case DType::kBfloat16:
+      case DType::kFloat16:
+        return 2;
+      case DType::kFloat8E4m3fn:
+      case DType::kFloat8E5m2:
+        return 1;
+      default:
+        return 0;
     }
   };
   if (rank(a) != rank(b)) return rank(a) > rank(b) ? a : b;

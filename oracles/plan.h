@@ -1,12 +1,12 @@
 // Plan: a case's program as a graph of elementary operations, the one definition of what every op computes.
 //
-// An op is written once, as an expansion into elementary nodes (oracles/ops). What a node evaluates to is the business of
-// an Arithmetic (oracles/evaluate.h): exact, enclosed at a precision model, or emulated at one. Ops and precision models
-// are therefore independent: adding one never touches the other. Gradients are expansions too (oracles/ops/autograd.cc),
-// derived node by node.
+// An op is written once, as an expansion into elementary nodes (oracles/ops). What a node evaluates to is the
+// business of an Arithmetic (oracles/evaluate.h): exact, enclosed at a precision model, or emulated at one.
+// Ops and precision models are therefore independent: adding one never touches the other. Gradients are
+// expansions too (oracles/ops/autograd.cc), derived node by node.
 //
-// Evaluation is by element and on demand: node(index) asks its arguments for the elements it needs. So judging a sample
-// of a large result costs only what the sample depends on.
+// Evaluation is by element and on demand: node(index) asks its arguments for the elements it needs. So
+// judging a sample of a large result costs only what the sample depends on.
 #pragma once
 
 #include <map>
@@ -21,10 +21,26 @@ enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
-  kAdd, kSub, kMul, kDiv, kNeg, kSqrt, kRsqrt, kRelu, kAbs,
-  kExp, kExpm1, kLog, kLog1p, kSin, kCos, kTanh, kErf, kErfc,  ///< oracles/functions
-  kCast,      ///< a rounding that the program itself asks for; an identity when a backend drops it
-  kStore,     ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kNeg,
+  kSqrt,
+  kRsqrt,
+  kRelu,
+  kAbs,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kSin,
+  kCos,
+  kTanh,
+  kErf,
+  kErfc,   ///< oracles/functions
+  kCast,   ///< a rounding that the program itself asks for; an identity when a backend drops it
+  kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
   kReduce,    ///< sum over some axes
   kMaximum,   ///< maximum over some axes: rounds nothing, so no precision model touches it
@@ -43,29 +59,31 @@ struct PlanNode {
   NodeKind kind = NodeKind::kInput;
   std::vector<int> args;
   Shape shape;
-  DType dtype = DType::kFloat32;    ///< declared: what PyTorch's type rules say is stored
-  std::string name;                 ///< program name of a cut point; empty for views, inputs and inner steps without one
-  std::string tensor;               ///< kInput; of a Python scalar the op that takes it ("scalar.mul")
-  int64_t numerator = 0, denominator = 1;          ///< kConstant
-  Irrational irrational = Irrational::kNone;       ///< kConstant: this, whatever stands in the other fields
-  double alpha = 1, beta = 1;                      ///< kContract; a constant with denominator 0 has its value in alpha
-  bool scalar = false;                             ///< kConstant: a Python scalar, which backends convert as they like
-  /// Element `index` of an elementwise node or view reads argument j at offset + sum over axes of coordinate * strides[j].
+  DType dtype = DType::kFloat32;  ///< declared: what PyTorch's type rules say is stored
+  std::string name;    ///< program name of a cut point; empty for views, inputs and inner steps without one
+  std::string tensor;  ///< kInput; of a Python scalar the op that takes it ("scalar.mul")
+  int64_t numerator = 0, denominator = 1;     ///< kConstant
+  Irrational irrational = Irrational::kNone;  ///< kConstant: this, whatever stands in the other fields
+  double alpha = 1, beta = 1;  ///< kContract; a constant with denominator 0 has its value in alpha
+  bool scalar = false;         ///< kConstant: a Python scalar, which backends convert as they like
+  /// Element `index` of an elementwise node or view reads argument j at offset + sum over axes of coordinate
+  /// * strides[j].
   std::vector<std::vector<int64_t>> strides;
   int64_t offset = 0;
-  std::vector<int64_t> axes;                       ///< kReduce, kMaximum: the axes of the argument that vanish
-  int64_t m = 0, n = 0, k = 0;                     ///< kContract; kReduce: k is the number of terms
+  std::vector<int64_t> axes;    ///< kReduce, kMaximum: the axes of the argument that vanish
+  int64_t m = 0, n = 0, k = 0;  ///< kContract; kReduce: k is the number of terms
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;
-  /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|) here.
+  /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|)
+  /// here.
   std::vector<int> slack;
   double slack_factor = 0;
 };
 
 struct Plan {
   std::vector<PlanNode> nodes;
-  std::map<std::string, int> values;         ///< observed name -> node
-  std::map<std::string, std::string> gaps;   ///< observed name -> why the oracle has no reference for it
+  std::map<std::string, int> values;        ///< observed name -> node
+  std::map<std::string, std::string> gaps;  ///< observed name -> why the oracle has no reference for it
 
   int64_t size(int node) const { return ElementCount(nodes[static_cast<size_t>(node)].shape); }
   /// The node below `node` that computes: views are skipped.
@@ -77,7 +95,8 @@ struct Plan {
   mutable std::vector<std::vector<int64_t>> view_maps;
 };
 
-/// Expands the program of `c`. Ops that the oracle does not know become gaps of the values that depend on them.
+/// Expands the program of `c`. Ops that the oracle does not know become gaps of the values that depend on
+/// them.
 Result<Plan> Lower(const Case& c);
 
 /// The strides of a contiguous tensor.

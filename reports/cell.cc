@@ -116,8 +116,8 @@ std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& word
   return rounded;
 }
 
-/// How much of a model is told: kWide takes every accumulator of float32's class or wider for one, kWidest those that drop
-/// subnormals too; kLeftOut leaves out intermediates that were rounded before the sums.
+/// How much of a model is told: kWide takes every accumulator of float32's class or wider for one, kWidest
+/// those that drop subnormals too; kLeftOut leaves out intermediates that were rounded before the sums.
 struct Reading {
   enum class Accumulator { kNamed, kWide, kWidest } accumulator = Accumulator::kNamed;
   enum class Cuts { kTold, kLeftOut } cuts = Cuts::kTold;
@@ -174,8 +174,8 @@ Chain MakeChain(const PrecisionModel& model, const Classification& classificatio
     Segment acc = Spell(model.acc);
     if (wide && acc.bits >= kFloat32Bits) acc.text = flushed ? "f32ftz" : "f32";
     // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
-    const bool hidden =
-        !between && !flushed && (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
+    const bool hidden = !between && !flushed &&
+                        (acc.text == out.text || (wide && acc.bits >= kFloat32Bits && out.text == "f32"));
     if (!hidden) chain.push_back(acc);
   }
   if (between) chain.push_back(*between);
@@ -201,8 +201,8 @@ std::string Shared(const Classification& classification, const Reading& reading)
 std::string RoundingText(const Classification& classification) {
   using enum Reading::Accumulator;
   using enum Reading::Cuts;
-  for (const Reading& reading :
-       {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kWidest, kTold}, Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
+  for (const Reading& reading : {Reading{kNamed, kTold}, Reading{kWide, kTold}, Reading{kWidest, kTold},
+                                 Reading{kNamed, kLeftOut}, Reading{kWide, kLeftOut}}) {
     if (std::string same = Shared(classification, reading); !same.empty()) return same;
   }
   std::vector<Segment> all;
@@ -227,11 +227,15 @@ std::string RoundingText(const Classification& classification) {
 /// That subnormals are dropped somewhere is told even where the models differ about the place.
 std::string ClassText(const Classification& classification) {
   const auto drops = [](const PrecisionModel& model) {
-    return model.acc.ends_with("+ftz") || std::any_of(model.in.begin(), model.in.end(), [](const auto& in) { return in.second.ends_with("+daz"); });
+    return model.acc.ends_with("+ftz") || std::any_of(model.in.begin(), model.in.end(), [](const auto& in) {
+             return in.second.ends_with("+daz");
+           });
   };
   std::string text = RoundingText(classification);
   const bool told = text.find("daz") != std::string::npos || text.find("ftz") != std::string::npos;
-  return !told && std::all_of(classification.models.begin(), classification.models.end(), drops) ? "(ftz)>" + text : text;
+  return !told && std::all_of(classification.models.begin(), classification.models.end(), drops)
+             ? "(ftz)>" + text
+             : text;
 }
 
 }  // namespace

@@ -30,24 +30,30 @@ Json MapOf(const std::map<std::string, std::string>& map) {
 }  // namespace
 
 std::string WriteDatasheetText(const Datasheet& sheet) {
-  std::string text = fmt::format("{}  {} -> {}  {}\n", Safe(sheet.backend), sheet.dtype, sheet.out_dtype, Safe(sheet.program));
+  std::string text = fmt::format("{}  {} -> {}  {}\n", Safe(sheet.backend), sheet.dtype, sheet.out_dtype,
+                                 Safe(sheet.program));
   std::string about;
-  for (const auto& [package, version] : sheet.versions) about += (about.empty() ? "" : ", ") + package + " " + version;
-  if (const auto cpu = sheet.machine.find("cpu"); cpu != sheet.machine.end()) about += (about.empty() ? "" : "; ") + cpu->second;
+  for (const auto& [package, version] : sheet.versions)
+    about += (about.empty() ? "" : ", ") + package + " " + version;
+  if (const auto cpu = sheet.machine.find("cpu"); cpu != sheet.machine.end())
+    about += (about.empty() ? "" : "; ") + cpu->second;
   if (!about.empty()) text += Safe(about) + "\n";
   text += "\n";
-  if (sheet.outcome != Datasheet::Outcome::kRead) text += fmt::format("{}: {}\n\n", Name(sheet.outcome), Safe(sheet.reason));
+  if (sheet.outcome != Datasheet::Outcome::kRead)
+    text += fmt::format("{}: {}\n\n", Name(sheet.outcome), Safe(sheet.reason));
   size_t width = 0, found = 0;
   for (const auto& line : sheet.lines) {
     width = std::max(width, line.title.size());
     found = std::max(found, std::min<size_t>(line.text.size(), 60));
   }
   for (const auto& line : sheet.lines) {
-    const std::string value = line.state == DatasheetLine::State::kNotRead ? "not read: " + line.text : line.text;
+    const std::string value =
+        line.state == DatasheetLine::State::kNotRead ? "not read: " + line.text : line.text;
     text += fmt::format("  {:<{}}  {:<{}}  [{}]\n", line.title, width, Safe(value), found, ReadBy(line));
   }
   if (!sheet.lines.empty()) text += "\n";
-  text += fmt::format("{} dot products in {} launches; {} of {} precision models survive\n", sheet.dots, sheet.launches, sheet.models.size(), sheet.models_tried);
+  text += fmt::format("{} dot products in {} launches; {} of {} precision models survive\n", sheet.dots,
+                      sheet.launches, sheet.models.size(), sheet.models_tried);
   return text;
 }
 

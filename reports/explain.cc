@@ -151,7 +151,8 @@ class Writer {
     });
   }
 
-  /// The tree in full for the last stage and for those that a divergence names; then what the conversions cost.
+  /// The tree in full for the last stage and for those that a divergence names; then what the conversions
+  /// cost.
   void Trace() {
     text_ += "\n";
     OpTreeOptions tree{.console = options_, .stages = {}};
@@ -161,11 +162,13 @@ class Writer {
     }
     tree.stages.emplace_back(kTraceStages[last]);
     for (const auto& divergence : report_.divergences) {
-      const bool mine = divergence.case_id == result_.id && divergence.kind == DivergenceKind::kGraphVsExecution &&
+      const bool mine = divergence.case_id == result_.id &&
+                        divergence.kind == DivergenceKind::kGraphVsExecution &&
                         divergence.backends.front().front() == result_.backend;
       if (mine) tree.stages.insert(tree.stages.end(), divergence.stages.begin(), divergence.stages.end());
     }
-    if (!explanation_.trace.empty()) text_ += "  trace\n" + DrawOpTree(explanation_.trace, result_.casts, tree);
+    if (!explanation_.trace.empty())
+      text_ += "  trace\n" + DrawOpTree(explanation_.trace, result_.casts, tree);
     Casts();
     for (const CastCost& cost : result_.cast_costs) Cost(cost);
   }
@@ -183,20 +186,23 @@ class Writer {
                               Element(cast.shape), cast.bytes, cast.under,
                               cast.redundant ? " (changes no value)" : ""));
     }
-    if (shown < casts.size()) Say("", fmt::format("and {} more (the JSON report has them)", casts.size() - shown));
+    if (shown < casts.size())
+      Say("", fmt::format("and {} more (the JSON report has them)", casts.size() - shown));
   }
 
   void Cost(const CastCost& cost) {
     std::string text = fmt::format("{}: {} conversion{} read and write {} bytes", cost.stage, cost.casts,
                                    cost.casts == 1 ? "" : "s", cost.moved_bytes);
     if (cost.redundant_pairs > 0) {
-      text += fmt::format("; {} pair{} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
-                          cost.redundant_pairs, cost.redundant_pairs == 1 ? "" : "s",
-                          cost.redundant_pairs == 1 ? "s" : "", cost.redundant_bytes, cost.extra_alive_bytes);
+      text += fmt::format(
+          "; {} pair{} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
+          cost.redundant_pairs, cost.redundant_pairs == 1 ? "" : "s", cost.redundant_pairs == 1 ? "s" : "",
+          cost.redundant_bytes, cost.extra_alive_bytes);
     }
     for (const CastCost::Share& share : cost.shares) {
-      text += fmt::format("; under {} {:.1f} us beside {:.1f} us of its own ({:.0f} %)", share.under, share.casts_us,
-                          share.op_us, share.op_us > 0 ? 100 * share.casts_us / share.op_us : 0.0);
+      text += fmt::format("; under {} {:.1f} us beside {:.1f} us of its own ({:.0f} %)", share.under,
+                          share.casts_us, share.op_us,
+                          share.op_us > 0 ? 100 * share.casts_us / share.op_us : 0.0);
     }
     Say("cost", text);
   }
@@ -217,7 +223,8 @@ class Writer {
   /// What asking for it changed in this case's run; empty where nothing was set against it.
   std::string KnobEffectOf(const std::string& knob, const std::string& asked) const {
     for (const KnobEffect& effect : report_.knobs) {
-      const bool mine = effect.knob == knob && effect.asked == asked && result_.backend.starts_with(effect.backend);
+      const bool mine =
+          effect.knob == knob && effect.asked == asked && result_.backend.starts_with(effect.backend);
       if (mine && effect.compared > 0) return "; " + KnobSentence(effect);
     }
     return "";

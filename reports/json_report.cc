@@ -265,8 +265,12 @@ std::string WriteJson(const RunReport& report) {
   for (const auto& divergence : report.divergences) divergences.push_back(DivergenceJson(divergence));
   Json knobs = Json::array();
   for (const auto& effect : report.knobs) knobs.push_back(KnobJson(effect));
-  const Json json = {{"schema", "ulpscope.report/1"}, {"run", Run(report)}, {"volatile", Volatile(report)},
-                     {"counts", Counts(report)},      {"results", results}, {"divergences", divergences},
+  const Json json = {{"schema", "ulpscope.report/1"},
+                     {"run", Run(report)},
+                     {"volatile", Volatile(report)},
+                     {"counts", Counts(report)},
+                     {"results", results},
+                     {"divergences", divergences},
                      {"knobs", knobs}};
   return json.dump(2) + "\n";
 }

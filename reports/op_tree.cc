@@ -17,8 +17,9 @@ constexpr size_t kMostLines = 60;
 
 std::string Short(const std::string& dtype) {
   static const std::map<std::string, std::string> kShort{
-      {"float64", "f64"}, {"float32", "f32"}, {"bfloat16", "bf16"}, {"float16", "f16"}, {"float8_e4m3fn", "e4m3"},
-      {"float8_e5m2", "e5m2"}, {"int64", "i64"}, {"int32", "i32"}, {"int16", "i16"}, {"int8", "i8"}, {"uint8", "u8"}};
+      {"float64", "f64"},        {"float32", "f32"},      {"bfloat16", "bf16"}, {"float16", "f16"},
+      {"float8_e4m3fn", "e4m3"}, {"float8_e5m2", "e5m2"}, {"int64", "i64"},     {"int32", "i32"},
+      {"int16", "i16"},          {"int8", "i8"},          {"uint8", "u8"}};
   const auto known = kShort.find(dtype);
   return known == kShort.end() ? dtype : known->second;
 }
@@ -33,15 +34,29 @@ std::string Tensors(const std::vector<TraceTensor>& tensors) {
   return Join(parts, ", ");
 }
 
-std::string Duration(double us) { return us < 10 ? fmt::format("{:.1f} us", us) : fmt::format("{:.0f} us", us); }
+std::string Duration(double us) {
+  return us < 10 ? fmt::format("{:.1f} us", us) : fmt::format("{:.0f} us", us);
+}
 
 /// Ops that only show or allocate memory.
 bool IsHousekeeping(const std::string& op) {
-  static const std::set<std::string> kNames{
-      "aten::resolve_conj", "aten::resolve_neg", "aten::empty", "aten::empty_strided", "aten::empty_like",
-      "aten::as_strided",   "aten::detach",      "detach",      "aten::alias",         "aten::view",
-      "aten::expand",       "aten::reshape",     "aten::t",     "aten::transpose",     "aten::unsqueeze",
-      "aten::squeeze",      "aten::_has_compatible_shallow_copy_type"};
+  static const std::set<std::string> kNames{"aten::resolve_conj",
+                                            "aten::resolve_neg",
+                                            "aten::empty",
+                                            "aten::empty_strided",
+                                            "aten::empty_like",
+                                            "aten::as_strided",
+                                            "aten::detach",
+                                            "detach",
+                                            "aten::alias",
+                                            "aten::view",
+                                            "aten::expand",
+                                            "aten::reshape",
+                                            "aten::t",
+                                            "aten::transpose",
+                                            "aten::unsqueeze",
+                                            "aten::squeeze",
+                                            "aten::_has_compatible_shallow_copy_type"};
   return kNames.contains(op);
 }
 
@@ -63,8 +78,8 @@ class Stage {
       ++conversions;
       for (const TraceNode* at = node; at != nullptr; at = Parent(*at)) keep_.insert(at->id);
     }
-    text_ = fmt::format("    {:<14} {} node{}, {} conversion{}\n", name_, nodes_.size(), nodes_.size() == 1 ? "" : "s",
-                        conversions, conversions == 1 ? "" : "s");
+    text_ = fmt::format("    {:<14} {} node{}, {} conversion{}\n", name_, nodes_.size(),
+                        nodes_.size() == 1 ? "" : "s", conversions, conversions == 1 ? "" : "s");
     if (!Full()) return std::move(text_);
     for (const TraceNode* node : nodes_) {
       if (!by_id_.contains(node->parent)) Subtree(*node, 0);
@@ -76,7 +91,8 @@ class Stage {
  private:
   bool Verbose() const { return options_.console.verbosity == ConsoleOptions::Verbosity::kVerbose; }
   bool Full() const {
-    return Verbose() || std::find(options_.stages.begin(), options_.stages.end(), name_) != options_.stages.end();
+    return Verbose() ||
+           std::find(options_.stages.begin(), options_.stages.end(), name_) != options_.stages.end();
   }
   const TraceNode* Parent(const TraceNode& node) const {
     const auto found = by_id_.find(node.parent);
@@ -100,7 +116,8 @@ class Stage {
 
   void Line(const TraceNode& node, size_t depth) {
     const auto cast = casts_->find(node.id);
-    std::string line = fmt::format("{:<8}{}", cast == casts_->end() ? "" : "    >", std::string(2 * depth, ' '));
+    std::string line =
+        fmt::format("{:<8}{}", cast == casts_->end() ? "" : "    >", std::string(2 * depth, ' '));
     if (Numbered() && !node.outputs.empty()) line += fmt::format("%{} = ", node.id);
     line += node.op;
     if (Numbered() && !node.from.empty()) {
@@ -135,7 +152,8 @@ class Stage {
 
 }  // namespace
 
-std::string DrawOpTree(std::span<const TraceNode> trace, std::span<const Cast> casts, const OpTreeOptions& options) {
+std::string DrawOpTree(std::span<const TraceNode> trace, std::span<const Cast> casts,
+                       const OpTreeOptions& options) {
   std::map<int64_t, const Cast*> at;
   for (const Cast& cast : casts) {
     if (cast.node >= 0) at.emplace(cast.node, &cast);

@@ -1,8 +1,8 @@
 // The emulated backend: runs a program in software at any precision model and accumulation order.
 //
-// It shares its arithmetic with the oracle, so it cannot judge itself: its results are cross-checked in tests against
-// independent implementations. What it is for: the classifier must find the model that was asked for here, or the
-// documented set of models that these inputs cannot tell apart.
+// It shares its arithmetic with the oracle, so it cannot judge itself: its results are cross-checked in tests
+// against independent implementations. What it is for: the classifier must find the model that was asked for
+// here, or the documented set of models that these inputs cannot tell apart.
 #include <algorithm>
 #include <string>
 
@@ -94,7 +94,9 @@ std::string UnknownObservation(const std::vector<std::string>& observed) {
   for (const auto& name : observed) {
     const size_t dot = name.find('.');
     const std::string property = dot == std::string::npos ? "" : name.substr(dot + 1);
-    if (property.empty() || property == "grad" || property == "grad_dtype" || property == "grad_metadata_dtype") continue;
+    if (property.empty() || property == "grad" || property == "grad_dtype" ||
+        property == "grad_metadata_dtype")
+      continue;
     return "observation '" + name + "'";
   }
   return "";
@@ -130,7 +132,8 @@ class EmulatedAdapter : public sdk::Adapter {
     };
     model_name_ = knob("model", kDefaultModel);
     order_ = knob("order", kDefaultOrder);
-    if (!IsOrder(order_)) capabilities.error = "knob order=" + order_ + ": no order of accumulation of that name";
+    if (!IsOrder(order_))
+      capabilities.error = "knob order=" + order_ + ": no order of accumulation of that name";
     const auto model = ParsePrecisionModel(model_name_);
     if (!model) {
       capabilities.error = model.error().Text();
@@ -149,7 +152,8 @@ class EmulatedAdapter : public sdk::Adapter {
     const auto cost = EmulationCost(c);
     if (!cost) return sdk::RunReply::Unsupported(cost.error().Text());
     if (*cost > kMostMultiplyAdds) {
-      return sdk::RunReply::Unsupported("too large to emulate: " + std::to_string(*cost) + " multiply-adds, budget " + std::to_string(kMostMultiplyAdds));
+      return sdk::RunReply::Unsupported("too large to emulate: " + std::to_string(*cost) +
+                                        " multiply-adds, budget " + std::to_string(kMostMultiplyAdds));
     }
     const auto values = EmulateProgram(c, request.inputs, model_, order_);
     if (!values) return sdk::RunReply::Unsupported(values.error().Text());
@@ -160,9 +164,12 @@ class EmulatedAdapter : public sdk::Adapter {
       if (reply.tensors.contains(name)) continue;
       const size_t dot = name.find(".grad");
       const std::string property = dot == std::string::npos ? "" : name.substr(dot);
-      const auto grad = dot == std::string::npos ? reply.tensors.end() : reply.tensors.find(name.substr(0, dot) + ".grad");
+      const auto grad =
+          dot == std::string::npos ? reply.tensors.end() : reply.tensors.find(name.substr(0, dot) + ".grad");
       // The emulated autograd engine stores a gradient in the dtype that its metadata says.
-      reply.observations[name] = property.ends_with("_dtype") && grad != reply.tensors.end() ? std::string(Name(grad->second.dtype)) : "none";
+      reply.observations[name] = property.ends_with("_dtype") && grad != reply.tensors.end()
+                                     ? std::string(Name(grad->second.dtype))
+                                     : "none";
     }
     reply.knobs = {{"threads", "1"}, {"model", model_name_}, {"order", order_}};
     return reply;

@@ -29,14 +29,10 @@ class FaultyAdapter : public sdk::Adapter {
     can.name = "faulty";
     can.backends = {"faulty"};
     can.versions = {{"faulty", ULPSCOPE_VERSION}};
-    can.knobs = {{"threads", {"1"}},
-                 {"fault", FaultNames()},
-                 {"case", {""}},
-                 {"flush_denormal", {"off", "on"}},
-                 {"planted_idle", kOffOn},
-                 {"planted_lie", kOffOn},
-                 {"planted_act", kOffOn},
-                 {"planted_refusal", kOffOn}};
+    can.knobs = {{"threads", {"1"}},       {"fault", FaultNames()},
+                 {"case", {""}},           {"flush_denormal", {"off", "on"}},
+                 {"planted_idle", kOffOn}, {"planted_lie", kOffOn},
+                 {"planted_act", kOffOn},  {"planted_refusal", kOffOn}};
     can.ops = sdk::GlueOps();
     can.ops.emplace_back("matmul");
     for (const auto& name : AllDTypeNames()) can.dtypes.push_back(name);

@@ -2,8 +2,9 @@
 //
 //     ulpscope-recorded DATA_FOLDER
 //
-// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one record (README.md
-// says what a record is); anything else is refused with the reason, since no hardware was asked.
+// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one
+// record (README.md says what a record is); anything else is refused with the reason, since no hardware was
+// asked.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -50,7 +51,8 @@ Result<Question> Ask(const RunRequest& request) {
   }
   const Question question{.a = operands[1], .b = operands[2], .c = operands[0], .name = step.as};
   const Shape& a = question.a->shape;
-  if (a.size() != 3 || a[0] < 1 || a[1] != 1 || question.b->shape != Shape{a[0], a[2], 1} || question.c->shape != Shape{a[0], 1, 1})
+  if (a.size() != 3 || a[0] < 1 || a[1] != 1 || question.b->shape != Shape{a[0], a[2], 1} ||
+      question.c->shape != Shape{a[0], 1, 1})
     return Fail("records have the shapes [rows, 1, 1] + [rows, 1, K] @ [rows, K, 1]");
   DType result = question.a->dtype;
   if (step.Has("out_dtype")) {
@@ -70,7 +72,8 @@ bool IsFront(const TensorData& rows, const TensorMap& record, const std::string&
          std::memcmp(rows.bytes.data(), whole->second.bytes.data(), rows.bytes.size()) == 0;
 }
 
-/// The first `count` elements of a recorded float32 tensor in `dtype`; the values of d_fp16 are float16 values.
+/// The first `count` elements of a recorded float32 tensor in `dtype`; the values of d_fp16 are float16
+/// values.
 TensorData Front(const TensorData& whole, int64_t count, DType dtype) {
   TensorData rows = TensorData::Zeros(dtype, {count, 1, 1});
   for (int64_t i = 0; i < count; ++i) rows.Set(i, RoundTo(whole.At(i), *FormatOf(dtype)));
@@ -96,7 +99,8 @@ class RecordedAdapter : public sdk::Adapter {
     for (const auto& [name, record] : records_) can.knobs["record"].push_back(name);
     const auto asked = request.knobs.find("record");
     wanted_ = asked == request.knobs.end() ? kAny : asked->second;
-    if (wanted_ != kAny && !records_.contains(wanted_) && can.error.empty()) can.error = "there is no record '" + wanted_ + "'";
+    if (wanted_ != kAny && !records_.contains(wanted_) && can.error.empty())
+      can.error = "there is no record '" + wanted_ + "'";
     return can;
   }
 
@@ -105,7 +109,8 @@ class RecordedAdapter : public sdk::Adapter {
     if (!question) return RunReply::Unsupported(question.error().message);
     const int64_t rows = question->a->shape[0];
     const DType dtype = question->c->dtype;
-    std::string refusal = "these inputs are not rows of " + (wanted_ == kAny ? "any record" : "record " + wanted_) + ", bit for bit";
+    std::string refusal = "these inputs are not rows of " +
+                          (wanted_ == kAny ? "any record" : "record " + wanted_) + ", bit for bit";
     std::string found;
     // Records share operands (the tf32 ones do), so one is known by all three.
     for (const auto& [name, record] : records_) {
@@ -117,7 +122,8 @@ class RecordedAdapter : public sdk::Adapter {
       } else if (!record.contains(ResultFor(dtype))) {
         refusal = "record " + name + " has no results stored as " + std::string(ulpscope::Name(dtype));
       } else if (!found.empty()) {
-        return RunReply::Unsupported("records " + found + " and " + name + " have these rows; record=NAME says which is meant");
+        return RunReply::Unsupported("records " + found + " and " + name +
+                                     " have these rows; record=NAME says which is meant");
       } else {
         found = name;
       }
@@ -139,7 +145,8 @@ class RecordedAdapter : public sdk::Adapter {
       auto record = sdk::ReadSafetensors(entry.path());
       if (!record) return record.error().Text();
       for (const char* name : {"a", "b", "c", "d_fp32"}) {
-        if (!record->contains(name)) return entry.path().filename().string() + " has no tensor '" + name + "'";
+        if (!record->contains(name))
+          return entry.path().filename().string() + " has no tensor '" + name + "'";
       }
       if (record->at("a").shape.size() != 2) return entry.path().filename().string() + ": 'a' is no matrix";
       records_[entry.path().stem().string()] = std::move(*record);

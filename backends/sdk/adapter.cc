@@ -60,14 +60,16 @@ using Kept = std::set<int64_t>;
 int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
 
 Json ToJson(const CastRecord& cast, const Kept& kept) {
-  Json json{{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},         {"bytes", cast.bytes},
-            {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}, {"node", IfKept(cast.node, kept)}};
+  Json json{{"from", cast.from},           {"to", cast.to},
+            {"shape", cast.shape},         {"bytes", cast.bytes},
+            {"under", cast.under},         {"stage", cast.stage},
+            {"redundant", cast.redundant}, {"node", IfKept(cast.node, kept)}};
   if (cast.us) json["us"] = FloatToJson(*cast.us);
   return json;
 }
 
-// A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond: nodes are
-// moved into place, where lists in braces would copy each of them twice.
+// A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond:
+// nodes are moved into place, where lists in braces would copy each of them twice.
 Json ToJson(const std::vector<TraceNode::Tensor>& tensors) {
   Json::array_t list;
   list.reserve(tensors.size());
@@ -104,8 +106,8 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
   // A trace that would not fit a message is cut, and says so: an answer without its end is none.
   const size_t count = std::min(reply.nodes.size(), kMaxTraceNodes);
   if (count < reply.nodes.size()) {
-    notes.push_back("the trace is cut after " + std::to_string(count) + " of " + std::to_string(reply.nodes.size()) +
-                    " nodes");
+    notes.push_back("the trace is cut after " + std::to_string(count) + " of " +
+                    std::to_string(reply.nodes.size()) + " nodes");
   }
   Kept kept;
   for (size_t i = 0; i < count; ++i) kept.insert(reply.nodes[i].id);
@@ -205,20 +207,22 @@ void CheckAnswered(const Program& program, RunReply& reply) {
   if (!problem.empty()) reply = RunReply::Unsupported(problem);
 }
 
-/// "" or what of the hello the capabilities do not hold: the backend, the device, a knob's name, a count of threads.
-/// Values of other knobs are the adapter's to check.
+/// "" or what of the hello the capabilities do not hold: the backend, the device, a knob's name, a count of
+/// threads. Values of other knobs are the adapter's to check.
 std::string CheckWorker(const Capabilities& can, const HelloRequest& request) {
   const auto has = [](const std::vector<std::string>& words, const std::string& word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  if (!has(can.backends, request.backend)) return "this adapter does not serve the backend '" + request.backend + "'";
+  if (!has(can.backends, request.backend))
+    return "this adapter does not serve the backend '" + request.backend + "'";
   const std::string kind = request.device.substr(0, request.device.find(':'));
   if (!has(can.devices, request.device) && !has(can.devices, kind))
     return "device " + request.device + " is not served";
   for (const auto& [knob, value] : request.knobs) {
     const auto offered = can.knobs.find(knob);
     if (offered == can.knobs.end()) return "unknown knob '" + knob + "'";
-    const bool count = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value != "0";
+    const bool count =
+        !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value != "0";
     if (knob == "threads" && !has(offered->second, value) && !(count && has(offered->second, "N")))
       return "knob threads=" + value + " is not offered";
   }
@@ -297,8 +301,8 @@ class Session {
     Result<Program> program = ParseProgram(message.value("program", Json()));
     if (!program) return Fail(program.error());
     request.program = std::move(*program);
-    // `trace` may be asked for as an observation; what it gives travels in `casts` and `nodes`, with durations that
-    // leave out what a first call sets up.
+    // `trace` may be asked for as an observation; what it gives travels in `casts` and `nodes`, with
+    // durations that leave out what a first call sets up.
     if (std::erase(request.program.observe, "trace") > 0) request.trace = request.timed = true;
     if (!inputs->empty()) {
       Result<TensorMap> tensors = ReadSafetensors(*inputs);

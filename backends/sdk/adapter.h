@@ -81,7 +81,7 @@ struct CastRecord {
   std::string under;
   std::string stage;
   bool redundant = false;
-  int64_t node = -1;         ///< id of the TraceNode that converts; -1: none
+  int64_t node = -1;              ///< id of the TraceNode that converts; -1: none
   std::optional<double> us = {};  ///< how long it took, microseconds
 };
 
@@ -121,8 +121,8 @@ struct RunReply {
 class Adapter {
  public:
   virtual ~Adapter() = default;
-  /// Called once. Knobs that must be set before a library is loaded are set here. A backend, a device or a knob
-  /// that the capabilities do not name is refused on the adapter's behalf.
+  /// Called once. Knobs that must be set before a library is loaded are set here. A backend, a device or a
+  /// knob that the capabilities do not name is refused on the adapter's behalf.
   virtual Capabilities Hello(const HelloRequest& request) = 0;
   virtual RunReply Run(const RunRequest& request) = 0;
   /// The threads that the library says it uses, for the canary.

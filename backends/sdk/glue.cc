@@ -125,7 +125,8 @@ class GlueMachine {
   /// The step's node in the trace, with what it reads; -1 without a trace.
   int64_t OpenNode(const Step& step) {
     if (!context_.trace_ || context_.nodes_.size() >= kMaxTraceNodes) return -1;
-    TraceNode node{.id = static_cast<int64_t>(context_.nodes_.size()), .parent = 0, .stage = "glue", .op = step.op};
+    TraceNode node{
+        .id = static_cast<int64_t>(context_.nodes_.size()), .parent = 0, .stage = "glue", .op = step.op};
     for (const Operand& operand : step.of) {
       const TensorData* tensor = context_.Tensor(operand);
       if (tensor == nullptr) continue;

@@ -43,8 +43,8 @@ class GlueContext {
   /// `tensor` with every element rounded once to `dtype`; writes the cast down as done under `under`.
   TensorData Cast(const TensorData& tensor, DType dtype, const std::string& under);
   void Note(std::string note) { notes_.push_back(std::move(note)); }
-  /// Names what the library ran for the step at hand: "oneDNN matmul brg:avx512_core_bf16". Stands in the trace as
-  /// the step's `kernel` node; without it the node bears the step's op.
+  /// Names what the library ran for the step at hand: "oneDNN matmul brg:avx512_core_bf16". Stands in the
+  /// trace as the step's `kernel` node; without it the node bears the step's op.
   void NameKernel(std::string name) { kernel_ = std::move(name); }
   /// True when `empty` is to be filled with the poison.
   bool poison() const { return poison_; }

@@ -171,7 +171,8 @@ AotiSetup MakeAotiSetup(const std::vector<std::string>& compiler, const std::str
         if (file.path().extension() == ".py") sources.insert(file.path());
       }
     }
-    for (const fs::path& source : sources) stamp += source.filename().string() + " " + HashOf(ReadText(source)) + "\n";
+    for (const fs::path& source : sources)
+      stamp += source.filename().string() + " " + HashOf(ReadText(source)) + "\n";
   }
   return {.cache = CacheFolder(), .stamp = HashOf(stamp), .knobs = knobs};
 }

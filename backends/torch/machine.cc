@@ -153,8 +153,9 @@ void Machine::CallStep(const sdk::Step& step) {
   const bool direct = step.op.find("::") != std::string::npos;
   const Word* word = direct ? nullptr : FindWord(step.op);
   if (step.op == "fsdp_linear") {
-    throw Unsupported("op 'fsdp_linear': fully_shard is written in Python; LibTorch has none (torch-aot-eager and "
-                      "torch-inductor serve it)");
+    throw Unsupported(
+        "op 'fsdp_linear': fully_shard is written in Python; LibTorch has none (torch-aot-eager and "
+        "torch-inductor serve it)");
   }
   if (!direct && word == nullptr) throw Unsupported("op '" + step.op + "': this adapter does not have it");
   if (step.Has("preferred_element_type")) {
@@ -250,7 +251,8 @@ void Machine::Backward(const sdk::Step& step) {
   if (request_.trace) AddAutogradNodes(loss, "autograd graph of " + step.of[0].name, &autograd_nodes_);
   for (int64_t i = 0; i < repeat; ++i) {
     // Gradients accumulate: what each repetition casts stands under its own number.
-    const TraceLabel label(repeat == 1 ? "backward" : "backward " + std::to_string(i + 1) + " of " + std::to_string(repeat));
+    const TraceLabel label(
+        repeat == 1 ? "backward" : "backward " + std::to_string(i + 1) + " of " + std::to_string(repeat));
     loss.backward(gradient, /*retain_graph=*/retain || i + 1 < repeat);
   }
 }

@@ -21,8 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Who made a piece of memory. The storage object is held weakly: its data may go, its address cannot be given to a
-/// later tensor that would then be mistaken for it.
+/// Who made a piece of memory. The storage object is held weakly: its data may go, its address cannot be
+/// given to a later tensor that would then be mistaken for it.
 struct Made {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   int64_t version = 0;
@@ -145,7 +145,11 @@ Made* EntryOf(const at::Tensor& tensor, Recorder* recorder) {
   const auto known = recorder->made.find(storage);
   if (known != recorder->made.end()) return &known->second;
   const auto owner = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
-  Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner), .version = -1, .node = {}, .known_since = 0, .cast = {}};
+  Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner),
+            .version = -1,
+            .node = {},
+            .known_since = 0,
+            .cast = {}};
   return &recorder->made.emplace(storage, std::move(made)).first->second;
 }
 
@@ -157,8 +161,8 @@ void RememberOperand(const at::Tensor& tensor, size_t node, Recorder* recorder) 
   made->known_since = node;
 }
 
-/// Remembers who made the memory, at the end: how far the version counts differs with the layer it is called from.
-/// Whoever met it as it is made nothing (a view); a node that encloses the maker counts as the maker.
+/// Remembers who made the memory, at the end: how far the version counts differs with the layer it is called
+/// from. Whoever met it as it is made nothing (a view); a node that encloses the maker counts as the maker.
 void RememberMade(const at::Tensor& tensor, size_t node, std::optional<size_t> cast, Recorder* recorder) {
   Made* made = EntryOf(tensor, recorder);
   if (made == nullptr) return;
@@ -218,8 +222,9 @@ void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
     made.us = std::chrono::duration<double, std::micro>(end - node->begin).count();
     const c10::ArrayRef<const c10::IValue> outputs(function.outputs().data(), function.outputs().size());
     AddTensors(outputs, &made.outputs);
-    ForEachTensor(outputs,
-                  [&](const at::Tensor& tensor) { RememberMade(tensor, node->index, std::nullopt, &recorder); });
+    ForEachTensor(outputs, [&](const at::Tensor& tensor) {
+      RememberMade(tensor, node->index, std::nullopt, &recorder);
+    });
     if (node->cast) {
       RememberMade(node->cast_to, node->index, node->cast, &recorder);
     }
@@ -261,7 +266,8 @@ RecordedOps OpTrace::Take() {
   for (sdk::CastRecord& cast : ops.casts) {
     // What a conversion takes is all of it, the memory for its result included: the outermost of its parts.
     auto at = static_cast<size_t>(cast.node);
-    while (ops.nodes[at].parent >= 0 && IsPartOfConversion(ops.nodes[static_cast<size_t>(ops.nodes[at].parent)].op))
+    while (ops.nodes[at].parent >= 0 &&
+           IsPartOfConversion(ops.nodes[static_cast<size_t>(ops.nodes[at].parent)].op))
       at = static_cast<size_t>(ops.nodes[at].parent);
     cast.us = ops.nodes[at].us;
   }

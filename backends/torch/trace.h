@@ -1,5 +1,5 @@
-// The trace of what really ran: every op that the dispatcher saw, nested as it was called, with dtypes, shapes and
-// time; and every dtype conversion among them.
+// The trace of what really ran: every op that the dispatcher saw, nested as it was called, with dtypes,
+// shapes and time; and every dtype conversion among them.
 //
 // at::RecordFunction calls back around every op. A conversion is an aten::copy_ with two dtypes (aten::to and
 // _to_copy around it also run without converting). What it stands under is the nearest enclosing node that is
@@ -46,8 +46,8 @@ class OpTrace {
   bool recording_ = true;
 };
 
-/// Gives the durations of `again`, a second recording of the same program, to `first`. False, and nothing is changed,
-/// when the two are not the same ops in the same order.
+/// Gives the durations of `again`, a second recording of the same program, to `first`. False, and nothing is
+/// changed, when the two are not the same ops in the same order.
 bool TakeDurations(const RecordedOps& again, RecordedOps* first);
 
 /// Puts nodes and casts behind those of `reply`, with ids of their own.

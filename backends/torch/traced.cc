@@ -100,7 +100,8 @@ std::optional<sdk::CastRecord> CastOf(const jit::Node* node) {
 }
 
 /// Casts of the graph in order; a widening whose only user narrows back is a pair that changes nothing.
-std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph, const std::map<const jit::Node*, int64_t>& ids) {
+std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph,
+                                     const std::map<const jit::Node*, int64_t>& ids) {
   std::vector<sdk::CastRecord> casts;
   std::map<const jit::Node*, size_t> index;
   for (const jit::Node* node : graph.nodes()) {
@@ -124,7 +125,8 @@ std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph, const std::map<con
 
 sdk::TraceNode::Tensor Described(const jit::Value* value, at::ScalarType type) {
   sdk::TraceNode::Tensor tensor{.dtype = DTypeName(type), .shape = {}};
-  if (const auto sizes = value->type()->expect<c10::TensorType>()->sizes().concrete_sizes()) tensor.shape = *sizes;
+  if (const auto sizes = value->type()->expect<c10::TensorType>()->sizes().concrete_sizes())
+    tensor.shape = *sizes;
   return tensor;
 }
 
@@ -136,7 +138,8 @@ std::vector<sdk::TraceNode::Tensor> TensorsAmong(at::ArrayRef<const jit::Value*>
   return tensors;
 }
 
-/// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` tells the id of each.
+/// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` tells the id of
+/// each.
 std::vector<sdk::TraceNode> NodesOf(const jit::Graph& graph, const std::string& region,
                                     std::map<const jit::Node*, int64_t>* of) {
   std::vector<sdk::TraceNode> nodes{{.id = 0, .parent = -1, .stage = "torchscript", .op = region}};

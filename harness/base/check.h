@@ -1,4 +1,5 @@
-// ULPSCOPE_CHECK: an invariant of our own code. When it breaks we are wrong: print, run the at-check hook, exit 3.
+// ULPSCOPE_CHECK: an invariant of our own code. When it breaks we are wrong: print, run the at-check hook,
+// exit 3.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ void SetCheckHook(std::function<void()> hook);
 
 }  // namespace ulpscope
 
-#define ULPSCOPE_CHECK(condition, message)                                          \
-  do {                                                                              \
+#define ULPSCOPE_CHECK(condition, message)                                              \
+  do {                                                                                  \
     if (!(condition)) ::ulpscope::CheckFailed(#condition, __FILE__, __LINE__, message); \
   } while (false)
 

@@ -1,4 +1,5 @@
-// Result<T>: expected failures (bad input, missing environment) as values that carry the place they happened at.
+// Result<T>: expected failures (bad input, missing environment) as values that carry the place they happened
+// at.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ struct SourcePos {
   int column = 0;
 };
 
-/// An error that the user or the environment caused: what is wrong, where, what stood there, what belongs there.
+/// An error that the user or the environment caused: what is wrong, where, what stood there, what belongs
+/// there.
 struct Error {
   std::string message;
   SourcePos pos;
@@ -35,7 +37,8 @@ using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 inline tl::unexpected<Error> Fail(std::string message) {
-  return tl::unexpected<Error>(Error{.message = std::move(message), .pos = {}, .found = {}, .expected = {}, .hint = {}});
+  return tl::unexpected<Error>(
+      Error{.message = std::move(message), .pos = {}, .found = {}, .expected = {}, .hint = {}});
 }
 
 }  // namespace ulpscope

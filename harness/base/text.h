@@ -8,7 +8,8 @@
 
 namespace ulpscope {
 
-/// The candidate nearest to `word` by edit distance, or "" when none is within a third of its length (at least 2).
+/// The candidate nearest to `word` by edit distance, or "" when none is within a third of its length (at
+/// least 2).
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
 /// "did you mean 'x'?" or "".

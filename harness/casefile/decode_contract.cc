@@ -103,8 +103,8 @@ std::map<std::string, ValueDemand> DecodeDemands(const Node& node, const DemandC
 
 std::vector<CastCount> DecodeCasts(const Node& node, const DemandContext& context, ErrorSink& errors) {
   if (!IsObserved(context, "trace")) {
-    errors.Add(node.mark, "case '" + context.case_name + "' does not observe 'trace'", "casts", "trace in observe",
-               "without it nothing says that the backend was asked for its casts");
+    errors.Add(node.mark, "case '" + context.case_name + "' does not observe 'trace'", "casts",
+               "trace in observe", "without it nothing says that the backend was asked for its casts");
   }
   std::vector<CastCount> casts;
   for (const Node& item : node.children) {
@@ -132,7 +132,8 @@ Expectation DecodeEntry(const Node& node, const DemandContext& context, ErrorSin
   }
   if (const Node* casts = node.Find("casts")) entry.casts = DecodeCasts(*casts, context, errors);
   const auto is_fixed = [](std::string_view key) {
-    return key == "versions" || key == "raised" || key == "unsupported" || key == "observations" || key == "casts";
+    return key == "versions" || key == "raised" || key == "unsupported" || key == "observations" ||
+           key == "casts";
   };
   entry.values = DecodeDemands(node, context, is_fixed, errors);
   const bool ends_early = raised != nullptr || unsupported != nullptr;

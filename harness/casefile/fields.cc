@@ -77,9 +77,9 @@ const Type& FillMap() {
        {"k", &length, kOptional, "for role addend: terms of the sums"}});
   static const Type probe{
       .kind = Kind::kEither, .what = "a probe", .scalar = &family, .map = &probe_parameters};
-  static const Type record =
-      Parameters("the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
-                                              {"tensor", &NameType(), kRequired, "a tensor of it"}});
+  static const Type record = Parameters("the parameters of record",
+                                        {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
+                                         {"tensor", &NameType(), kRequired, "a tensor of it"}});
   static const Type type{
       .kind = Kind::kMap,
       .what = "a fill with parameters",

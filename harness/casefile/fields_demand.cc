@@ -84,8 +84,9 @@ const Type& ExpectType() {
                                  .what = "a map of observations",
                                  .rest = &TextType(),
                                  .rest_key = &ObservedPattern()};
-  static const Type stage{
-      .kind = Kind::kWord, .what = "a stage of the trace", .words = {kTraceStages.begin(), kTraceStages.end()}};
+  static const Type stage{.kind = Kind::kWord,
+                          .what = "a stage of the trace",
+                          .words = {kTraceStages.begin(), kTraceStages.end()}};
   static const Type count{.kind = Kind::kInteger, .what = "a count", .low = 0, .high = 1'000'000};
   static const Type cast{.kind = Kind::kMap,
                          .what = "a count of casts",
@@ -93,7 +94,8 @@ const Type& ExpectType() {
                                     {"from", &DTypeType(), kOptional, "dtype that is converted; any without"},
                                     {"to", &DTypeType(), kOptional, "dtype that it becomes; any without"},
                                     {"count", &count, kRequired, "how many there are"}}};
-  static const Type casts{.kind = Kind::kList, .what = "a list of counts of casts", .item = &cast, .min_items = 1};
+  static const Type casts{
+      .kind = Kind::kList, .what = "a list of counts of casts", .item = &cast, .min_items = 1};
   static const Type entry{
       .kind = Kind::kMap,
       .what = "an expectation",

@@ -22,7 +22,7 @@ struct ProbeFill {
   std::string name;
   Role role = Role::kA;
   size_t axis = 0;
-  int64_t k = 0;                ///< extent of `axis`; for an addend the K that the other operands have
+  int64_t k = 0;  ///< extent of `axis`; for an addend the K that the other operands have
   int64_t rows = 0;
   std::vector<ProbeDot> dots;
 };
@@ -65,8 +65,9 @@ Result<void> Place(const Attr::Map& map, const TensorSpec& spec, ProbeFill* fill
   const auto dim = IntegerOr(map, "dim", fill->role == Role::kA ? -1 : -2);
   if (!dim) return Fail(dim.error());
   if (*dim < -rank || *dim >= rank) {
-    return Fail(Problem("probe: the dot products lie along no dimension of " + Describe(spec.dtype, spec.shape), "dim " + std::to_string(*dim),
-                        "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
+    return Fail(Problem(
+        "probe: the dot products lie along no dimension of " + Describe(spec.dtype, spec.shape),
+        "dim " + std::to_string(*dim), "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
   }
   fill->axis = static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
   fill->k = spec.shape[fill->axis];
@@ -88,8 +89,10 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
   }
   const auto& families = ProbeFamilies();
   if (std::find(families.begin(), families.end(), fill.name) == families.end())
-    return Fail(Problem("no such probe", "'" + fill.name + "'", Join(families, ", "), DidYouMean(fill.name, families)));
-  if (FormatOf(spec.dtype) == nullptr) return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
+    return Fail(Problem("no such probe", "'" + fill.name + "'", Join(families, ", "),
+                        DidYouMean(fill.name, families)));
+  if (FormatOf(spec.dtype) == nullptr)
+    return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
   const auto role = RoleOf(*map);
   if (!role) return Fail(role.error());
   fill.role = *role;
@@ -98,7 +101,8 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
     for (ProbeDot& dot : group.members) fill.dots.push_back(std::move(dot));
   }
   if (fill.dots.empty()) {
-    return Fail("probe '" + fill.name + "' has no dot product of " + std::to_string(fill.k) + " terms in " + std::string(Name(spec.dtype)));
+    return Fail("probe '" + fill.name + "' has no dot product of " + std::to_string(fill.k) + " terms in " +
+                std::string(Name(spec.dtype)));
   }
   return fill;
 }
@@ -107,7 +111,8 @@ constexpr uintmax_t kMostRecordBytes = uintmax_t{64} << 20;
 
 fs::path RecordFolder() {
   const char* root = std::getenv("ULPSCOPE_ROOT");
-  return fs::path(root != nullptr && *root != '\0' ? root : ULPSCOPE_SOURCE_DIR) / "backends" / "recorded" / "data";
+  return fs::path(root != nullptr && *root != '\0' ? root : ULPSCOPE_SOURCE_DIR) / "backends" / "recorded" /
+         "data";
 }
 
 std::vector<std::string> RecordNames() {
@@ -139,7 +144,8 @@ Result<FillPlan> PlanProbe(const Attr& parameters, const TensorSpec& spec, WithV
     }
     const int64_t first = row / inner * inner * fill->k + row % inner;
     for (const ProbeTerm& term : dot.terms)
-      plan.values[static_cast<size_t>(first + term.position * inner)] = BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
+      plan.values[static_cast<size_t>(first + term.position * inner)] =
+          BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
   }
   return plan;
 }
@@ -151,7 +157,12 @@ std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
   const auto fill = ReadProbe(place->second, spec);
   if (!fill) return std::nullopt;
   const auto all = static_cast<int64_t>(fill->dots.size());
-  return ProbeShare{.name = fill->name, .role = fill->role == Role::kA ? "a" : fill->role == Role::kB ? "b" : "addend", .held = std::min(all, fill->rows), .all = all};
+  return ProbeShare{.name = fill->name,
+                    .role = fill->role == Role::kA   ? "a"
+                            : fill->role == Role::kB ? "b"
+                                                     : "addend",
+                    .held = std::min(all, fill->rows),
+                    .all = all};
 }
 
 Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {
@@ -163,25 +174,30 @@ Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, With
   const auto names = RecordNames();
   // A name out of the folder's own list can lead nowhere else.
   if (std::find(names.begin(), names.end(), *name) == names.end())
-    return Fail(Problem("no such record", "'" + *name + "'", names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(*name, names)));
+    return Fail(Problem("no such record", "'" + *name + "'",
+                        names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(*name, names)));
   const FloatFormat* format = FormatOf(spec.dtype);
   if (format == nullptr) return Fail("record: for floating dtypes, not " + std::string(Name(spec.dtype)));
-  const auto record = sdk::ReadSafetensors(RecordFolder() / (*name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
+  const auto record =
+      sdk::ReadSafetensors(RecordFolder() / (*name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
   if (!record) return Fail(record.error());
   const auto found = record->find(*tensor);
   if (found == record->end()) {
     std::vector<std::string> tensors;
     for (const auto& [key, data] : *record) tensors.push_back(key);
-    return Fail(Problem("no such tensor in record " + *name, "'" + *tensor + "'", Join(tensors, ", "), DidYouMean(*tensor, tensors)));
+    return Fail(Problem("no such tensor in record " + *name, "'" + *tensor + "'", Join(tensors, ", "),
+                        DidYouMean(*tensor, tensors)));
   }
   const TensorData& data = found->second;
   if (ElementCount(spec.shape) > data.size()) {
-    return Fail("tensor '" + *tensor + "' of record " + *name + " has " + std::to_string(data.size()) + " elements, too few for " + Describe(spec.dtype, spec.shape));
+    return Fail("tensor '" + *tensor + "' of record " + *name + " has " + std::to_string(data.size()) +
+                " elements, too few for " + Describe(spec.dtype, spec.shape));
   }
   FillPlan plan;
   plan.kind = FillPlan::Kind::kValues;
   if (with_values == WithValues::kNo) return plan;
-  for (int64_t i = 0; i < ElementCount(spec.shape); ++i) plan.values.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
+  for (int64_t i = 0; i < ElementCount(spec.shape); ++i)
+    plan.values.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
   return plan;
 }
 

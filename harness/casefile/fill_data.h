@@ -5,12 +5,14 @@
 
 namespace ulpscope {
 
-/// {probe: NAME} or {probe: {name: NAME, role: a, b or addend, dim: D}}. Dot product r of the probe (groups and their members
-/// in order, from the front again when there are more rows) lies along dimension `dim` (-1; role b: -2) of row r.
+/// {probe: NAME} or {probe: {name: NAME, role: a, b or addend, dim: D}}. Dot product r of the probe (groups
+/// and their members in order, from the front again when there are more rows) lies along dimension `dim` (-1;
+/// role b: -2) of row r.
 Result<FillPlan> PlanProbe(const Attr& parameters, const TensorSpec& spec, WithValues with_values);
 
-/// {record: {name: NAME, tensor: T}}: the tensor T of backends/recorded/data/NAME.safetensors, from its front. Values that the
-/// dtype does not hold are rounded to it. `name` is one word: no path leads out of that folder.
+/// {record: {name: NAME, tensor: T}}: the tensor T of backends/recorded/data/NAME.safetensors, from its
+/// front. Values that the dtype does not hold are rounded to it. `name` is one word: no path leads out of
+/// that folder.
 Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values);
 
 /// Dot products that a fill holds, and those that its probe has; nothing for other fills.

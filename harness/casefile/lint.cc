@@ -123,8 +123,10 @@ class Linter {
     }
     for (const auto& [name, found] : roles) {
       if (found.contains("a") && found.contains("b")) continue;
-      Warn(where.at(name), "probe " + name + " has one operand only", "role " + Join(std::vector<std::string>(found.begin(), found.end()), ", "),
-           found.contains("a") ? "a tensor with {probe: {name: " + name + ", role: b}}" : "a tensor with {probe: " + name + "}");
+      Warn(where.at(name), "probe " + name + " has one operand only",
+           "role " + Join(std::vector<std::string>(found.begin(), found.end()), ", "),
+           found.contains("a") ? "a tensor with {probe: {name: " + name + ", role: b}}"
+                               : "a tensor with {probe: " + name + "}");
     }
   }
 
@@ -133,7 +135,9 @@ class Linter {
     if (demand.dtype) return ParseDType(*demand.dtype);
     for (const Step& step : case_.program) {
       if (step.as != value) continue;
-      if (!step.out.empty() || !step.attrs.empty() || (step.op != "matmul" && step.op != "mm" && step.op != "bmm")) return std::nullopt;
+      if (!step.out.empty() || !step.attrs.empty() ||
+          (step.op != "matmul" && step.op != "mm" && step.op != "bmm"))
+        return std::nullopt;
       const TensorSpec* a = case_.FindTensor(step.of[0].name);
       const TensorSpec* b = case_.FindTensor(step.of[1].name);
       if (a != nullptr && b != nullptr && a->dtype == b->dtype) return a->dtype;
@@ -146,20 +150,26 @@ class Linter {
     return map != nullptr && (map->contains("probe") || map->contains("record"));
   }
 
-  /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators coincide.
+  /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators
+  /// coincide.
   template <class Report>
-  void CheckNarrowStore(const std::string& name, const ValueDemand& demand, const std::vector<std::string>& acc, const ValueFacts& facts,
+  void CheckNarrowStore(const std::string& name, const ValueDemand& demand,
+                        const std::vector<std::string>& acc, const ValueFacts& facts,
                         const Report& warn) const {
     const auto store = StoreOf(name, demand);
     const FloatFormat* format = store ? FormatOf(*store) : nullptr;
     if (format == nullptr || format->precision > Binary16().precision || facts.longest_sum < 2) return;
-    const bool random = std::none_of(case_.tensors.begin(), case_.tensors.end(), [&](const TensorSpec& tensor) {
-      return facts.tensors.contains(tensor.name) && IsProbeOrRecord(tensor);
-    });
-    const auto names = [&](std::string_view word) { return std::find(acc.begin(), acc.end(), word) != acc.end(); };
+    const bool random =
+        std::none_of(case_.tensors.begin(), case_.tensors.end(), [&](const TensorSpec& tensor) {
+          return facts.tensors.contains(tensor.name) && IsProbeOrRecord(tensor);
+        });
+    const auto names = [&](std::string_view word) {
+      return std::find(acc.begin(), acc.end(), word) != acc.end();
+    };
     if (!random || names("at_least_float32") || (names("float32") && names("float64"))) return;
     if (!names("float32") && !names("float64") && !names("float32_class")) return;
-    warn("random data cannot tell wide accumulators apart behind a 16-bit store", std::string(Name(*store)) + " results, acc: " + Join(acc, ", "),
+    warn("random data cannot tell wide accumulators apart behind a 16-bit store",
+         std::string(Name(*store)) + " results, acc: " + Join(acc, ", "),
          "at_least_float32, or operands with fill: {probe: swamp}, {probe: mode} and {probe: wide}");
   }
 
@@ -174,7 +184,8 @@ class Linter {
     };
     const auto acc = demand.facets.find("acc");
     if (acc != demand.facets.end() && facts.longest_sum == 1) {
-      warn("a sum of one term cannot tell accumulators apart", "K = 1", "sums of 8 terms or more, or no demand on acc");
+      warn("a sum of one term cannot tell accumulators apart", "K = 1",
+           "sums of 8 terms or more, or no demand on acc");
     }
     const bool precise =
         acc != demand.facets.end() || demand.facets.contains("mid") || demand.facets.contains("prod");

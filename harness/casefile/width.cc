@@ -40,7 +40,8 @@ BitRange Sum(BitRange range, int64_t count) {
 std::optional<BitRange> BitsOfTensor(const TensorSpec& spec) {
   TensorSpec sample = spec;
   const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  const bool literal = map != nullptr && (map->contains("values") || map->contains("probe") || map->contains("record"));
+  const bool literal =
+      map != nullptr && (map->contains("values") || map->contains("probe") || map->contains("record"));
   const int64_t count = ElementCount(spec.shape);
   if (literal && count > kLiteralSample) return std::nullopt;
   // Element i depends on i alone, so a part says what the whole begins with.
@@ -146,7 +147,8 @@ class Follower {
         Multiply(of[0], of[1], shape, result);
         if (of.size() == 3) Add(of[2], result);
       }
-    } else if ((op == "addmm" || op == "baddbmm") && !step.attrs.contains("alpha") && !step.attrs.contains("beta")) {
+    } else if ((op == "addmm" || op == "baddbmm") && !step.attrs.contains("alpha") &&
+               !step.attrs.contains("beta")) {
       Multiply(of[1], of[2], MatmulShape(of[1].shape, of[2].shape), result);
       Add(of[0], result);
     } else if ((op == "add" || op == "sub") && plain) {
@@ -209,8 +211,9 @@ class Follower {
     if (is({"neg", "abs", "relu", "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand",
             "permute", "select", "unsqueeze", "squeeze"}))
       result.bits = a.bits;
-    if (is({"neg", "abs", "relu", "clone", "detach", "cast", "sqrt", "rsqrt", "layer_norm", "rms_norm", "abs", "exp", "expm1",
-            "log", "log1p", "sin", "cos", "tanh", "sigmoid", "erf", "erfc", "gelu", "silu", "softmax", "log_softmax"}))
+    if (is({"neg",      "abs", "relu", "clone", "detach", "cast",    "sqrt",       "rsqrt", "layer_norm",
+            "rms_norm", "abs", "exp",  "expm1", "log",    "log1p",   "sin",        "cos",   "tanh",
+            "sigmoid",  "erf", "erfc", "gelu",  "silu",   "softmax", "log_softmax"}))
       result.shape = a.shape;
     if (is({"reshape", "view", "expand"})) result.shape = ShapeAttribute(step);
     if (op == "t" && a.shape && a.shape->size() == 2) result.shape = Shape{(*a.shape)[1], (*a.shape)[0]};

@@ -257,16 +257,17 @@ const Pattern& LinePattern() {
 const Pattern& FacetPattern(std::string_view facet) {
   static const std::string acc_regex =
       "^(at_least_float32|float32_class|blockfma)$|^(" + std::string(kFacetAcc) +
-      "|blockfma[(][1-9][0-9]{0,2},[1-9][0-9]{0,2},(rz|rne|rna|rne_float16)[)]|split_k[(]" + std::string(kFacetAcc) +
-      "," + std::string(kFacetAcc) + "[)])([+]ftz)?$";
+      "|blockfma[(][1-9][0-9]{0,2},[1-9][0-9]{0,2},(rz|rne|rna|rne_float16)[)]|split_k[(]" +
+      std::string(kFacetAcc) + "," + std::string(kFacetAcc) + "[)])([+]ftz)?$";
   static const std::string out_regex = "^(" + Join(OutWords(), "|") + ")([+]ftz)?$";
   static const std::string in_regex = "^(" + Join(FacetWords("in"), "|") + ")([+]daz)?$";
   static const Pattern in{"a word for how an operand is rounded (as_is, bfloat16_rne, tf32_rna ...)",
                           in_regex, MatchesIn};
   static const Pattern prod{"exact, float32, float16 or bfloat16", "^(exact|float32|float16|bfloat16)$",
                             MatchesProd};
-  static const Pattern acc{"a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)", acc_regex,
-                           MatchesAcc};
+  static const Pattern acc{
+      "a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)", acc_regex,
+      MatchesAcc};
   static const Pattern mid{"none, bfloat16, float16, tf32, float32 or p<bits>",
                            "^(none|bfloat16|float16|tf32|float32|p[1-9][0-9]?)$", MatchesMid};
   static const Pattern out{"a dtype and a rounding, as in float32_rne", out_regex, MatchesOut};
@@ -326,7 +327,9 @@ std::span<const KnobRow> Knobs() {
       {"xla_allow_excess_precision", true_false, "jax, torch-xla"},
       {"openblas_coretype", {}, "openblas: Haswell SkylakeX ..., set before it is loaded"},
       {"onednn_max_cpu_isa", {}, "onednn: default AVX2 AVX512_CORE ..."},
-      {"cublas_compute_type", {}, "cublas, cublaslt: default 32F 32F_FAST_TF32 16F ..., as CUBLAS_COMPUTE_ names them"},
+      {"cublas_compute_type",
+       {},
+       "cublas, cublaslt: default 32F 32F_FAST_TF32 16F ..., as CUBLAS_COMPUTE_ names them"},
       {"cublaslt_split_k", {}, "cublaslt: default, or into how many parts"},
       {"cublaslt_reduction_scheme",
        {"default", "none", "inplace", "compute_type", "output_type"},

@@ -149,7 +149,8 @@ std::vector<ReferenceSample> Sample(const CaseOracle& oracle, const std::string&
 }
 
 Explanation ExplainCase(const Case& test_case, const RecordedRun& run, const CaseResult& result) {
-  Explanation explanation{.about = test_case.about, .source = test_case.source, .references = {}, .trace = {}};
+  Explanation explanation{
+      .about = test_case.about, .source = test_case.source, .references = {}, .trace = {}};
   const RecordedResult* found = run.Find(result.id, result.backend);
   auto inputs = MakeInputs(test_case, run.header.seed);
   if (found == nullptr || !inputs) return explanation;

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAdapter = R"("""NAME: an adapter of ulpscope. It states facts; ulpscope judges. Run it: ulpscope run CASE --adapter FILE"""
+constexpr const char* kAdapter =
+    R"("""NAME: an adapter of ulpscope. It states facts; ulpscope judges. Run it: ulpscope run CASE --adapter FILE"""
 
 import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the knob threads=1, set before the library is loaded

@@ -34,10 +34,12 @@ int Usage(const Error& error) {
 
 Result<DType> FloatingDType(const std::string& option, const std::string& name) {
   std::vector<std::string> known;
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) known.emplace_back(Name(dtype));
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16})
+    known.emplace_back(Name(dtype));
   const auto dtype = ParseDType(name);
   if (!dtype || std::find(known.begin(), known.end(), name) == known.end())
-    return Fail(Problem(option + " is no dtype that can be probed", "'" + name + "'", Join(known, ", "), DidYouMean(name, known)));
+    return Fail(Problem(option + " is no dtype that can be probed", "'" + name + "'", Join(known, ", "),
+                        DidYouMean(name, known)));
   return *dtype;
 }
 
@@ -45,7 +47,8 @@ Result<DType> FloatingDType(const std::string& option, const std::string& name) 
 std::map<std::string, std::string> Machine() {
   std::map<std::string, std::string> machine;
   std::ifstream file("/proc/cpuinfo");
-  const std::vector<std::string> wanted{"avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16"};
+  const std::vector<std::string> wanted{"avx",         "avx2",        "fma",      "f16c",    "avx512f",
+                                        "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16"};
   for (std::string line; std::getline(file, line);) {
     const size_t colon = line.find(':');
     if (colon == std::string::npos || colon + 2 > line.size()) continue;
@@ -54,7 +57,8 @@ std::map<std::string, std::string> Machine() {
     if (!line.starts_with("flags") || machine.contains("isa")) continue;
     std::string& isa = machine["isa"];
     for (const auto& flag : wanted) {
-      if ((" " + value + " ").find(" " + flag + " ") != std::string::npos) isa += (isa.empty() ? "" : " ") + flag;
+      if ((" " + value + " ").find(" " + flag + " ") != std::string::npos)
+        isa += (isa.empty() ? "" : " ") + flag;
     }
   }
   return machine;
@@ -68,20 +72,25 @@ Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry
   const RegistryRow* row = registry.Find(question.backend.name);
   const Availability availability = registry.Check(*row);
   if (!availability.installed) {
-    return Fail(Problem("backend " + question.backend.name + " is not installed: " + availability.reason, {}, {}, availability.install.empty() ? "" : "install it: " + availability.install));
+    return Fail(Problem("backend " + question.backend.name + " is not installed: " + availability.reason, {},
+                        {}, availability.install.empty() ? "" : "install it: " + availability.install));
   }
   auto dtype = FloatingDType("--dtype", arguments.dtype);
   if (!dtype) return Fail(dtype.error());
   question.dtype = *dtype;
-  auto out = FloatingDType("--out-dtype", arguments.out_dtype.empty() ? arguments.dtype : arguments.out_dtype);
+  auto out =
+      FloatingDType("--out-dtype", arguments.out_dtype.empty() ? arguments.dtype : arguments.out_dtype);
   if (!out) return Fail(out.error());
   question.out = *out;
   const auto& forms = ProbeForms();
   if (std::find(forms.begin(), forms.end(), arguments.form) == forms.end())
-    return Fail(Problem("--form is no form of a product", "'" + arguments.form + "'", Join(forms, ", "), DidYouMean(arguments.form, forms)));
+    return Fail(Problem("--form is no form of a product", "'" + arguments.form + "'", Join(forms, ", "),
+                        DidYouMean(arguments.form, forms)));
   question.form = arguments.form;
   constexpr int64_t kLongest = 65536;
-  if (arguments.k < 1 || arguments.k > kLongest) return Fail(Problem("--k is no length of a sum", std::to_string(arguments.k), "1 to " + std::to_string(kLongest)));
+  if (arguments.k < 1 || arguments.k > kLongest)
+    return Fail(Problem("--k is no length of a sum", std::to_string(arguments.k),
+                        "1 to " + std::to_string(kLongest)));
   question.k = arguments.k;
   question.timeout_s = arguments.timeout;
   return question;
@@ -89,11 +98,15 @@ Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry
 
 int ExitCodeOf(const Datasheet& sheet) {
   switch (sheet.outcome) {
-    case Datasheet::Outcome::kRead: return 0;
+    case Datasheet::Outcome::kRead:
+      return 0;
     case Datasheet::Outcome::kUnmodelled:
-    case Datasheet::Outcome::kNondeterministic: return kExitNot;
-    case Datasheet::Outcome::kRefused: return kExitNothing;
-    case Datasheet::Outcome::kBroken: return kExitIncomplete;
+    case Datasheet::Outcome::kNondeterministic:
+      return kExitNot;
+    case Datasheet::Outcome::kRefused:
+      return kExitNothing;
+    case Datasheet::Outcome::kBroken:
+      return kExitIncomplete;
   }
   return kExitNot;
 }
@@ -117,10 +130,13 @@ int Probe(const ProbeArguments& arguments) {
     std::ofstream file(arguments.json, std::ios::binary);
     file << json;
     file.close();
-    if (!file) return Usage(Error{.message = "cannot write " + arguments.json, .pos = {}, .found = {}, .expected = {}, .hint = {}});
+    if (!file)
+      return Usage(Error{
+          .message = "cannot write " + arguments.json, .pos = {}, .found = {}, .expected = {}, .hint = {}});
   }
   Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));
-  if (sheet.outcome != Datasheet::Outcome::kRead) PrintError("ulpscope: " + Name(sheet.outcome) + ": " + sheet.reason);
+  if (sheet.outcome != Datasheet::Outcome::kRead)
+    PrintError("ulpscope: " + Name(sheet.outcome) + ": " + sheet.reason);
   return ExitCodeOf(sheet);
 }
 
@@ -134,9 +150,11 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   command->add_option("--out-dtype", arguments->out_dtype, "of the result (that of the operands)");
   command->add_option("--k", arguments->k, "terms of a sum (64)");
   command->add_option("--form", arguments->form, "matmul, bmm or dot: kernels differ by shape");
-  command->add_option("--json", arguments->json, "also write the datasheet as JSON here; - is stdout, instead of the text");
+  command->add_option("--json", arguments->json,
+                      "also write the datasheet as JSON here; - is stdout, instead of the text");
   command->add_option("--timeout", arguments->timeout, "seconds for one program")->check(CLI::PositiveNumber);
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")->allow_extra_args(false);
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+      ->allow_extra_args(false);
   command->callback([arguments, &exit_code] { exit_code = Probe(*arguments); });
 }
 

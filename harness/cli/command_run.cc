@@ -33,7 +33,8 @@ struct RunArguments {
   int jobs = 1, repeat = 2;
   int64_t seed = 0;
   double timeout = 120;
-  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false, knob_sweep = false;
+  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false,
+       knob_sweep = false;
   ReportOutputs outputs;
 };
 
@@ -237,8 +238,9 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   if (!summary) return Usage(summary.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return Usage(run.error());
-  auto report = JudgeRun(*run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {}, engine,
-                         watcher.Counts());
+  auto report = JudgeRun(
+      *run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {}, engine,
+      watcher.Counts());
   if (!report) return Usage(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -254,7 +256,8 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
-  const auto unprobed = summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
+  const auto unprobed =
+      summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
   for (const auto& line : unprobed) PrintError("ulpscope: " + line);
   return code == 0 && !unprobed.empty() ? kExitNot : code;
 }
@@ -262,8 +265,7 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
 int Run(const RunArguments& arguments) {
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return Usage(workspace.error());
-  Prepared prepared{
-      .workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
+  Prepared prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
   if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
     for (const Error& error : errors) PrintError(error);
     PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
@@ -308,16 +310,19 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--seed", arguments->seed, "seed of the inputs");
   command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
       ->allow_extra_args(false);
-  command->add_flag("--knob-sweep", arguments->knob_sweep,
-                    "every value of every knob of each backend against its default, on the cases tagged with the "
-                    "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
+  command->add_flag(
+      "--knob-sweep", arguments->knob_sweep,
+      "every value of every knob of each backend against its default, on the cases tagged with the "
+      "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
   command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
   command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
   command->add_flag("--lf", arguments->last_failed, "only cases that failed in runs/latest");
   command->add_option("--timeout", arguments->timeout, "seconds for one case")->check(CLI::PositiveNumber);
   command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--oracle", arguments->oracle, "fast: the certified fast path, compared with Boost; boost: Boost alone")
+  command
+      ->add_option("--oracle", arguments->oracle,
+                   "fast: the certified fast path, compared with Boost; boost: Boost alone")
       ->check(CLI::IsMember({"fast", "boost"}));
   command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")

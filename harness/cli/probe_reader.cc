@@ -28,9 +28,12 @@ std::string WithoutFlag(const std::string& word) { return word.substr(0, word.fi
 
 std::string_view WordOf(Rounding rounding) {
   switch (rounding) {
-    case Rounding::kNearestEven: return "rne";
-    case Rounding::kTowardZero: return "rz";
-    default: return "rna";
+    case Rounding::kNearestEven:
+      return "rne";
+    case Rounding::kTowardZero:
+      return "rz";
+    default:
+      return "rna";
   }
 }
 
@@ -45,7 +48,11 @@ std::string PhraseOf(std::string_view word) {
 class Reader {
  public:
   Reader(const ProbeQuestion& question, ProbeSession* session)
-      : question_(question), session_(*session), bank_(DotBank::For(question.dtype, question.out)), alive_(bank_.models().size(), 1), witnesses_(bank_.models().size()) {}
+      : question_(question),
+        session_(*session),
+        bank_(DotBank::For(question.dtype, question.out)),
+        alive_(bank_.models().size(), 1),
+        witnesses_(bank_.models().size()) {}
 
   Datasheet Read() {
     sheet_.backend = question_.backend.Text();
@@ -65,14 +72,17 @@ class Reader {
   }
 
  private:
-  bool Going() const { return !session_.failure() && !session_.interrupted() && !session_.nondeterministic(); }
+  bool Going() const {
+    return !session_.failure() && !session_.interrupted() && !session_.nondeterministic();
+  }
 
   /// Every family but mask and fuse. The members of a group run at one coordinate, in launches of their own.
   void AskGroups() {
     std::map<size_t, std::vector<const ProbeGroup*>> by_members;
     for (const std::string& family : ProbeFamilies()) {
       if (family == "mask" || family == "fuse") continue;
-      for (ProbeGroup& group : ProbeGroups(family, question_.dtype, question_.k)) groups_.push_back(std::move(group));
+      for (ProbeGroup& group : ProbeGroups(family, question_.dtype, question_.k))
+        groups_.push_back(std::move(group));
     }
     for (const ProbeGroup& group : groups_) by_members[group.members.size()].push_back(&group);
     std::vector<ProbeDot> dots;
@@ -104,7 +114,8 @@ class Reader {
   }
 
   void AskMasks() {
-    decode_ = DecodeBlocks(question_.dtype, question_.k, [&](std::span<const ProbeDot> dots) { return session_.Run(dots); });
+    decode_ = DecodeBlocks(question_.dtype, question_.k,
+                           [&](std::span<const ProbeDot> dots) { return session_.Run(dots); });
     dots_of_["mask"] += decode_.dots;
     if (Going()) bank_.Exclude(decode_, question_.k, &alive_);
   }
@@ -123,7 +134,9 @@ class Reader {
     for (int64_t position = 0; position < window; ++position) {
       const double sign = position == i ? 1 : position == j ? -1 : 0;
       const int exponent = sign == 0 ? unit : mask;
-      dot.terms.push_back({.position = position, .a = (sign == 0 ? 1 : sign) * Pow2(exponent / 2), .b = Pow2(exponent - exponent / 2)});
+      dot.terms.push_back({.position = position,
+                           .a = (sign == 0 ? 1 : sign) * Pow2(exponent / 2),
+                           .b = Pow2(exponent - exponent / 2)});
     }
     return dot;
   }
@@ -134,9 +147,10 @@ class Reader {
     int64_t coordinates = 0;
   };
 
-  /// Reads the tree at `coordinate`. The pairs that are asked follow from the answers, so coordinates that answer alike all along
-  /// have the same tree: they are taken off `open`.
-  std::optional<Order> OrderAt(size_t coordinate, int64_t window, const std::pair<int, int>& exponents, std::vector<size_t>* open) {
+  /// Reads the tree at `coordinate`. The pairs that are asked follow from the answers, so coordinates that
+  /// answer alike all along have the same tree: they are taken off `open`.
+  std::optional<Order> OrderAt(size_t coordinate, int64_t window, const std::pair<int, int>& exponents,
+                               std::vector<size_t>* open) {
     bool counted = true;
     std::vector<size_t> alike = *open;
     const auto tree = RevealTree(window, [&](std::span<const std::pair<int64_t, int64_t>> pairs) {
@@ -147,7 +161,8 @@ class Reader {
       std::vector<int64_t> meets;
       for (const auto& result : results) {
         const double units = std::ldexp(result[coordinate], -exponents.first);
-        counted = counted && units >= 0 && units <= static_cast<double>(window - 2) && units == std::floor(units);
+        counted =
+            counted && units >= 0 && units <= static_cast<double>(window - 2) && units == std::floor(units);
         if (!counted) return std::vector<int64_t>();
         meets.push_back(window - static_cast<int64_t>(units));
         std::erase_if(alike, [&](size_t other) { return result[other] != result[coordinate]; });
@@ -156,7 +171,8 @@ class Reader {
     });
     masks_counted_ = masks_counted_ || counted;
     if (!tree) return std::nullopt;
-    std::erase_if(*open, [&](size_t other) { return std::find(alike.begin(), alike.end(), other) != alike.end(); });
+    std::erase_if(*open,
+                  [&](size_t other) { return std::find(alike.begin(), alike.end(), other) != alike.end(); });
     return Order{.tree = *tree, .coordinates = static_cast<int64_t>(alike.size())};
   }
 
@@ -166,8 +182,11 @@ class Reader {
     const int64_t window = std::min(question_.k, kMaskWindow);
     if (window < 3) return;
     const bool narrow = question_.dtype == DType::kFloat16 || question_.out == DType::kFloat16;
-    // The narrower pair first; then one that leaves more than 53 bits between; then one that float16 sums hold.
-    for (const std::pair<int, int>& exponents : {std::pair(kMaskUnitExponent, kMaskExponent), narrow ? std::pair(-24, 30) : std::pair(-12, 100), std::pair(-3, 15)}) {
+    // The narrower pair first; then one that leaves more than 53 bits between; then one that float16 sums
+    // hold.
+    for (const std::pair<int, int>& exponents :
+         {std::pair(kMaskUnitExponent, kMaskExponent), narrow ? std::pair(-24, 30) : std::pair(-12, 100),
+          std::pair(-3, 15)}) {
       std::vector<size_t> open(static_cast<size_t>(session_.coordinates()));
       for (size_t i = 0; i < open.size(); ++i) open[i] = i;
       while (!open.empty() && orders_.size() < kMostOrders && Going()) {
@@ -186,7 +205,9 @@ class Reader {
     std::vector<double> exact;
   };
 
-  static ProbeDot One(double a, double b) { return {.terms = {{.position = 0, .a = a, .b = b}}, .addend = 0}; }
+  static ProbeDot One(double a, double b) {
+    return {.terms = {{.position = 0, .a = a, .b = b}}, .addend = 0};
+  }
 
   /// 1.5 2^exponent as a product of two normal operands; nothing where the operands' format does not reach.
   std::optional<ProbeTerm> NormalFactors(double significand, int exponent) const {
@@ -209,7 +230,8 @@ class Reader {
       kinds[0].exact.insert(kinds[0].exact.end(), 2, small * Pow2(back));
     }
     kinds[1] = {.key = "subnormal_results", .title = "subnormal results", .dots = {}, .exact = {}};
-    kinds[2] = {.key = "subnormal_sums", .title = "subnormal sums of normal products", .dots = {}, .exact = {}};
+    kinds[2] = {
+        .key = "subnormal_sums", .title = "subnormal sums of normal products", .dots = {}, .exact = {}};
     for (const double sign : {1.0, -1.0}) {
       if (const auto term = NormalFactors(sign * 1.5, out.emin - 2)) {
         kinds[1].dots.push_back(One(term->a, term->b));
@@ -229,12 +251,24 @@ class Reader {
     if (!Going()) return;
     size_t next = 0;
     for (Subnormal& kind : kinds) {
-      DatasheetLine line{.key = kind.key, .title = kind.title, .state = State::kNotRead, .words = {}, .text = "these dtypes do not reach there", .probes = {"range"}, .dots = static_cast<int64_t>(kind.dots.size())};
+      DatasheetLine line{.key = kind.key,
+                         .title = kind.title,
+                         .state = State::kNotRead,
+                         .words = {},
+                         .text = "these dtypes do not reach there",
+                         .probes = {"range"},
+                         .dots = static_cast<int64_t>(kind.dots.size())};
       if (question_.k < 2 && kind.key == "subnormal_sums") line.text = "a sum of one term";
-      for (size_t i = 0; i < kind.dots.size(); ++i, ++next) Insert(&line.words, results[next] == kind.exact[i] ? "kept" : results[next] == 0 ? "flushed" : "changed");
+      for (size_t i = 0; i < kind.dots.size(); ++i, ++next)
+        Insert(&line.words, results[next] == kind.exact[i] ? "kept"
+                            : results[next] == 0           ? "flushed"
+                                                           : "changed");
       if (!kind.dots.empty()) {
         line.state = State::kRead;
-        line.text = line.words.size() > 1 ? "some kept, some not" : line.words[0] == "kept" ? "kept" : line.words[0] == "flushed" ? "taken as zero" : "changed";
+        line.text = line.words.size() > 1        ? "some kept, some not"
+                    : line.words[0] == "kept"    ? "kept"
+                    : line.words[0] == "flushed" ? "taken as zero"
+                                                 : "changed";
       }
       subnormals_.push_back(std::move(line));
     }
@@ -242,10 +276,17 @@ class Reader {
 
   /// x + y rounded to the store and then cancelled by an addend, or cancelled before it is rounded.
   void AskConsumer() {
-    consumer_ = {.key = "rounding_before_consumer", .title = "rounding before an addition", .state = State::kNotRead, .words = {}, .text = "", .probes = {"fuse"}, .dots = 0};
+    consumer_ = {.key = "rounding_before_consumer",
+                 .title = "rounding before an addition",
+                 .state = State::kNotRead,
+                 .words = {},
+                 .text = "",
+                 .probes = {"fuse"},
+                 .dots = 0};
     const FloatFormat& out = *FormatOf(question_.out);
     std::vector<ProbeDot> dots;
-    for (const ProbeGroup& group : ProbeGroups("fuse", question_.dtype, question_.k)) dots.push_back(group.members.front());
+    for (const ProbeGroup& group : ProbeGroups("fuse", question_.dtype, question_.k))
+      dots.push_back(group.members.front());
     if (dots.empty() || out.precision >= 24) {
       consumer_.text = dots.empty() ? "no such probe for these operands" : "the result is as wide as a sum";
       return;
@@ -272,7 +313,8 @@ class Reader {
     }
     consumer_.state = State::kRead;
     consumer_.words = {rounded ? std::string(Name(question_.out)) : "none"};
-    consumer_.text = rounded ? "the product is rounded to " + consumer_.words[0] + " before it is added to" : "the product goes unrounded into the addition";
+    consumer_.text = rounded ? "the product is rounded to " + consumer_.words[0] + " before it is added to"
+                             : "the product goes unrounded into the addition";
   }
 
   Words Facet(const std::function<std::string(const DotModel&)>& word) const {
@@ -294,12 +336,22 @@ class Reader {
 
   void Add(std::string key, std::string title, Words words, std::string text, Words probes) {
     const State state = words.empty() ? State::kNotRead : words.size() == 1 ? State::kRead : State::kPartly;
-    sheet_.lines.push_back({.key = std::move(key), .title = std::move(title), .state = state, .words = std::move(words), .text = std::move(text), .probes = probes, .dots = Dots(probes)});
+    sheet_.lines.push_back({.key = std::move(key),
+                            .title = std::move(title),
+                            .state = state,
+                            .words = std::move(words),
+                            .text = std::move(text),
+                            .probes = probes,
+                            .dots = Dots(probes)});
   }
 
-  void AddNotRead(std::string key, std::string title, std::string why, Words probes) { Add(std::move(key), std::move(title), {}, std::move(why), std::move(probes)); }
+  void AddNotRead(std::string key, std::string title, std::string why, Words probes) {
+    Add(std::move(key), std::move(title), {}, std::move(why), std::move(probes));
+  }
 
-  static std::string AnyOf(const Words& words) { return words.size() == 1 ? words[0] : "one of " + Join(words, ", "); }
+  static std::string AnyOf(const Words& words) {
+    return words.size() == 1 ? words[0] : "one of " + Join(words, ", ");
+  }
 
   void Conclude() {
     using enum Datasheet::Outcome;
@@ -312,12 +364,16 @@ class Reader {
       const Outcome& failure = *session_.failure();
       const bool refused = failure.kind == OutcomeKind::kUnsupported || failure.kind == OutcomeKind::kRaised;
       sheet_.outcome = refused ? kRefused : kBroken;
-      sheet_.reason = fmt::format("{}{}{}", Name(failure.kind), failure.text.empty() ? "" : ": ", failure.text);
+      sheet_.reason =
+          fmt::format("{}{}{}", Name(failure.kind), failure.text.empty() ? "" : ": ", failure.text);
       return;
     }
     if (session_.nondeterministic()) {
       sheet_.outcome = kNondeterministic;
-      sheet_.reason = fmt::format("the same launch gave other bits when it was repeated (up to {:.6g} ulp apart); what rests on single bits is not read", session_.spread());
+      sheet_.reason = fmt::format(
+          "the same launch gave other bits when it was repeated (up to {:.6g} ulp apart); what rests on "
+          "single bits is not read",
+          session_.spread());
       return;
     }
     for (size_t i = 0; i < alive_.size(); ++i) {
@@ -333,43 +389,65 @@ class Reader {
     DescribeOrder();
     DescribeSplits();
     DescribeStores();
-    sheet_.lines.push_back({.key = "determinism", .title = "repeated launches", .state = State::kRead, .words = {"same_bits"}, .text = fmt::format("the same bits, each of {} launches run twice", sheet_.launches), .probes = {}, .dots = sheet_.dots});
+    sheet_.lines.push_back(
+        {.key = "determinism",
+         .title = "repeated launches",
+         .state = State::kRead,
+         .words = {"same_bits"},
+         .text = fmt::format("the same bits, each of {} launches run twice", sheet_.launches),
+         .probes = {},
+         .dots = sheet_.dots});
   }
 
   /// Why the plainest model fell: what a person looks at first.
   std::string WitnessAgainstFloat32() const {
     for (size_t i = 0; i < witnesses_.size(); ++i) {
       const PrecisionModel& name = bank_.models()[i].name;
-      if (!name.in.empty() || name.prod != "exact" || name.acc != "float32" || name.mid != "none" || name.out.find("_rne") == std::string::npos || !witnesses_[i]) continue;
+      if (!name.in.empty() || name.prod != "exact" || name.acc != "float32" || name.mid != "none" ||
+          name.out.find("_rne") == std::string::npos || !witnesses_[i])
+        continue;
       const ProbeWitness& witness = *witnesses_[i];
       const auto list = [](const std::vector<double>& values) {
         std::string text;
-        for (size_t v = 0; v < std::min<size_t>(values.size(), 6); ++v) text += fmt::format("{}{:a}", v == 0 ? "" : " ", values[v]);
+        for (size_t v = 0; v < std::min<size_t>(values.size(), 6); ++v)
+          text += fmt::format("{}{:a}", v == 0 ? "" : " ", values[v]);
         return text;
       };
-      return fmt::format("; float32 fell to {} ({}): observed {}, a float32 sum gives {}", witness.family, witness.group, list(witness.observed), list(witness.predicted));
+      return fmt::format("; float32 fell to {} ({}): observed {}, a float32 sum gives {}", witness.family,
+                         witness.group, list(witness.observed), list(witness.predicted));
     }
     return "";
   }
 
   void DescribeRoundings() {
     const Words single{"single", "range", "residual"};
-    const Words in = Facet([](const DotModel& model) { return model.name.in.empty() ? std::string("as_is") : WithoutFlag(model.name.in.begin()->second); });
-    if (in.empty()) AddNotRead("input_rounding", "input rounding", "no model survives", single);
-    else Add("input_rounding", "input rounding", in, in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
+    const Words in = Facet([](const DotModel& model) {
+      return model.name.in.empty() ? std::string("as_is") : WithoutFlag(model.name.in.begin()->second);
+    });
+    if (in.empty())
+      AddNotRead("input_rounding", "input rounding", "no model survives", single);
+    else
+      Add("input_rounding", "input rounding", in,
+          in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
     const Words prod = Facet([](const DotModel& model) { return model.name.prod; });
-    if (prod.empty()) AddNotRead("product", "product", "no model survives", single);
-    else Add("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
+    if (prod.empty())
+      AddNotRead("product", "product", "no model survives", single);
+    else
+      Add("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
     const Words sums{"swamp", "mode", "wide", "pair", "mask", "random"};
     const Words acc = Facet([](const DotModel& model) { return model.name.acc; });
     if (acc.empty() || question_.k < 2) {
-      AddNotRead("accumulator", "accumulator", acc.empty() ? "no model survives" : "a sum of one term has none", sums);
-      AddNotRead("accumulator_rounding", "accumulator rounding", acc.empty() ? "no model survives" : "a sum of one term has none", {"mode", "swamp", "mask"});
+      AddNotRead("accumulator", "accumulator",
+                 acc.empty() ? "no model survives" : "a sum of one term has none", sums);
+      AddNotRead("accumulator_rounding", "accumulator rounding",
+                 acc.empty() ? "no model survives" : "a sum of one term has none", {"mode", "swamp", "mask"});
       return;
     }
     const std::string joined = JoinAccumulators(acc);
     Add("accumulator", "accumulator", acc, acc.size() == 1 ? acc[0] : joined + ": " + AnyOf(acc), sums);
-    const Words rounding = Facet([](const DotModel& model) { return model.acc.exact() ? std::string("none") : std::string(WordOf(model.acc.rounding)); });
+    const Words rounding = Facet([](const DotModel& model) {
+      return model.acc.exact() ? std::string("none") : std::string(WordOf(model.acc.rounding));
+    });
     std::string phrase;
     for (const auto& word : rounding) phrase += (phrase.empty() ? "" : ", or ") + PhraseOf(word);
     Add("accumulator_rounding", "accumulator rounding", rounding, phrase, {"mode", "swamp", "mask"});
@@ -378,14 +456,26 @@ class Reader {
   void DescribeBlocks() {
     using Kind = BlockDecode::Kind;
     const auto add = [&](const char* key, const char* title, std::string word, std::string text) {
-      sheet_.lines.push_back({.key = key, .title = title, .state = word.empty() ? State::kNotRead : State::kRead, .words = word.empty() ? Words{} : Words{std::move(word)}, .text = std::move(text), .probes = {"mask"}, .dots = decode_.dots});
+      sheet_.lines.push_back({.key = key,
+                              .title = title,
+                              .state = word.empty() ? State::kNotRead : State::kRead,
+                              .words = word.empty() ? Words{} : Words{std::move(word)},
+                              .text = std::move(text),
+                              .probes = {"mask"},
+                              .dots = decode_.dots});
     };
     if (question_.k < 3 || decode_.kind == Kind::kUnclear) {
-      const std::string why = question_.k < 3 ? "needs sums of three terms or more" : "the masks do not show it: they overflow, nothing absorbs the units, or a cut moves them";
+      const std::string why =
+          question_.k < 3
+              ? "needs sums of three terms or more"
+              : "the masks do not show it: they overflow, nothing absorbs the units, or a cut moves them";
       // A tree that was read with wider masks tells as much.
       const int64_t widest = orders_.empty() ? 0 : orders_.front().tree.WidestNode();
-      if (widest > 0 && question_.k >= 3) add("group_size", "products joined at once", std::to_string(widest == 2 ? 1 : widest), widest == 2 ? "one product at a time" : std::to_string(widest));
-      else add("group_size", "products joined at once", "", why);
+      if (widest > 0 && question_.k >= 3)
+        add("group_size", "products joined at once", std::to_string(widest == 2 ? 1 : widest),
+            widest == 2 ? "one product at a time" : std::to_string(widest));
+      else
+        add("group_size", "products joined at once", "", why);
       add("alignment_bits", "extra alignment bits", "", why);
       return;
     }
@@ -394,21 +484,34 @@ class Reader {
       add("alignment_bits", "extra alignment bits", "0", "none: every addition is rounded on its own");
       return;
     }
-    add("group_size", "products joined at once", std::to_string(decode_.n), decode_.n_is_least ? "at least " + std::to_string(decode_.n) + ", all that a sum of this length has" : std::to_string(decode_.n));
-    if (decode_.fraction == 0) add("alignment_bits", "extra alignment bits", "", "narrower or wider than the probes look");
-    else add("alignment_bits", "extra alignment bits", std::to_string(decode_.fraction - 23), fmt::format("{} (terms are cut at {} fraction bits)", decode_.fraction - 23, decode_.fraction));
+    add("group_size", "products joined at once", std::to_string(decode_.n),
+        decode_.n_is_least ? "at least " + std::to_string(decode_.n) + ", all that a sum of this length has"
+                           : std::to_string(decode_.n));
+    if (decode_.fraction == 0)
+      add("alignment_bits", "extra alignment bits", "", "narrower or wider than the probes look");
+    else
+      add("alignment_bits", "extra alignment bits", std::to_string(decode_.fraction - 23),
+          fmt::format("{} (terms are cut at {} fraction bits)", decode_.fraction - 23, decode_.fraction));
   }
 
   void DescribeOrder() {
-    DatasheetLine line{.key = "order", .title = "order of summation", .state = State::kNotRead, .words = {}, .text = "", .probes = {"mask"}, .dots = order_dots_};
+    DatasheetLine line{.key = "order",
+                       .title = "order of summation",
+                       .state = State::kNotRead,
+                       .words = {},
+                       .text = "",
+                       .probes = {"mask"},
+                       .dots = order_dots_};
     if (question_.k < 3) {
       line.text = "needs sums of three terms or more";
     } else if (orders_.empty()) {
-      const Words rounding = Facet([](const DotModel& model) { return std::string(model.acc.exact() ? "none" : WordOf(model.acc.rounding)); });
+      const Words rounding = Facet([](const DotModel& model) {
+        return std::string(model.acc.exact() ? "none" : WordOf(model.acc.rounding));
+      });
       line.text = rounding == Words{"rz"}     ? "a sum that is cut is moved by the masks"
                   : rounding == Words{"none"} ? "an exact sum has none"
-                  : masks_counted_            ? "the masks show no tree: nothing absorbs the units, or launches differ"
-                                              : "the masks overflow the accumulator";
+                  : masks_counted_ ? "the masks show no tree: nothing absorbs the units, or launches differ"
+                                   : "the masks overflow the accumulator";
     } else {
       line.state = State::kRead;
       sheet_.tree = orders_.front().tree.Text();
@@ -419,39 +522,55 @@ class Reader {
         Insert(&line.words, name.empty() ? "other" : name);
         line.text += line.text.empty() ? "" : "; ";
         line.text += name.empty() ? "none of the known ones, " + Shortened(order.tree.Text()) : name;
-        if (orders_.size() > 1 || order.coordinates < all) line.text += fmt::format(" at {} of {} coordinates", order.coordinates, all);
+        if (orders_.size() > 1 || order.coordinates < all)
+          line.text += fmt::format(" at {} of {} coordinates", order.coordinates, all);
         read += order.coordinates;
       }
-      if (read < all) line.text += fmt::format("; {} coordinates sum otherwise", all - read);
-      else if (orders_.size() == 1) line.text += fmt::format(", at all {} coordinates", all);
-      if (question_.k > kMaskWindow) line.text += fmt::format(" (the first {} of {} terms)", kMaskWindow, question_.k);
+      if (read < all)
+        line.text += fmt::format("; {} coordinates sum otherwise", all - read);
+      else if (orders_.size() == 1)
+        line.text += fmt::format(", at all {} coordinates", all);
+      if (question_.k > kMaskWindow)
+        line.text += fmt::format(" (the first {} of {} terms)", kMaskWindow, question_.k);
     }
     sheet_.lines.push_back(std::move(line));
   }
 
-  static std::string Shortened(const std::string& tree) { return tree.size() <= 100 ? tree : tree.substr(0, 97) + "..."; }
+  static std::string Shortened(const std::string& tree) {
+    return tree.size() <= 100 ? tree : tree.substr(0, 97) + "...";
+  }
 
   void DescribeSplits() {
     const Words probes{"swamp", "residual"};
     Words words;
     bool none = false;
     for (const auto& acc : Facet([](const DotModel& model) { return model.name.acc; })) {
-      if (acc.starts_with("split_k")) Insert(&words, acc);
-      else none = true;
+      if (acc.starts_with("split_k"))
+        Insert(&words, acc);
+      else
+        none = true;
     }
     if (none) words.insert(words.begin(), "none");
-    if (question_.k < 4 || words.empty()) return AddNotRead("split_k", "partial sums", words.empty() ? "no model survives" : "needs sums of four terms or more", probes);
-    Add("split_k", "partial sums", words, words == Words{"none"} ? "none is stored in a narrower format" : AnyOf(words), probes);
+    if (question_.k < 4 || words.empty())
+      return AddNotRead("split_k", "partial sums",
+                        words.empty() ? "no model survives" : "needs sums of four terms or more", probes);
+    Add("split_k", "partial sums", words,
+        words == Words{"none"} ? "none is stored in a narrower format" : AnyOf(words), probes);
   }
 
   void DescribeStores() {
     const Words probes{"single", "double_round", "pair", "wide"};
     const Words mid = Facet([](const DotModel& model) { return model.name.mid; });
-    if (mid.empty()) AddNotRead("intermediate_rounding", "rounding before the store", "no model survives", probes);
-    else Add("intermediate_rounding", "rounding before the store", mid, mid == Words{"none"} ? "none" : AnyOf(mid), probes);
+    if (mid.empty())
+      AddNotRead("intermediate_rounding", "rounding before the store", "no model survives", probes);
+    else
+      Add("intermediate_rounding", "rounding before the store", mid,
+          mid == Words{"none"} ? "none" : AnyOf(mid), probes);
     const Words out = Facet([](const DotModel& model) { return model.name.out; });
-    if (out.empty()) AddNotRead("final_rounding", "final rounding", "no model survives", probes);
-    else Add("final_rounding", "final rounding", out, AnyOf(out), probes);
+    if (out.empty())
+      AddNotRead("final_rounding", "final rounding", "no model survives", probes);
+    else
+      Add("final_rounding", "final rounding", out, AnyOf(out), probes);
     sheet_.lines.push_back(consumer_);
   }
 
@@ -473,6 +592,8 @@ class Reader {
 
 }  // namespace
 
-Datasheet ReadDatasheet(const ProbeQuestion& question, ProbeSession* session) { return Reader(question, session).Read(); }
+Datasheet ReadDatasheet(const ProbeQuestion& question, ProbeSession* session) {
+  return Reader(question, session).Read();
+}
 
 }  // namespace ulpscope

@@ -1,4 +1,5 @@
-// From probe outputs to a datasheet: asks a session every question, weighs the answers, writes one line for each property.
+// From probe outputs to a datasheet: asks a session every question, weighs the answers, writes one line for
+// each property.
 #pragma once
 
 #include "harness/cli/probe_session.h"

@@ -51,7 +51,8 @@ const std::vector<std::string>& ProbeForms() {
   return forms;
 }
 
-ProbeSession::ProbeSession(ProbeQuestion question, const Registry& registry) : question_(std::move(question)), rows_(kRows) {
+ProbeSession::ProbeSession(ProbeQuestion question, const Registry& registry)
+    : question_(std::move(question)), rows_(kRows) {
   options_.repeat = 2;
   options_.trace = false;
   options_.timeout_s = question_.timeout_s;
@@ -59,17 +60,20 @@ ProbeSession::ProbeSession(ProbeQuestion question, const Registry& registry) : q
   key_.knobs_asked = question_.backend.knobs;
   key_.row = *registry.Find(question_.backend.name);
   using enum Asking;
-  askings_ = question_.dtype == question_.out ? std::vector{kPlain} : std::vector{kOutDtype, kPreferred, kBuffer};
+  askings_ =
+      question_.dtype == question_.out ? std::vector{kPlain} : std::vector{kOutDtype, kPreferred, kBuffer};
 }
 
-Result<std::unique_ptr<ProbeSession>> ProbeSession::Open(const ProbeQuestion& question, const Registry& registry) {
+Result<std::unique_ptr<ProbeSession>> ProbeSession::Open(const ProbeQuestion& question,
+                                                         const Registry& registry) {
   const RegistryRow* row = registry.Find(question.backend.name);
   if (row == nullptr) return Fail("unknown backend " + question.backend.name);
   std::unique_ptr<ProbeSession> session(new ProbeSession(question, registry));
   auto scratch = Scratch::Create();
   if (!scratch) return Fail(scratch.error());
   session->scratch_ = std::move(*scratch);
-  session->runner_ = std::make_unique<CaseRunner>(session->key_, registry, *session->scratch_, session->options_, session->interrupt_.fd());
+  session->runner_ = std::make_unique<CaseRunner>(session->key_, registry, *session->scratch_,
+                                                  session->options_, session->interrupt_.fd());
   return session;
 }
 
@@ -92,13 +96,16 @@ Shape ProbeSession::ShapeOut() const {
 }
 
 int64_t ProbeSession::DiagonalOf(int64_t row) const {
-  if (question_.form == "bmm") return (row / kBatchSide * kBatchSide + row % kBatchSide) * kBatchSide + row % kBatchSide;
+  if (question_.form == "bmm")
+    return (row / kBatchSide * kBatchSide + row % kBatchSide) * kBatchSide + row % kBatchSide;
   if (question_.form == "dot") return row;
   return row * rows_ + row;
 }
 
 ProbeSession::Launch ProbeSession::Empty() const {
-  return {.a = TensorData::Zeros(question_.dtype, ShapeA()), .b = TensorData::Zeros(question_.dtype, ShapeB()), .addend = std::nullopt};
+  return {.a = TensorData::Zeros(question_.dtype, ShapeA()),
+          .b = TensorData::Zeros(question_.dtype, ShapeB()),
+          .addend = std::nullopt};
 }
 
 void ProbeSession::Place(const ProbeDot& dot, int64_t row, Launch* launch) const {
@@ -118,7 +125,8 @@ Case ProbeSession::MakeCase(std::span<const Launch> launches, Asking asking) con
   for (size_t i = 0; i < launches.size(); ++i) {
     c.tensors.push_back(Spec(Numbered("a", i), launches[i].a));
     c.tensors.push_back(Spec(Numbered("b", i), launches[i].b));
-    Step product = MakeStep(question_.form == "matmul" ? "matmul" : "bmm", {Named(Numbered("a", i)), Named(Numbered("b", i))}, Numbered("y", i));
+    Step product = MakeStep(question_.form == "matmul" ? "matmul" : "bmm",
+                            {Named(Numbered("a", i)), Named(Numbered("b", i))}, Numbered("y", i));
     if (asking == Asking::kOutDtype) product.attrs["out_dtype"] = Text(out);
     if (asking == Asking::kPreferred) product.attrs["preferred_element_type"] = Text(out);
     if (asking == Asking::kBuffer) {
@@ -131,7 +139,8 @@ Case ProbeSession::MakeCase(std::span<const Launch> launches, Asking asking) con
     c.program.push_back(std::move(product));
     if (launches[i].addend) {
       c.tensors.push_back(Spec(Numbered("c", i), *launches[i].addend));
-      c.program.push_back(MakeStep("add", {Named(Numbered("y", i)), Named(Numbered("c", i))}, Numbered("z", i)));
+      c.program.push_back(
+          MakeStep("add", {Named(Numbered("y", i)), Named(Numbered("c", i))}, Numbered("z", i)));
     }
     c.observe.push_back(Numbered(launches[i].addend ? "z" : "y", i));
   }
@@ -162,11 +171,14 @@ std::vector<TensorData> ProbeSession::ExecuteSome(std::span<const Launch> launch
       launches_ += static_cast<int64_t>(launches.size());
       knobs_ = observation->knobs_effective;
       if (!observation->tainted.empty()) {
-        failure_ = Outcome{.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = observation->tainted};
+        failure_ =
+            Outcome{.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = observation->tainted};
         return {};
       }
       if (!observation->unwritten.empty()) {
-        failure_ = Outcome{.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = "elements of the result were never written"};
+        failure_ = Outcome{.kind = OutcomeKind::kProtocolBroken,
+                           .error_class = "",
+                           .text = "elements of the result were never written"};
         return {};
       }
       for (const auto& [name, spread] : observation->nondeterministic) {
@@ -177,7 +189,10 @@ std::vector<TensorData> ProbeSession::ExecuteSome(std::span<const Launch> launch
       for (size_t i = 0; i < launches.size(); ++i) {
         auto& value = observation->values[Numbered(launches[i].addend ? "z" : "y", i)];
         if (value.dtype != question_.out || value.shape != ShapeOut()) {
-          failure_ = Outcome{.kind = OutcomeKind::kUnsupported, .error_class = "", .text = "asked for " + Describe(question_.out, ShapeOut()) + ", it gave " + Describe(value.dtype, value.shape)};
+          failure_ = Outcome{.kind = OutcomeKind::kUnsupported,
+                             .error_class = "",
+                             .text = "asked for " + Describe(question_.out, ShapeOut()) + ", it gave " +
+                                     Describe(value.dtype, value.shape)};
           return {};
         }
         results.push_back(std::move(value));
@@ -200,7 +215,8 @@ std::vector<TensorData> ProbeSession::ExecuteSome(std::span<const Launch> launch
 std::vector<TensorData> ProbeSession::Execute(std::span<const Launch> launches) {
   std::vector<TensorData> results;
   while (results.size() < launches.size() && !failure_ && !interrupted_) {
-    const auto some = launches.subspan(results.size(), std::min(kLaunchesPerCase, launches.size() - results.size()));
+    const auto some =
+        launches.subspan(results.size(), std::min(kLaunchesPerCase, launches.size() - results.size()));
     for (TensorData& result : ExecuteSome(some)) results.push_back(std::move(result));
   }
   return results;
@@ -224,7 +240,9 @@ std::vector<double> ProbeSession::Run(std::span<const ProbeDot> dots) {
 }
 
 std::vector<std::vector<double>> ProbeSession::RunEverywhere(std::span<const ProbeDot> dots) {
-  std::vector<std::vector<double>> outputs(dots.size(), std::vector<double>(static_cast<size_t>(coordinates()), std::numeric_limits<double>::quiet_NaN()));
+  std::vector<std::vector<double>> outputs(
+      dots.size(),
+      std::vector<double>(static_cast<size_t>(coordinates()), std::numeric_limits<double>::quiet_NaN()));
   std::vector<Launch> launches;
   for (const ProbeDot& dot : dots) {
     launches.push_back(Empty());
@@ -290,14 +308,20 @@ std::string ProbeSession::program() const {
   text += shape(ShapeA()) + " @ " + shape(ShapeB());
   if (askings_.empty()) return text;
   switch (askings_.front()) {
-    case Asking::kPlain: return text;
-    case Asking::kOutDtype: return text + ", out_dtype=" + out;
-    case Asking::kPreferred: return text + ", preferred_element_type=" + out;
-    case Asking::kBuffer: return text + ", out= a " + out + " buffer";
+    case Asking::kPlain:
+      return text;
+    case Asking::kOutDtype:
+      return text + ", out_dtype=" + out;
+    case Asking::kPreferred:
+      return text + ", preferred_element_type=" + out;
+    case Asking::kBuffer:
+      return text + ", out= a " + out + " buffer";
   }
   return text;
 }
 
-std::map<std::string, std::string> ProbeSession::versions() const { return key_.info ? key_.info->versions : std::map<std::string, std::string>(); }
+std::map<std::string, std::string> ProbeSession::versions() const {
+  return key_.info ? key_.info->versions : std::map<std::string, std::string>();
+}
 
 }  // namespace ulpscope

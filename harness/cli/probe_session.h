@@ -1,8 +1,8 @@
 // ProbeSession: dot products, run by a backend in a product of its own program form, in launches.
 //
-// A library's kernel depends on the shape, so probes are embedded in an ordinary product: row i of a and column i of b hold dot
-// product i, and the result is read on the diagonal. Row r of every launch is the same output coordinate. Several launches are
-// steps of one program, so that a compiler is asked once for many.
+// A library's kernel depends on the shape, so probes are embedded in an ordinary product: row i of a and
+// column i of b hold dot product i, and the result is read on the diagonal. Row r of every launch is the same
+// output coordinate. Several launches are steps of one program, so that a compiler is asked once for many.
 #pragma once
 
 #include <map>
@@ -24,7 +24,8 @@ struct ProbeQuestion {
   DType dtype = DType::kFloat32;
   DType out = DType::kFloat32;
   int64_t k = 64;
-  std::string form = "matmul";  ///< matmul [R, K] @ [K, R]; bmm [R/16, 16, K] @ [R/16, K, 16]; dot [R, 1, K] @ [R, K, 1]
+  std::string form =
+      "matmul";  ///< matmul [R, K] @ [K, R]; bmm [R/16, 16, K] @ [R/16, K, 16]; dot [R, 1, K] @ [R, K, 1]
   double timeout_s = 120;
 };
 
@@ -38,9 +39,11 @@ class ProbeSession {
   /// Dot products that share a launch.
   int64_t rows() const { return rows_; }
 
-  /// The result of each dot product: dot i runs in launch i / rows() at coordinate i % rows(). NaN once the session has failed.
+  /// The result of each dot product: dot i runs in launch i / rows() at coordinate i % rows(). NaN once the
+  /// session has failed.
   std::vector<double> Run(std::span<const ProbeDot> dots);
-  /// Each dot product in a launch of its own that holds it at every coordinate; its results at all coordinates(), row-major.
+  /// Each dot product in a launch of its own that holds it at every coordinate; its results at all
+  /// coordinates(), row-major.
   std::vector<std::vector<double>> RunEverywhere(std::span<const ProbeDot> dots);
   int64_t coordinates() const { return ElementCount(ShapeOut()); }
   /// The same dot products, followed by an addition of their addends in the out dtype, in one program.

@@ -17,8 +17,9 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr size_t kMostExclusions = 64;
 
-/// A fixed sample, the same for every backend and run: runs of neighbours along the last axis, spread by an integer hash. Runs,
-/// because neighbours share a row's sums, and a row of a normalisation is evaluated whole.
+/// A fixed sample, the same for every backend and run: runs of neighbours along the last axis, spread by an
+/// integer hash. Runs, because neighbours share a row's sums, and a row of a normalisation is evaluated
+/// whole.
 std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
   const int64_t count = ElementCount(shape);
   std::vector<int64_t> elements;
@@ -27,7 +28,8 @@ std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
     return elements;
   }
   constexpr int64_t kRun = 256;
-  const int64_t length = std::min<int64_t>(shape.back(), kRun), runs = count / shape.back() * (shape.back() / length);
+  const int64_t length = std::min<int64_t>(shape.back(), kRun),
+                runs = count / shape.back() * (shape.back() / length);
   std::set<int64_t> chosen;
   uint64_t state = 0x9E3779B97F4A7C15u;
   while (static_cast<int64_t>(chosen.size()) < std::min(runs, most / length)) {
@@ -48,7 +50,7 @@ std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
   bool survived = true;
-  size_t passed = 0;       ///< elements checked before it fell
+  size_t passed = 0;  ///< elements checked before it fell
   Exclusion exclusion;
   LikelihoodResult match;
   double probe = 0;  ///< the law on a few elements
@@ -58,7 +60,8 @@ struct Trial {
 
 class Classifier {
  public:
-  Classifier(const CaseOracle& oracle, const std::string& value, const TensorData& observed, const ClassifyOptions& options)
+  Classifier(const CaseOracle& oracle, const std::string& value, const TensorData& observed,
+             const ClassifyOptions& options)
       : oracle_(oracle), value_(value), observed_(observed), options_(options) {}
 
   Classification Run() {
@@ -71,14 +74,16 @@ class Classifier {
     const auto shape = oracle_.Describe(value_);
     if (!shape) return NoReference(shape.error().message);
     if (shape->shape != observed_.shape) {
-      return NoReference("the observed shape " + Describe(observed_.dtype, observed_.shape) + " is not the program's " + Describe(observed_.dtype, shape->shape));
+      return NoReference("the observed shape " + Describe(observed_.dtype, observed_.shape) +
+                         " is not the program's " + Describe(observed_.dtype, shape->shape));
     }
     shape_ = *shape;
     MeasureErrors();
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
     TryAll(oracle_.Bank(value_, observed_.dtype));
     const auto survived = [](const Trial& trial) { return trial.survived; };
-    if (std::none_of(trials_.begin(), trials_.end(), survived)) TryAll(oracle_.FlushingBank(value_, observed_.dtype));
+    if (std::none_of(trials_.begin(), trials_.end(), survived))
+      TryAll(oracle_.FlushingBank(value_, observed_.dtype));
     Conclude();
     return result_;
   }
@@ -112,13 +117,17 @@ class Classifier {
       elements_.push_back(all[i]);
       stored_.push_back(stored);
       references_.push_back(reference);
-      result_.max_ulp = std::max(result_.max_ulp, std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
+      result_.max_ulp = std::max(
+          result_.max_ulp, std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
       const double error = std::fabs((stored - reference.hi) - reference.lo);
       result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
     }
     result_.checked = static_cast<int64_t>(elements_.size());
-    if (special > 0) result_.notes.push_back(fmt::format("{} element(s) differ from the NaN or infinity that IEEE 754 gives", special));
-    if (undecided > 0) result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
+    if (special > 0)
+      result_.notes.push_back(
+          fmt::format("{} element(s) differ from the NaN or infinity that IEEE 754 gives", special));
+    if (undecided > 0)
+      result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
   }
 
   void Fall(Trial* trial, size_t i, Interval range, std::string why) {
@@ -148,7 +157,9 @@ class Classifier {
     for (size_t i = 0; i < elements_.size(); ++i) {
       const double again = hypothesis.Store(stored_[i]);
       if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
-      Fall(trial, i, {.lo = again, .hi = again}, fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]), FormatNumber(again)));
+      Fall(trial, i, {.lo = again, .hi = again},
+           fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]),
+                       FormatNumber(again)));
       return;
     }
     for (size_t i = 0; i < elements_.size(); ++i) {
@@ -159,13 +170,19 @@ class Classifier {
         const std::vector<double> possible = hypothesis.Possible(elements_[i]);
         if (possible.empty() || std::binary_search(possible.begin(), possible.end(), stored_[i])) continue;
         Fall(trial, i, {.lo = possible.front(), .hi = possible.back()},
-             fmt::format("observed {}; the {} results that this model's summation orders give here lie between {} and {} without it (exact value {})", FormatNumber(stored_[i]), possible.size(), FormatNumber(possible.front()),
+             fmt::format("observed {}; the {} results that this model's summation orders give here lie "
+                         "between {} and {} without it (exact value {})",
+                         FormatNumber(stored_[i]), possible.size(), FormatNumber(possible.front()),
                          FormatNumber(possible.back()), FormatNumber(references_[i].hi)));
         return;
       }
       if (std::isnan(stored_[i]) && range.lo == -kInf && range.hi == kInf) continue;
-      const std::string bounds = range.lo == range.hi ? "exactly " + FormatNumber(range.lo) : "between " + FormatNumber(range.lo) + " and " + FormatNumber(range.hi) + " in any order";
-      Fall(trial, i, range, fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds, FormatNumber(references_[i].hi)));
+      const std::string bounds = range.lo == range.hi ? "exactly " + FormatNumber(range.lo)
+                                                      : "between " + FormatNumber(range.lo) + " and " +
+                                                            FormatNumber(range.hi) + " in any order";
+      Fall(trial, i, range,
+           fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds,
+                       FormatNumber(references_[i].hi)));
       return;
     }
     trial->passed = elements_.size();
@@ -197,7 +214,8 @@ class Classifier {
 
   std::set<PrecisionModel> Likely(const std::set<PrecisionModel>& proved) {
     if (proved.size() < 2) return proved;
-    const int64_t budget = std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
+    const int64_t budget =
+        std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
     std::vector<int64_t> elements;
     std::vector<double> stored;
     const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
@@ -210,22 +228,28 @@ class Classifier {
     std::set<PrecisionModel> likely;
     for (const Trial& trial : trials_) {
       const bool kept = trial.survived && std::isfinite(trial.log_likelihood) &&
-                        trial.log_likelihood >= best - std::log(options_.keep_factor) && trial.fit >= options_.worst_fit;
+                        trial.log_likelihood >= best - std::log(options_.keep_factor) &&
+                        trial.fit >= options_.worst_fit;
       if (kept) likely.insert(trial.hypothesis->model());
     }
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
-      if (trial.survived && model.acc.starts_with("blockfma(") && !likely.contains(model)) KeepOrderWitness(*trial.hypothesis, elements, stored);
+      if (trial.survived && model.acc.starts_with("blockfma(") && !likely.contains(model))
+        KeepOrderWitness(*trial.hypothesis, elements, stored);
     }
     if (!likely.empty()) return likely;
-    result_.notes.push_back("no accumulation order of the known family explains these bits; the proved set stands");
+    result_.notes.push_back(
+        "no accumulation order of the known family explains these bits; the proved set stands");
     return proved;
   }
 
-  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
-  void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> stored) {
+  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says
+  /// so.
+  void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                        std::span<const double> stored) {
     std::vector<std::vector<double>> runs;
-    for (size_t order = 0; order < hypothesis.orders().size(); ++order) runs.push_back(hypothesis.Simulate(static_cast<int>(order), elements));
+    for (size_t order = 0; order < hypothesis.orders().size(); ++order)
+      runs.push_back(hypothesis.Simulate(static_cast<int>(order), elements));
     for (size_t i = 0; i < elements.size() && result_.excluded.size() < kMostExclusions; ++i) {
       double low = kInf, high = -kInf;
       bool given = false;
@@ -236,14 +260,23 @@ class Classifier {
         high = std::max(high, value);
       }
       if (given) continue;
-      result_.excluded.push_back({.model = hypothesis.model(), .element = Coordinates(elements[i], observed_.shape), .observed = stored[i], .reference = stored[i], .low = low, .high = high,
-                                  .why = fmt::format("observed {}; none of {} summation orders of this unit gives it, they give {} to {} (likelihood, not proof)", FormatNumber(stored[i]), runs.size(), FormatNumber(low), FormatNumber(high))});
+      result_.excluded.push_back(
+          {.model = hypothesis.model(),
+           .element = Coordinates(elements[i], observed_.shape),
+           .observed = stored[i],
+           .reference = stored[i],
+           .low = low,
+           .high = high,
+           .why = fmt::format("observed {}; none of {} summation orders of this unit gives it, they give {} "
+                              "to {} (likelihood, not proof)",
+                              FormatNumber(stored[i]), runs.size(), FormatNumber(low), FormatNumber(high))});
       return;
     }
   }
 
-  /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches first: they are
-  /// cheap, and where there is one, a rival has to come near it. The others are weighed from the most promising down.
+  /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches
+  /// first: they are cheap, and where there is one, a rival has to come near it. The others are weighed from
+  /// the most promising down.
   double Weigh(std::span<const int64_t> elements, std::span<const double> stored) {
     double best = -kInf;
     std::vector<Trial*> rivals;
@@ -256,7 +289,8 @@ class Classifier {
     }
     const FitCheck fit = best > -kInf ? FitCheck::kSkip : FitCheck::kMeasure;
     for (Trial* trial : rivals) trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
-    std::stable_sort(rivals.begin(), rivals.end(), [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
+    std::stable_sort(rivals.begin(), rivals.end(),
+                     [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
     const double keep = std::log(options_.keep_factor);
     for (Trial* trial : rivals) {
       if (trial->probe < best - keep - 4) continue;
@@ -269,11 +303,12 @@ class Classifier {
   }
 
   static int Differences(const PrecisionModel& a, const PrecisionModel& b) {
-    return (a.in != b.in) + (a.prod != b.prod) + (a.acc != b.acc) + (a.mid != b.mid || a.cuts != b.cuts) + (a.out != b.out);
+    return (a.in != b.in) + (a.prod != b.prod) + (a.acc != b.acc) + (a.mid != b.mid || a.cuts != b.cuts) +
+           (a.out != b.out);
   }
 
-  /// One witness for each fallen neighbour of the surviving set: the models that differ from a survivor in one facet. With no
-  /// survivor, for the models that explained the most elements.
+  /// One witness for each fallen neighbour of the surviving set: the models that differ from a survivor in
+  /// one facet. With no survivor, for the models that explained the most elements.
   void KeepExclusions(const std::set<PrecisionModel>& proved) {
     std::map<PrecisionModel, const Trial*> fallen;
     for (const Trial& trial : trials_) {
@@ -283,10 +318,14 @@ class Classifier {
     }
     std::vector<const Trial*> rivals;
     for (const auto& [model, trial] : fallen) {
-      const bool near = std::any_of(result_.models.begin(), result_.models.end(), [&, &rival = model](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
+      const bool near = std::any_of(
+          result_.models.begin(), result_.models.end(),
+          [&, &rival = model](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
       if (proved.empty() || near) rivals.push_back(trial);
     }
-    if (proved.empty()) std::stable_sort(rivals.begin(), rivals.end(), [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
+    if (proved.empty())
+      std::stable_sort(rivals.begin(), rivals.end(),
+                       [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
     if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
     for (const Trial* trial : rivals) result_.excluded.push_back(trial->exclusion);
   }
@@ -306,11 +345,13 @@ class Classifier {
 
 }  // namespace
 
-Classification ClassifyValue(const CaseOracle& oracle, const std::string& value, const TensorData& observed, const ClassifyOptions& options) {
+Classification ClassifyValue(const CaseOracle& oracle, const std::string& value, const TensorData& observed,
+                             const ClassifyOptions& options) {
   return Classifier(oracle, value, observed, options).Run();
 }
 
-std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle, const std::map<std::string, TensorData>& observed) {
+std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle,
+                                                     const std::map<std::string, TensorData>& observed) {
   std::map<std::string, Classification> all;
   for (const auto& [value, data] : observed) all.emplace(value, ClassifyValue(oracle, value, data));
   return all;

@@ -82,10 +82,12 @@ bool ContainsAccumulator(const std::vector<std::string>& words, const std::strin
   const bool block = plain.starts_with("blockfma(");
   if (block && Contains(words, "blockfma")) return true;
   // 13 fraction bits are fewer than float32 keeps, and so is a float16 result.
-  const bool narrow_block = block && (plain.ends_with("_float16)") || plain.find(",13,") != std::string_view::npos);
+  const bool narrow_block =
+      block && (plain.ends_with("_float16)") || plain.find(",13,") != std::string_view::npos);
   const bool float32 = plain == "float32" || plain == "float32_rz" || (block && !narrow_block);
   if (float32 && (Contains(words, "float32_class") || Contains(words, "at_least_float32"))) return true;
-  return (plain == "float64" || plain == "compensated" || plain == "exact") && Contains(words, "at_least_float32");
+  return (plain == "float64" || plain == "compensated" || plain == "exact") &&
+         Contains(words, "at_least_float32");
 }
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {

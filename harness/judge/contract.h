@@ -41,8 +41,9 @@ bool SearchPattern(const std::string& pattern, std::string_view text);
 /// "acc in {float32, float64}, mid in {none}", for sentences.
 std::string Describe(const ValueDemand& demand);
 
-/// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma; float32, float32_rz and
-/// block units of that width <= float32_class; that, float64, compensated and exact <= at_least_float32.
+/// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma;
+/// float32, float32_rz and block units of that width <= float32_class; that, float64, compensated and exact
+/// <= at_least_float32.
 bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc);
 
 }  // namespace ulpscope

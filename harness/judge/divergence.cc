@@ -390,7 +390,8 @@ class Comparison {
       const std::string& backend = member.result->backend;
       if (const auto lost = FindVanishedRounding(*member.result, TraceOf(member)); lost && !told(backend))
         AddGraphGap(backend, *lost);
-      if (const auto appeared = FindAppearedRounding(*member.result, TraceOf(member))) AddGraphGap(backend, *appeared);
+      if (const auto appeared = FindAppearedRounding(*member.result, TraceOf(member)))
+        AddGraphGap(backend, *appeared);
     }
   }
 

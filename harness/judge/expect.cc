@@ -81,7 +81,8 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
 /// A stage that the trace does not have counts nothing: its zero would prove nothing.
 std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
   const auto any = [](const std::string& dtype) { return dtype.empty() ? std::string("any dtype") : dtype; };
-  const std::string what = fmt::format("casts from {} to {} in {}", any(wanted.from), any(wanted.to), wanted.stage);
+  const std::string what =
+      fmt::format("casts from {} to {} in {}", any(wanted.from), any(wanted.to), wanted.stage);
   const std::string expected = fmt::format("{} {}", wanted.count, what);
   if (std::find(result.stages.begin(), result.stages.end(), wanted.stage) == result.stages.end())
     return Changed(expected, "no such stage in its trace");

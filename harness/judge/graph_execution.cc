@@ -23,7 +23,8 @@ int Precision(std::string_view dtype) {
 int Kept(std::string_view word) {
   constexpr int kAll = 1000;
   if (word == "none" || word == "exact" || word == "as_is" || word == "compensated") return kAll;
-  if (word.starts_with("blockfma(")) return word.find("_float16)") != word.npos ? 11 : word.find(",13,") != word.npos ? 14 : 24;
+  if (word.starts_with("blockfma("))
+    return word.find("_float16)") != word.npos ? 11 : word.find(",13,") != word.npos ? 14 : 24;
   if (word.starts_with("split_k(")) return Kept(word.substr(std::string_view("split_k(").size()));
   for (const char* name :
        {"float64", "float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}) {
@@ -74,8 +75,8 @@ class Graph {
     }
   }
 
-  /// True when the node whose result `widening` converts computed it, or converted it, in its narrow format: not when it
-  /// came in so.
+  /// True when the node whose result `widening` converts computed it, or converted it, in its narrow format:
+  /// not when it came in so.
   bool RoundsBefore(const Cast& widening) const {
     const TraceNode* node = Source(widening.node, widening.from);
     for (size_t steps = 0; node != nullptr && steps <= nodes_.size(); ++steps) {
@@ -88,8 +89,8 @@ class Graph {
     return false;
   }
 
-  /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was rounded
-  /// there is no result of the program, whatever its size.
+  /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was
+  /// rounded there is no result of the program, whatever its size.
   bool IsOperand(int64_t id) const {
     std::set<int64_t> seen;
     std::vector<int64_t> pending{id};
@@ -137,14 +138,15 @@ class Graph {
   static bool IsProduct(std::string_view op) {
     const size_t colons = op.rfind("::");
     if (colons != op.npos) op.remove_prefix(colons + 2);
-    static const std::set<std::string_view> kProducts{"dot", "dot_general", "mm", "bmm", "matmul", "addmm", "linear"};
+    static const std::set<std::string_view> kProducts{"dot",    "dot_general", "mm",    "bmm",
+                                                      "matmul", "addmm",       "linear"};
     return kProducts.contains(op);
   }
 
   /// What gives a fusion its result: the last instruction inside it, which it is printed with.
   const TraceNode* Result(const TraceNode* node) const {
-    for (auto last = last_inside_.find(node->id); node->op.starts_with("fusion ") && last != last_inside_.end();
-         last = last_inside_.find(node->id)) {
+    for (auto last = last_inside_.find(node->id);
+         node->op.starts_with("fusion ") && last != last_inside_.end(); last = last_inside_.find(node->id)) {
       node = last->second;
     }
     return node;
@@ -153,10 +155,10 @@ class Graph {
   /// Ops that show or move elements and compute none, as the stacks spell them (namespaces left out).
   static bool PassesThrough(std::string_view op) {
     static const std::set<std::string_view> kViews{
-        "view",    "reshape",   "_unsafe_view", "expand", "permute", "t",     "transpose", "squeeze",
-        "unsqueeze", "alias",   "detach",       "clone",  "select",  "slice", "broadcast", "broadcast_in_dim",
-        "bitcast", "copy",      "copy_",        "as_strided", "expand_dims", "get-tuple-element", "tuple",
-        "opt-barrier", "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
+        "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze",
+        "alias", "detach", "clone", "select", "slice", "broadcast", "broadcast_in_dim", "bitcast", "copy",
+        "copy_", "as_strided", "expand_dims", "get-tuple-element", "tuple", "opt-barrier",
+        "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
         // What is handed into a fusion, a called function or a jaxpr inside another; a member of a tuple.
         "parameter", "input", "stop_gradient", "generic_slice", "result"};
     const size_t colons = op.rfind("::");
@@ -171,7 +173,8 @@ class Graph {
 
 bool HasPair(const CaseResult& result, const Cast& widening) {
   return std::any_of(result.casts.begin(), result.casts.end(), [&](const Cast& cast) {
-    return cast.stage == widening.stage && cast.to == widening.from && Precision(cast.from) > Precision(cast.to) &&
+    return cast.stage == widening.stage && cast.to == widening.from &&
+           Precision(cast.from) > Precision(cast.to) &&
            ElementCount(cast.shape) == ElementCount(widening.shape);
   });
 }
@@ -214,7 +217,8 @@ Narrowest Operands(const PrecisionModel& model) {
 }
 
 /// The weakest claim of all `models`; nothing when one of them claims nothing below `precision` bits.
-Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&), int precision) {
+Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&),
+                  int precision) {
   Narrowest weakest{.bits = 0, .word = {}};
   for (const PrecisionModel& model : models) {
     const Narrowest narrowest = of(model);
@@ -224,19 +228,23 @@ Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(con
   return models.empty() ? Narrowest{} : weakest;
 }
 
-/// True when a stage names a float format of at most `bits` significant bits: as a result or as what is cast to, and
-/// with `reads` as what is read.
+/// True when a stage names a float format of at most `bits` significant bits: as a result or as what is cast
+/// to, and with `reads` as what is read.
 bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits, bool reads) {
-  const auto narrow = [&](std::string_view dtype) { return Precision(dtype) > 0 && Precision(dtype) <= bits; };
+  const auto narrow = [&](std::string_view dtype) {
+    return Precision(dtype) > 0 && Precision(dtype) <= bits;
+  };
   const auto any = [&](const std::vector<TraceTensor>& tensors) {
-    return std::any_of(tensors.begin(), tensors.end(), [&](const TraceTensor& tensor) { return narrow(tensor.dtype); });
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const TraceTensor& tensor) { return narrow(tensor.dtype); });
   };
   const auto names = [&](const TraceNode& node) {
     const bool input = node.from.empty() && node.inputs.empty();
     return (reads && (any(node.inputs) || any(node.outputs))) || (!input && any(node.outputs));
   };
   return std::any_of(trace.begin(), trace.end(), names) ||
-         std::any_of(result.casts.begin(), result.casts.end(), [&](const Cast& cast) { return narrow(cast.to); });
+         std::any_of(result.casts.begin(), result.casts.end(),
+                     [&](const Cast& cast) { return narrow(cast.to); });
 }
 
 }  // namespace

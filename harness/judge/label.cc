@@ -14,7 +14,8 @@ void Insert(std::vector<std::string>* words, const std::string& word) {
 }
 
 bool Wide(const std::string& acc) {
-  return acc.starts_with("float32") || acc.starts_with("float64") || acc == "exact" || acc == "compensated" || acc.starts_with("blockfma");
+  return acc.starts_with("float32") || acc.starts_with("float64") || acc == "exact" || acc == "compensated" ||
+         acc.starts_with("blockfma");
 }
 
 /// Block units that differ in n alone: what n they leave; empty when `words` holds anything else.
@@ -35,7 +36,8 @@ std::string JoinBlocks(const std::vector<std::string>& words) {
 
 std::string Or(const std::vector<std::string>& words) {
   std::string text;
-  for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   return text;
 }
 
@@ -68,7 +70,8 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
   if (const std::string units = JoinBlocks(words); !units.empty()) return units;
   if (std::all_of(words.begin(), words.end(), Wide)) return "float32 or wider";
   const auto all_start = [&](std::string_view prefix) {
-    return std::all_of(words.begin(), words.end(), [&](const std::string& word) { return word.starts_with(prefix); });
+    return std::all_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return word.starts_with(prefix); });
   };
   if (all_start("bfloat16")) return "bfloat16";
   if (all_start("float16")) return "float16";
@@ -78,25 +81,34 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
 
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification) {
   switch (classification.kind) {
-    case ClassificationKind::kUnmodelled: return "no model of the bank gives these bits";
-    case ClassificationKind::kExactOnly: return "exact: every model gives these bits";
-    case ClassificationKind::kNotFloating: return "not a floating-point value";
-    case ClassificationKind::kNoReference: return "no reference";
-    default: break;
+    case ClassificationKind::kUnmodelled:
+      return "no model of the bank gives these bits";
+    case ClassificationKind::kExactOnly:
+      return "exact: every model gives these bits";
+    case ClassificationKind::kNotFloating:
+      return "not a floating-point value";
+    case ClassificationKind::kNoReference:
+      return "no reference";
+    default:
+      break;
   }
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
-    if (words == std::vector<std::string>{"as_is+daz"}) parts.push_back("subnormals of operand " + operand + " taken as zero");
-    else if (words != std::vector<std::string>{"as_is"}) parts.push_back("operand " + operand + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
+    if (words == std::vector<std::string>{"as_is+daz"})
+      parts.push_back("subnormals of operand " + operand + " taken as zero");
+    else if (words != std::vector<std::string>{"as_is"})
+      parts.push_back("operand " + operand + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
   }
   const auto& prod = classification.facets.at("prod");
   if (!prod.empty() && prod != std::vector<std::string>{"exact"}) parts.push_back("products " + Or(prod));
   const auto& acc = classification.facets.at("acc");
   if (!acc.empty()) parts.push_back("accumulated in " + JoinAccumulators(acc));
   const auto& mid = classification.facets.at("mid");
-  if (mid != std::vector<std::string>{"none"}) parts.push_back((mid.size() == 1 ? "rounded through " : "rounded through one of ") + Or(mid));
+  if (mid != std::vector<std::string>{"none"})
+    parts.push_back((mid.size() == 1 ? "rounded through " : "rounded through one of ") + Or(mid));
   const auto& out = classification.facets.at("out");
-  const bool nearest = std::any_of(out.begin(), out.end(), [](const std::string& word) { return word.find("_rne") != std::string::npos; });
+  const bool nearest = std::any_of(
+      out.begin(), out.end(), [](const std::string& word) { return word.find("_rne") != std::string::npos; });
   const std::string store = "stored " + std::string(Name(observed)) + (nearest ? "" : " (" + Or(out) + ")");
   if (parts.empty() && shape.operands.empty()) return store + ", rounded once";
   parts.push_back(store);

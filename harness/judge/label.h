@@ -8,8 +8,8 @@ namespace ulpscope {
 /// Fills facets, facets_in and cuts from `classification->models`; a facet that does not apply stays empty.
 void ProjectFacets(const ValueShape& shape, Classification* classification);
 
-/// The join of what survives, in words: "operand b rounded to bfloat16_rne, accumulated in float32 or wider, rounded through
-/// bfloat16, stored float32"; "likely" in front when it rests on likelihood.
+/// The join of what survives, in words: "operand b rounded to bfloat16_rne, accumulated in float32 or wider,
+/// rounded through bfloat16, stored float32"; "likely" in front when it rests on likelihood.
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification);
 
 /// The narrowest class that holds all accumulator words: "float32", "float32 or wider", "16 bits", ...

@@ -11,16 +11,19 @@ namespace ulpscope {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kTemperedOutputs = 128;  // beyond this many outputs the law is tempered: coverage fell without it
+constexpr double kTemperedOutputs =
+    128;  // beyond this many outputs the law is tempered: coverage fell without it
 constexpr size_t kFitElements = 64;
 
 /// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone.
 Interval CellOf(const Hypothesis& hypothesis, double stored) {
   if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
   const auto edge = [&](double direction) {
-    // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its edge.
+    // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its
+    // edge.
     double inside = stored, outside = stored;
-    for (const double relative : {0x1p-54, 0x1p-40, 0x1p-25, 0x1p-18, 0x1p-12, 0x1p-9, 0x1p-6, 0x1p-2, 4.0, 0x1p40, 0x1p300}) {
+    for (const double relative :
+         {0x1p-54, 0x1p-40, 0x1p-25, 0x1p-18, 0x1p-12, 0x1p-9, 0x1p-6, 0x1p-2, 4.0, 0x1p40, 0x1p300}) {
       outside = stored + direction * std::max(std::fabs(stored) * relative, 0x1p-1000 * relative);
       if (hypothesis.Store(outside) != stored) break;
       inside = outside;
@@ -53,11 +56,12 @@ double Median(std::vector<double> values) {
 struct Law {
   std::vector<double> centre, width;  ///< c_i and w_i
   double kappa_low = kInf, kappa_high = 0, bias_low = 0, bias_high = 0;
-  double still = 0;                   ///< share of elements that rounding errors do not move to another stored value
+  double still = 0;  ///< share of elements that rounding errors do not move to another stored value
 };
 
 /// w_i: mostly the element's own simulated error, partly the tensor's, spread as the proven bounds are.
-void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements, const std::vector<std::vector<double>>& runs, Law* law) {
+void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                 const std::vector<std::vector<double>>& runs, Law* law) {
   const size_t n = elements.size();
   std::vector<double> mean_square(n, 0), scale(n, 0);
   double scale_total = 0;
@@ -78,7 +82,8 @@ void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements
   }
 }
 
-Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, const std::vector<double>& centre, const std::vector<std::vector<double>>& runs) {
+Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+             const std::vector<double>& centre, const std::vector<std::vector<double>>& runs) {
   const size_t n = elements.size();
   Law law{.centre = centre, .width = std::vector<double>(n)};
   LearnWidths(hypothesis, elements, runs, &law);
@@ -107,15 +112,16 @@ Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, co
 /// The cells of the stored values in units of the law.
 struct Cells {
   std::vector<double> low, high;
-  std::vector<size_t> index;       ///< elements that can move
-  std::vector<bool> quiet;         ///< stored as the centre would be
-  double floor = 0;                ///< least half-width: cancellation leaves results on the lattice of the larger operands
-  double square = 0;               ///< winsorised mean square of the residuals, less the cells' own width
+  std::vector<size_t> index;  ///< elements that can move
+  std::vector<bool> quiet;    ///< stored as the centre would be
+  double floor = 0;   ///< least half-width: cancellation leaves results on the lattice of the larger operands
+  double square = 0;  ///< winsorised mean square of the residuals, less the cells' own width
   double bias = 0;
   bool possible = true;
 };
 
-Cells MeasureCells(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored, size_t count) {
+Cells MeasureCells(const Hypothesis& hypothesis, const Law& law, std::span<const double> stored,
+                   size_t count) {
   Cells cells;
   std::vector<double> half, squares;
   for (size_t i = 0; i < count; ++i) {
@@ -125,7 +131,8 @@ Cells MeasureCells(const Hypothesis& hypothesis, const Law& law, std::span<const
       continue;
     }
     const Interval cell = CellOf(hypothesis, stored[i]);
-    const double low = (cell.lo - law.centre[i]) / law.width[i], high = (cell.hi - law.centre[i]) / law.width[i];
+    const double low = (cell.lo - law.centre[i]) / law.width[i],
+                 high = (cell.hi - law.centre[i]) / law.width[i];
     if (!std::isfinite(low) || !std::isfinite(high)) cells.possible = false;
     cells.low.push_back(low);
     cells.high.push_back(high);
@@ -152,7 +159,8 @@ double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const doub
   if (cells.index.empty()) return 0;
   const double least = law.kappa_low / 1.7, most = std::max(law.kappa_high * 1.7, least);
   const double kappa = std::clamp(std::sqrt(std::max(cells.square, 0.0)), least, most);
-  const double shift = std::clamp(cells.bias, std::min(1.4 * law.bias_low, 0.0), std::max(1.4 * law.bias_high, 0.0));
+  const double shift =
+      std::clamp(cells.bias, std::min(1.4 * law.bias_low, 0.0), std::max(1.4 * law.bias_high, 0.0));
   const double still = 0.98 * law.still;
   double best = -kInf;
   for (const double factor : {0.8, 1.0, 1.25}) {
@@ -160,7 +168,8 @@ double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const doub
     for (const double b : {0.0, shift}) {
       double sum = 0;
       for (size_t i = 0; i < cells.index.size(); ++i) {
-        const double middle = (cells.low[i] + cells.high[i]) / 2, reach = std::max((cells.high[i] - cells.low[i]) / 2, cells.floor);
+        const double middle = (cells.low[i] + cells.high[i]) / 2,
+                     reach = std::max((cells.high[i] - cells.low[i]) / 2, cells.floor);
         const double mean = std::signbit(law.centre[cells.index[i]]) ? -b : b;
         const double moved = 0.97 * CellProbability(middle - reach, middle + reach, mean, sigma) +
                              0.03 * CellProbability(middle - reach, middle + reach, mean, 4 * sigma);
@@ -173,7 +182,8 @@ double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const doub
 }
 
 /// How far the observation's law value lies from those of the model's own simulated outputs.
-double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<const double> observed, const std::vector<std::vector<double>>& runs) {
+double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<const double> observed,
+                     const std::vector<std::vector<double>>& runs) {
   const size_t count = std::min(kFitElements, observed.size());
   std::vector<double> own;
   for (const auto& run : runs) {
@@ -186,7 +196,8 @@ double GoodnessOfFit(const Hypothesis& hypothesis, const Law& law, std::span<con
   const double mean = std::accumulate(own.begin(), own.end(), 0.0) / static_cast<double>(own.size());
   double variance = 0;
   for (const double fit : own) variance += (fit - mean) * (fit - mean) / static_cast<double>(own.size());
-  return (LogLaw(hypothesis, law, observed, count) - mean) / (std::sqrt(variance) + 0.5 + 0.02 * std::fabs(mean));
+  return (LogLaw(hypothesis, law, observed, count) - mean) /
+         (std::sqrt(variance) + 0.5 + 0.02 * std::fabs(mean));
 }
 
 struct Learnt {
@@ -208,7 +219,8 @@ double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / stat
 
 }  // namespace
 
-LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
+LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                            std::span<const double> observed) {
   LikelihoodResult result;
   const auto matches = [&](int order, size_t count) {
     const auto run = hypothesis.Simulate(order, elements.first(count));
@@ -234,21 +246,26 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   return result;
 }
 
-double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed) {
+double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                std::span<const double> observed) {
   if (hypothesis.order_free()) return -kInf;
   const size_t probe = ProbeCount(elements.size());
   const Learnt learnt = Learn(hypothesis, elements.first(probe));
   return Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, probe);
 }
 
-LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> observed, const LikelihoodResult& match, FitCheck fit_check) {
+LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                            std::span<const double> observed, const LikelihoodResult& match,
+                            FitCheck fit_check) {
   LikelihoodResult result = match;
   if (hypothesis.order_free()) return result;
   const Learnt learnt = Learn(hypothesis, elements);
-  const double composite = std::exp(Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size()));
+  const double composite =
+      std::exp(Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size()));
   const double exact = static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size());
   result.log_likelihood = std::log(0.5 * exact + 0.5 * composite);
-  if (match.matches == 0 && fit_check == FitCheck::kMeasure && result.log_likelihood > -kInf) result.fit = GoodnessOfFit(hypothesis, learnt.law, observed, learnt.runs);
+  if (match.matches == 0 && fit_check == FitCheck::kMeasure && result.log_likelihood > -kInf)
+    result.fit = GoodnessOfFit(hypothesis, learnt.law, observed, learnt.runs);
   return result;
 }
 

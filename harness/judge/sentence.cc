@@ -286,8 +286,9 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
   const std::string_view verb = gap.basis == "proved" ? "prove" : "make it likely";
   if (gap.kind == GraphGap::Kind::kAppeared) {
-    return fmt::format("In {}, no stage of the trace names a format so narrow; the numbers of {} {} {} ({} -> {}).",
-                       backend, gap.value, verb, gap.format, gap.from, gap.to);
+    return fmt::format(
+        "In {}, no stage of the trace names a format so narrow; the numbers of {} {} {} ({} -> {}).", backend,
+        gap.value, verb, gap.format, gap.from, gap.to);
   }
   return fmt::format(
       "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,

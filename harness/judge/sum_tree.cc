@@ -12,7 +12,9 @@ using Positions = SumTree::Positions;
 
 /// How lanes are folded into one.
 enum class Fold { kHalves, kNeighbours, kSequential };
-constexpr std::pair<Fold, const char*> kFolds[] = {{Fold::kHalves, "in halves"}, {Fold::kNeighbours, "by neighbours"}, {Fold::kSequential, "one after another"}};
+constexpr std::pair<Fold, const char*> kFolds[] = {{Fold::kHalves, "in halves"},
+                                                   {Fold::kNeighbours, "by neighbours"},
+                                                   {Fold::kSequential, "one after another"}};
 
 Positions Chain(SumTree* tree, const std::vector<Positions>& parts) {
   Positions sum = parts.front();
@@ -26,7 +28,8 @@ Positions FoldAll(SumTree* tree, Fold fold, std::vector<Positions> parts) {
     std::vector<Positions> next;
     const size_t half = (parts.size() + 1) / 2;
     for (size_t i = 0; i < half; ++i) {
-      const size_t first = fold == Fold::kHalves ? i : 2 * i, second = fold == Fold::kHalves ? i + half : 2 * i + 1;
+      const size_t first = fold == Fold::kHalves ? i : 2 * i,
+                   second = fold == Fold::kHalves ? i + half : 2 * i + 1;
       next.push_back(second < parts.size() ? tree->Join({parts[first], parts[second]}) : parts[first]);
     }
     parts = std::move(next);
@@ -69,7 +72,8 @@ struct Candidate {
   SumTree tree;
 };
 
-/// The leaves of [begin, end) that lane `lane` of `lanes` takes; with pairs, two neighbours at a time, the odd one first.
+/// The leaves of [begin, end) that lane `lane` of `lanes` takes; with pairs, two neighbours at a time, the
+/// odd one first.
 std::vector<Positions> LaneLeaves(int64_t begin, int64_t end, int64_t lane, int64_t lanes, int64_t run) {
   std::vector<Positions> leaves;
   for (int64_t i = begin + lane * run; i < end; i += lanes * run) {
@@ -78,8 +82,10 @@ std::vector<Positions> LaneLeaves(int64_t begin, int64_t end, int64_t lane, int6
   return run == 2 ? OddFirst(std::move(leaves)) : leaves;
 }
 
-/// Lanes of [begin, end), folded: `groups` registers of `width` lanes each first register by register, then inside.
-Positions Lanes(SumTree* tree, int64_t begin, int64_t end, int64_t groups, int64_t width, int64_t run, Fold across, Fold inside) {
+/// Lanes of [begin, end), folded: `groups` registers of `width` lanes each first register by register, then
+/// inside.
+Positions Lanes(SumTree* tree, int64_t begin, int64_t end, int64_t groups, int64_t width, int64_t run,
+                Fold across, Fold inside) {
   std::vector<Positions> registers;
   for (int64_t lane = 0; lane < width; ++lane) {
     std::vector<Positions> same_lane;
@@ -98,7 +104,8 @@ void PartsOfLanes(SumTree* tree, int64_t parts, int64_t width, Fold across, Fold
   std::vector<Positions> lanes;
   for (int64_t lane = 0; lane < width; ++lane) {
     std::vector<Positions> same_lane;
-    for (int64_t part = 0; part < parts; ++part) same_lane.push_back(Chain(tree, LaneLeaves(part * length, (part + 1) * length, lane, width, 1)));
+    for (int64_t part = 0; part < parts; ++part)
+      same_lane.push_back(Chain(tree, LaneLeaves(part * length, (part + 1) * length, lane, width, 1)));
     lanes.push_back(FoldAll(tree, across, std::move(same_lane)));
   }
   FoldAll(tree, inside, std::move(lanes));
@@ -117,9 +124,11 @@ std::vector<Candidate> Candidates(int64_t size) {
     std::reverse(leaves.begin(), leaves.end());
     Chain(tree, leaves);
   });
-  add("sequential in pairs, the odd one first", [&](SumTree* tree) { Chain(tree, OddFirst(Leaves(0, size, 1))); });
+  add("sequential in pairs, the odd one first",
+      [&](SumTree* tree) { Chain(tree, OddFirst(Leaves(0, size, 1))); });
   for (int64_t length = 2; length <= size; length *= 2) {
-    add("fused blocks of " + std::to_string(length) + ", one after another", [&](SumTree* tree) { Fused(tree, length); });
+    add("fused blocks of " + std::to_string(length) + ", one after another",
+        [&](SumTree* tree) { Fused(tree, length); });
   }
   for (int64_t base = 1; base < size; base *= 2) {
     const std::string rest = base == 1 ? "" : ", sequential below " + std::to_string(base + 1);
@@ -127,21 +136,24 @@ std::vector<Candidate> Candidates(int64_t size) {
   }
   for (int64_t length = 2; length < size; length *= 2) {
     for (const int64_t run : {1, 2}) {
-      add("blocks of " + std::to_string(length) + ", each sequential" + (run == 2 ? " in pairs, the odd one first" : "") + ", added one after another", [&](SumTree* tree) {
-        std::vector<Positions> blocks;
-        for (int64_t begin = 0; begin < size; begin += length) {
-          const auto leaves = Leaves(begin, std::min(begin + length, size), 1);
-          blocks.push_back(Chain(tree, run == 2 ? OddFirst(leaves) : leaves));
-        }
-        Chain(tree, blocks);
-      });
+      add("blocks of " + std::to_string(length) + ", each sequential" +
+              (run == 2 ? " in pairs, the odd one first" : "") + ", added one after another",
+          [&](SumTree* tree) {
+            std::vector<Positions> blocks;
+            for (int64_t begin = 0; begin < size; begin += length) {
+              const auto leaves = Leaves(begin, std::min(begin + length, size), 1);
+              blocks.push_back(Chain(tree, run == 2 ? OddFirst(leaves) : leaves));
+            }
+            Chain(tree, blocks);
+          });
     }
     for (const auto& [fold_kind, how] : kFolds) {
       const auto fold = fold_kind;  // Clang up to 15 lets no lambda capture a structured binding
       if (fold == Fold::kSequential) continue;
       add("contiguous parts of " + std::to_string(length) + ", folded " + how, [&](SumTree* tree) {
         std::vector<Positions> blocks;
-        for (int64_t begin = 0; begin < size; begin += length) blocks.push_back(Chain(tree, Leaves(begin, std::min(begin + length, size), 1)));
+        for (int64_t begin = 0; begin < size; begin += length)
+          blocks.push_back(Chain(tree, Leaves(begin, std::min(begin + length, size), 1)));
         FoldAll(tree, fold, blocks);
       });
     }
@@ -156,11 +168,16 @@ std::vector<Candidate> Candidates(int64_t size) {
           for (const auto& [inside_kind, inside_how] : kFolds) {
             const auto inside = inside_kind;
             if (width <= 2 && inside != Fold::kHalves) continue;
-            std::string name = std::to_string(groups * width) + " lanes" + (run == 2 ? " of pairs (the odd one first)" : "");
-            if (groups > 1 && width > 1) name += ", " + std::to_string(groups) + " registers of " + std::to_string(width) + (groups > 2 ? std::string(" added ") + across_how : "");
-            else if (groups > 2) name += std::string(", folded ") + across_how;
+            std::string name =
+                std::to_string(groups * width) + " lanes" + (run == 2 ? " of pairs (the odd one first)" : "");
+            if (groups > 1 && width > 1)
+              name += ", " + std::to_string(groups) + " registers of " + std::to_string(width) +
+                      (groups > 2 ? std::string(" added ") + across_how : "");
+            else if (groups > 2)
+              name += std::string(", folded ") + across_how;
             if (width > 2) name += std::string(groups > 1 ? ", then folded " : ", folded ") + inside_how;
-            add(std::move(name), [&](SumTree* tree) { Lanes(tree, 0, size, groups, width, run, across, inside); });
+            add(std::move(name),
+                [&](SumTree* tree) { Lanes(tree, 0, size, groups, width, run, across, inside); });
           }
         }
       }
@@ -174,7 +191,8 @@ std::vector<Candidate> Candidates(int64_t size) {
         for (const auto& [inside_kind, inside_how] : kFolds) {
           const auto inside = inside_kind;
           if (width == 2 && inside != Fold::kHalves) continue;
-          add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) + " lanes, added lane by lane" + (parts > 2 ? std::string(" ") + across_how : "") +
+          add(std::to_string(parts) + " contiguous parts of " + std::to_string(width) +
+                  " lanes, added lane by lane" + (parts > 2 ? std::string(" ") + across_how : "") +
                   (width > 2 ? std::string(", then folded ") + inside_how : ""),
               [&](SumTree* tree) { PartsOfLanes(tree, parts, width, across, inside); });
         }
@@ -205,9 +223,13 @@ std::vector<Positions> SumTree::MembersOf(const Positions& leaves) const {
   const auto count = static_cast<int64_t>(leaves.size());
   std::vector<Positions> members;
   for (const int64_t leaf : leaves) {
-    const auto own = std::find_if(members.begin(), members.end(), [&](const Positions& member) { return Meet(member.front(), leaf) < count; });
-    if (own == members.end()) members.push_back({leaf});
-    else own->push_back(leaf);
+    const auto own = std::find_if(members.begin(), members.end(), [&](const Positions& member) {
+      return Meet(member.front(), leaf) < count;
+    });
+    if (own == members.end())
+      members.push_back({leaf});
+    else
+      own->push_back(leaf);
   }
   return members;
 }
@@ -222,7 +244,8 @@ std::string SumTree::TextOf(const Positions& leaves) const {
 int64_t SumTree::WidestOf(const Positions& leaves) const {
   if (leaves.size() == 1) return 1;
   const auto members = MembersOf(leaves);
-  int64_t widest = std::count_if(members.begin(), members.end(), [](const Positions& member) { return member.size() == 1; });
+  int64_t widest = std::count_if(members.begin(), members.end(),
+                                 [](const Positions& member) { return member.size() == 1; });
   if (members.size() == 2) widest = 2;
   for (const Positions& member : members) widest = std::max(widest, WidestOf(member));
   return widest;
@@ -271,7 +294,8 @@ std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
         groups[answers[next]].push_back(set[j]);
       }
       for (auto& [count, group] : groups) {
-        // A node holds at least what meets there: masks that absorb nothing end here, before every pair is asked.
+        // A node holds at least what meets there: masks that absorb nothing end here, before every pair is
+        // asked.
         if (count < static_cast<int64_t>(group.size()) + 1 || count > size) return std::nullopt;
         if (group.size() > 1) deeper.push_back(std::move(group));
       }
@@ -288,7 +312,8 @@ std::optional<SumTree> RevealTree(int64_t size, const AskMeets& ask) {
       // Each group holds the members that join what lies inside at one node.
       for (const int64_t i : inside) {
         for (const int64_t j : group) {
-          tree.meet_[static_cast<size_t>(i * size + j)] = tree.meet_[static_cast<size_t>(j * size + i)] = count;
+          tree.meet_[static_cast<size_t>(i * size + j)] = tree.meet_[static_cast<size_t>(j * size + i)] =
+              count;
         }
       }
       if (!fill(group)) return false;

@@ -1,7 +1,8 @@
 // A case: the program, its inputs, what is observed, what is demanded of it and on whose authority.
 //
-// A case is data. casefile/ decodes it from YAML, run/ sends its program to an adapter, oracles/ evaluates it exactly.
-// Everything here is fully resolved: sweeps are expanded, names are checked, every case stands alone.
+// A case is data. casefile/ decodes it from YAML, run/ sends its program to an adapter, oracles/ evaluates it
+// exactly. Everything here is fully resolved: sweeps are expanded, names are checked, every case stands
+// alone.
 #pragma once
 
 #include <map>
@@ -24,20 +25,20 @@ struct Attr {
 
 /// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
 struct Operand {
-  std::string name;             ///< empty for a scalar
-  std::optional<Attr> scalar;   ///< bool, int64 or double
+  std::string name;            ///< empty for a scalar
+  std::optional<Attr> scalar;  ///< bool, int64 or double
 };
 
 /// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
 struct Step {
-  std::string op;               ///< vocabulary word ("matmul") or "aten::NAME"
+  std::string op;  ///< vocabulary word ("matmul") or "aten::NAME"
   std::vector<Operand> of;
-  std::string out;              ///< the buffer that out= names; empty without
-  std::string as;               ///< the name of the result; empty when nothing is named
+  std::string out;  ///< the buffer that out= names; empty without
+  std::string as;   ///< the name of the result; empty when nothing is named
   std::map<std::string, Attr> attrs;
-  std::vector<Step> steps;      ///< body of a scope
+  std::vector<Step> steps;  ///< body of a scope
   SourcePos pos;
-  std::string reference = {};   ///< "none": no exact reference is sought for what an aten:: op gives
+  std::string reference = {};  ///< "none": no exact reference is sought for what an aten:: op gives
 };
 
 struct TensorSpec {
@@ -46,14 +47,15 @@ struct TensorSpec {
   Shape shape;
   std::vector<int64_t> strides;  ///< in elements; empty = contiguous
   bool requires_grad = false;
-  Attr fill;                     ///< as written; casefile/generate.h turns it into bits
+  Attr fill;  ///< as written; casefile/generate.h turns it into bits
   SourcePos pos;
 };
 
 /// Allowed words for a value: dtype and, per facet (in prod acc mid out), the words of the precision models.
 struct ValueDemand {
   std::optional<std::string> dtype;
-  std::map<std::string, std::vector<std::string>> facets;  ///< keys: in prod acc mid out; in also as in.<operand>
+  std::map<std::string, std::vector<std::string>>
+      facets;  ///< keys: in prod acc mid out; in also as in.<operand>
 };
 
 struct RaisedMatch {
@@ -66,40 +68,40 @@ enum class ContractStatus { kNone, kSpecified, kDocumented, kDeFacto, kUnspecifi
 struct Contract {
   ContractStatus status = ContractStatus::kNone;
   std::string source;
-  bool accept_any = true;                          ///< `accept: any`, or no contract at all
+  bool accept_any = true;  ///< `accept: any`, or no contract at all
   std::map<std::string, ValueDemand> values;
-  std::optional<RaisedMatch> raised;               ///< raising is allowed (or, without values, demanded)
+  std::optional<RaisedMatch> raised;  ///< raising is allowed (or, without values, demanded)
 };
 
 /// What is known today of one backend; the first entry whose versions match applies. A change is news.
 /// How many conversions a stage of the trace shows.
 struct CastCount {
-  std::string stage;                               ///< one of kTraceStages
-  std::string from, to;                            ///< dtypes; empty = any
+  std::string stage;     ///< one of kTraceStages
+  std::string from, to;  ///< dtypes; empty = any
   int64_t count = 0;
 };
 
 struct Expectation {
-  std::string versions;                            ///< "torch>=2.9,<2.16"; empty = any
+  std::string versions;  ///< "torch>=2.9,<2.16"; empty = any
   std::optional<RaisedMatch> raised;
-  std::optional<std::string> unsupported;          ///< a regular expression for the reason
+  std::optional<std::string> unsupported;  ///< a regular expression for the reason
   std::map<std::string, ValueDemand> values;
-  std::map<std::string, std::string> observations; ///< e.g. w.grad_metadata_dtype: bfloat16
-  std::vector<CastCount> casts;                    ///< only where the case observes `trace`
+  std::map<std::string, std::string> observations;  ///< e.g. w.grad_metadata_dtype: bfloat16
+  std::vector<CastCount> casts;                     ///< only where the case observes `trace`
 };
 
 struct Case {
-  std::string id;                                  ///< path + name, "seeds/matmul_out/as_posted[k=64]"
+  std::string id;  ///< path + name, "seeds/matmul_out/as_posted[k=64]"
   std::string about;
   std::string source;
-  std::vector<std::string> tags;                   ///< tiers smoke < ci < nightly are tags
+  std::vector<std::string> tags;  ///< tiers smoke < ci < nightly are tags
   std::vector<TensorSpec> tensors;
   std::vector<Step> program;
-  std::vector<std::string> observe;                ///< values, "w.grad", "w.grad_metadata_dtype", "peak_bytes"
+  std::vector<std::string> observe;  ///< values, "w.grad", "w.grad_metadata_dtype", "peak_bytes"
   Contract contract;
   std::map<std::string, std::vector<Expectation>> expect;  ///< by backend string
   std::map<std::string, std::string> knobs;
-  std::map<std::string, std::string> requires_;    ///< {device: cuda}
+  std::map<std::string, std::string> requires_;  ///< {device: cuda}
   SourcePos pos;
 
   const TensorSpec* FindTensor(std::string_view name) const;

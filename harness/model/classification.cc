@@ -19,13 +19,15 @@ std::string Spell(const std::map<std::string, std::string>& entries, std::string
 }  // namespace
 
 std::string PrecisionModel::Name() const {
-  std::string name = "in=" + Spell(in, "as_is") + ";prod=" + prod + ";acc=" + acc + ";mid=" + mid + ";out=" + out;
+  std::string name =
+      "in=" + Spell(in, "as_is") + ";prod=" + prod + ";acc=" + acc + ";mid=" + mid + ";out=" + out;
   if (!cuts.empty()) name += ";cuts=" + Spell(cuts, "none");
   return name;
 }
 
 std::string_view Name(ClassificationKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames{"identified", "indistinguishable", "unmodelled", "exact_only", "not_floating", "no_reference"};
+  static constexpr std::array<std::string_view, 6> kNames{"identified", "indistinguishable", "unmodelled",
+                                                          "exact_only", "not_floating",      "no_reference"};
   return kNames[static_cast<size_t>(kind)];
 }
 

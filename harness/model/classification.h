@@ -1,7 +1,8 @@
 // Precision models by name, and what the classifier concludes about one observed value.
 //
-// A model is data: one word per facet of the pipeline IN -> PROD -> ACC -> MID -> OUT, plus the rounding of each named
-// intermediate (cuts). Its meaning, how to emulate it and what bounds it proves, lives in oracles/.
+// A model is data: one word per facet of the pipeline IN -> PROD -> ACC -> MID -> OUT, plus the rounding of
+// each named intermediate (cuts). Its meaning, how to emulate it and what bounds it proves, lives in
+// oracles/.
 #pragma once
 
 #include <map>
@@ -14,21 +15,31 @@
 namespace ulpscope {
 
 struct PrecisionModel {
-  std::map<std::string, std::string> in;    ///< operand -> input rounding; operands that are as_is are left out
+  std::map<std::string, std::string> in;  ///< operand -> input rounding; operands that are as_is are left out
   std::string prod = "exact";
   std::string acc = "float32";
   std::string mid = "none";
   std::string out = "float32_rne";
-  std::map<std::string, std::string> cuts;  ///< intermediate -> format it is rounded to; unrounded ones are left out
+  std::map<std::string, std::string>
+      cuts;  ///< intermediate -> format it is rounded to; unrounded ones are left out
 
-  /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded operand and
-  /// `;cuts=product:bfloat16` when an intermediate is rounded. The one spelling; ParsePrecisionModel reads it back.
+  /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded
+  /// operand and
+  /// `;cuts=product:bfloat16` when an intermediate is rounded. The one spelling; ParsePrecisionModel reads it
+  /// back.
   std::string Name() const;
   bool operator==(const PrecisionModel&) const = default;
   bool operator<(const PrecisionModel& other) const { return Name() < other.Name(); }
 };
 
-enum class ClassificationKind { kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating, kNoReference };
+enum class ClassificationKind {
+  kIdentified,
+  kIndistinguishable,
+  kUnmodelled,
+  kExactOnly,
+  kNotFloating,
+  kNoReference
+};
 /// identified indistinguishable unmodelled exact_only not_floating no_reference
 std::string_view Name(ClassificationKind kind);
 
@@ -37,9 +48,9 @@ struct Exclusion {
   PrecisionModel model;
   std::vector<int64_t> element;
   double observed = 0;
-  double reference = 0;     ///< the exact value, rounded to binary64
-  double low = 0, high = 0; ///< everything the model can produce there, in any accumulation order
-  std::string why;          ///< one sentence
+  double reference = 0;      ///< the exact value, rounded to binary64
+  double low = 0, high = 0;  ///< everything the model can produce there, in any accumulation order
+  std::string why;           ///< one sentence
 };
 
 struct Classification {
@@ -47,17 +58,18 @@ struct Classification {
   std::vector<PrecisionModel> models;         ///< survive hard evidence and the likelihood
   std::vector<PrecisionModel> models_proved;  ///< survive hard evidence alone
   std::vector<Exclusion> excluded;
-  bool rests_on_likelihood = false;           ///< models is smaller than models_proved
+  bool rests_on_likelihood = false;  ///< models is smaller than models_proved
   int64_t elements = 0, checked = 0;
-  double max_ulp = 0;                         ///< against the exact value, in ulps of the value's dtype
-  double max_abs = 0;                         ///< largest absolute error against the exact value
+  double max_ulp = 0;  ///< against the exact value, in ulps of the value's dtype
+  double max_abs = 0;  ///< largest absolute error against the exact value
   int64_t models_tried = 0;
-  std::string label;                          ///< one plain phrase
+  std::string label;  ///< one plain phrase
   std::vector<std::string> notes;
   /// facet -> words that survive in `models`; keys prod acc mid out
   std::map<std::string, std::vector<std::string>> facets;
   std::map<std::string, std::vector<std::string>> facets_in;  ///< per operand
-  std::map<std::string, std::vector<std::string>> cuts;       ///< intermediate -> formats that survive ("none" included)
+  std::map<std::string, std::vector<std::string>>
+      cuts;  ///< intermediate -> formats that survive ("none" included)
 };
 
 }  // namespace ulpscope

@@ -1,8 +1,9 @@
-// Datasheet: what the matrix product of one backend does with numbers, line by line, each with the probes that it was read by.
+// Datasheet: what the matrix product of one backend does with numbers, line by line, each with the probes
+// that it was read by.
 //
-// In the manner of the published tables of tensor cores (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor
-// cores", PeerJ CS 2021; Khattak, Mikaitis, "Accurate models of NVIDIA tensor cores", 2025). Every word is one of the report's
-// vocabulary where it has one; what could not be read says so.
+// In the manner of the published tables of tensor cores (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior
+// of NVIDIA tensor cores", PeerJ CS 2021; Khattak, Mikaitis, "Accurate models of NVIDIA tensor cores", 2025).
+// Every word is one of the report's vocabulary where it has one; what could not be read says so.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,12 @@ namespace ulpscope {
 
 struct DatasheetLine {
   enum class State { kRead, kPartly, kNotRead };
-  std::string key;                  ///< "accumulator"; never renamed
-  std::string title;                ///< "accumulator"
+  std::string key;    ///< "accumulator"; never renamed
+  std::string title;  ///< "accumulator"
   State state = State::kNotRead;
-  std::vector<std::string> words;   ///< what remains possible, from the vocabulary; several: cannot be told apart
-  std::string text;                 ///< one phrase for a person
+  std::vector<std::string>
+      words;         ///< what remains possible, from the vocabulary; several: cannot be told apart
+  std::string text;  ///< one phrase for a person
   std::vector<std::string> probes;  ///< families it was read by
   int64_t dots = 0;                 ///< dot products that were looked at
 };
@@ -44,24 +46,31 @@ struct Datasheet {
   std::vector<std::string> models;  ///< those that survive, by name
   std::string label;                ///< their join in one phrase
   std::vector<DatasheetLine> lines;
-  std::string tree;                 ///< the summation tree over the window; empty where it was not read
+  std::string tree;  ///< the summation tree over the window; empty where it was not read
 };
 
 /// read unmodelled nondeterministic refused broken
 inline std::string Name(Datasheet::Outcome outcome) {
   switch (outcome) {
-    case Datasheet::Outcome::kRead: return "read";
-    case Datasheet::Outcome::kUnmodelled: return "unmodelled";
-    case Datasheet::Outcome::kNondeterministic: return "nondeterministic";
-    case Datasheet::Outcome::kRefused: return "refused";
-    case Datasheet::Outcome::kBroken: return "broken";
+    case Datasheet::Outcome::kRead:
+      return "read";
+    case Datasheet::Outcome::kUnmodelled:
+      return "unmodelled";
+    case Datasheet::Outcome::kNondeterministic:
+      return "nondeterministic";
+    case Datasheet::Outcome::kRefused:
+      return "refused";
+    case Datasheet::Outcome::kBroken:
+      return "broken";
   }
   return "";
 }
 
 /// read partly not_read
 inline std::string Name(DatasheetLine::State state) {
-  return state == DatasheetLine::State::kRead ? "read" : state == DatasheetLine::State::kPartly ? "partly" : "not_read";
+  return state == DatasheetLine::State::kRead     ? "read"
+         : state == DatasheetLine::State::kPartly ? "partly"
+                                                  : "not_read";
 }
 
 }  // namespace ulpscope

@@ -5,7 +5,8 @@
 
 namespace ulpscope {
 namespace {
-constexpr std::array<std::string_view, 7> kNames{"completed", "raised", "unsupported", "crashed", "timed_out", "out_of_memory", "protocol_broken"};
+constexpr std::array<std::string_view, 7> kNames{"completed", "raised",        "unsupported",    "crashed",
+                                                 "timed_out", "out_of_memory", "protocol_broken"};
 }
 
 std::string_view Name(OutcomeKind kind) { return kNames[static_cast<size_t>(kind)]; }

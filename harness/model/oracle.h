@@ -1,8 +1,10 @@
-// The seam between the judge and the oracles: exact references, and what each precision model can and would produce.
+// The seam between the judge and the oracles: exact references, and what each precision model can and would
+// produce.
 //
-// The classifier never looks inside an op. It asks, for one observed value of one case: what is the exact value of an
-// element; which hypotheses (precision models bound to this value's path through the program) are there; for each, which
-// interval holds every result that it can produce in any accumulation order, and what would it produce in a given order.
+// The classifier never looks inside an op. It asks, for one observed value of one case: what is the exact
+// value of an element; which hypotheses (precision models bound to this value's path through the program) are
+// there; for each, which interval holds every result that it can produce in any accumulation order, and what
+// would it produce in a given order.
 #pragma once
 
 #include <map>
@@ -29,12 +31,14 @@ class Hypothesis {
  public:
   virtual ~Hypothesis() = default;
   virtual const PrecisionModel& model() const = 0;
-  /// Holds every stored result the model can give for `element`, in any accumulation order. Proven; may be wide.
+  /// Holds every stored result the model can give for `element`, in any accumulation order. Proven; may be
+  /// wide.
   virtual Interval Enclose(int64_t element) const = 0;
-  /// Where an element sums at most a few non-zero terms: every result that some summation tree can give, sorted, each stored.
-  /// Empty where the trees cannot be listed; Enclose holds then all the same.
+  /// Where an element sums at most a few non-zero terms: every result that some summation tree can give,
+  /// sorted, each stored. Empty where the trees cannot be listed; Enclose holds then all the same.
   virtual std::vector<double> Possible(int64_t) const { return {}; }
-  /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last operation; monotone.
+  /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last
+  /// operation; monotone.
   virtual double Store(double before) const = 0;
   /// True if no accumulation order can change a bit.
   virtual bool order_free() const = 0;
@@ -42,18 +46,19 @@ class Hypothesis {
   virtual void Forget() const = 0;
   /// Names of the accumulation orders that Simulate knows, the same for every hypothesis of a value.
   virtual std::span<const std::string> orders() const = 0;
-  /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without rounding.
+  /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without
+  /// rounding.
   virtual std::vector<double> Simulate(int order, std::span<const int64_t> elements) const = 0;
 };
 
 /// What the path from the tensors to a value looks like.
 struct ValueShape {
   Shape shape;
-  DType declared = DType::kFloat32;         ///< by PyTorch's type rules
-  int64_t reduction_length = 0;             ///< longest sum on the path; 0 without any
-  int64_t terms = 0;                        ///< terms of all sums on the path: what one simulated element costs
-  std::vector<std::string> operands;        ///< operands whose input rounding is a facet
-  std::vector<std::string> cut_points;      ///< named intermediates
+  DType declared = DType::kFloat32;     ///< by PyTorch's type rules
+  int64_t reduction_length = 0;         ///< longest sum on the path; 0 without any
+  int64_t terms = 0;                    ///< terms of all sums on the path: what one simulated element costs
+  std::vector<std::string> operands;    ///< operands whose input rounding is a facet
+  std::vector<std::string> cut_points;  ///< named intermediates
   bool has_products = false;
 };
 
@@ -63,12 +68,14 @@ class CaseOracle {
   virtual ~CaseOracle() = default;
   /// Null (with the reason) when the oracle has no reference for this value.
   virtual Result<ValueShape> Describe(const std::string& value) const = 0;
-  virtual std::vector<Reference> References(const std::string& value, std::span<const int64_t> elements) const = 0;
+  virtual std::vector<Reference> References(const std::string& value,
+                                            std::span<const int64_t> elements) const = 0;
   virtual OracleCounts Counts() const { return {}; }
   /// The bank for a value that was observed with dtype `observed`.
   virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
   /// Models that drop subnormals, for a value that nothing of the bank explains.
-  virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value, DType observed) const {
+  virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
+                                                                DType observed) const {
     static_cast<void>(value);
     static_cast<void>(observed);
     return {};

@@ -23,10 +23,15 @@ class Maker {
  public:
   Maker(DType dtype, int64_t k) : format_(*FormatOf(dtype)), k_(k) {}
 
-  bool Holds(double value) const { return value == 0 || (std::isfinite(value) && RoundTo(value, format_) == value); }
-  bool Normal(double value) const { return std::fabs(value) >= Pow2(format_.emin) && std::fabs(value) <= format_.max_finite; }
+  bool Holds(double value) const {
+    return value == 0 || (std::isfinite(value) && RoundTo(value, format_) == value);
+  }
+  bool Normal(double value) const {
+    return std::fabs(value) >= Pow2(format_.emin) && std::fabs(value) <= format_.max_finite;
+  }
 
-  /// value = a * b in the operands' format: by a power of two where possible, else by the odd factors of its significand.
+  /// value = a * b in the operands' format: by a power of two where possible, else by the odd factors of its
+  /// significand.
   std::optional<Factors> Split(double value) const {
     if (value == 0) return Factors{};
     int exponent = 0;
@@ -48,7 +53,9 @@ class Maker {
     const auto whole = static_cast<int64_t>(std::ldexp(std::fabs(fraction), bits));
     for (int64_t divisor = 3; divisor * divisor <= whole; divisor += 2) {
       if (whole % divisor != 0) continue;
-      const Factors odd{.a = std::copysign(std::ldexp(static_cast<double>(whole / divisor), exponent - bits - (exponent - bits) / 2), value),
+      const Factors odd{.a = std::copysign(std::ldexp(static_cast<double>(whole / divisor),
+                                                      exponent - bits - (exponent - bits) / 2),
+                                           value),
                         .b = std::ldexp(static_cast<double>(divisor), (exponent - bits) / 2)};
       if (Holds(odd.a) && Holds(odd.b) && Normal(odd.a) && Normal(odd.b)) return odd;
     }
@@ -58,11 +65,15 @@ class Maker {
   /// One dot product of one product.
   void Single(const std::string& family, const std::string& name, double a, double b) {
     if (k_ < 1 || !Holds(a) || !Holds(b) || a == 0 || b == 0) return;
-    groups.push_back({.family = family, .name = name, .members = {{.terms = {{.position = Slots(1)[0], .a = a, .b = b}}, .addend = 0}}});
+    groups.push_back({.family = family,
+                      .name = name,
+                      .members = {{.terms = {{.position = Slots(1)[0], .a = a, .b = b}}, .addend = 0}}});
   }
 
-  /// All permutations of two or three summands over the positions, at each set of positions that `spread` asks for.
-  void Sum(const std::string& family, const std::string& name, const std::vector<double>& summands, bool spread) {
+  /// All permutations of two or three summands over the positions, at each set of positions that `spread`
+  /// asks for.
+  void Sum(const std::string& family, const std::string& name, const std::vector<double>& summands,
+           bool spread) {
     std::vector<Factors> factors;
     for (const double summand : summands) {
       const auto split = Split(summand);
@@ -72,7 +83,8 @@ class Maker {
     Permute(family, name, factors, spread);
   }
 
-  void Permute(const std::string& family, const std::string& name, const std::vector<Factors>& factors, bool spread) {
+  void Permute(const std::string& family, const std::string& name, const std::vector<Factors>& factors,
+               bool spread) {
     const auto count = static_cast<int64_t>(factors.size());
     if (k_ < count) return;
     for (const auto& positions : spread ? Spreads(count) : std::vector<std::vector<int64_t>>{Slots(count)}) {
@@ -80,7 +92,8 @@ class Maker {
     }
   }
 
-  /// Positions that a split-K of contiguous, strided or block-cyclic chunks puts apart from position 0, in one or another.
+  /// Positions that a split-K of contiguous, strided or block-cyclic chunks puts apart from position 0, in
+  /// one or another.
   std::vector<int64_t> Partners() const {
     std::vector<int64_t> all;
     for (int64_t i = 1; i <= std::min<int64_t>(16, k_ - 1); ++i) all.push_back(i);
@@ -97,23 +110,27 @@ class Maker {
     Permute("residual", "{b a, -c}", {{.a = b, .b = a}, {.a = -cut, .b = 1}}, false);
   }
 
-  void PermuteAt(const std::string& family, const std::string& name, const std::vector<Factors>& factors, const std::vector<int64_t>& positions) {
+  void PermuteAt(const std::string& family, const std::string& name, const std::vector<Factors>& factors,
+                 const std::vector<int64_t>& positions) {
     TogetherAt(family, name, {factors}, positions);
   }
 
   /// Several sums over the same positions, in one group: one structure has to explain them all.
-  void TogetherAt(const std::string& family, const std::string& name, const std::vector<std::vector<Factors>>& sums, const std::vector<int64_t>& positions) {
+  void TogetherAt(const std::string& family, const std::string& name,
+                  const std::vector<std::vector<Factors>>& sums, const std::vector<int64_t>& positions) {
     ProbeGroup group{.family = family, .name = name + At(positions), .members = {}};
     for (const auto& factors : sums) AddPermutations(factors, positions, &group);
     groups.push_back(std::move(group));
   }
 
-  static void AddPermutations(const std::vector<Factors>& factors, const std::vector<int64_t>& positions, ProbeGroup* group) {
+  static void AddPermutations(const std::vector<Factors>& factors, const std::vector<int64_t>& positions,
+                              ProbeGroup* group) {
     std::vector<size_t> order(factors.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     do {
       ProbeDot dot;
-      for (size_t i = 0; i < order.size(); ++i) dot.terms.push_back({.position = positions[i], .a = factors[order[i]].a, .b = factors[order[i]].b});
+      for (size_t i = 0; i < order.size(); ++i)
+        dot.terms.push_back({.position = positions[i], .a = factors[order[i]].a, .b = factors[order[i]].b});
       group->members.push_back(std::move(dot));
     } while (std::next_permutation(order.begin(), order.end()));
   }
@@ -130,18 +147,22 @@ class Maker {
     return slots;
   }
 
-  /// Neighbours, ends and a few in between: partial sums of split-K meet far positions late and near ones early.
+  /// Neighbours, ends and a few in between: partial sums of split-K meet far positions late and near ones
+  /// early.
   std::vector<std::vector<int64_t>> Spreads(int64_t count) const {
     if (count < 2) return {Slots(count)};
     if (count == 2) {
-      std::vector<std::vector<int64_t>> pairs{{0, 1}, {0, k_ - 1}, {0, k_ / 2}, {k_ / 2, k_ - 1}, {k_ - 2, k_ - 1}};
+      std::vector<std::vector<int64_t>> pairs{
+          {0, 1}, {0, k_ - 1}, {0, k_ / 2}, {k_ / 2, k_ - 1}, {k_ - 2, k_ - 1}};
       std::vector<std::vector<int64_t>> kept;
       for (auto& pair : pairs) {
-        if (pair[0] < pair[1] && std::find(kept.begin(), kept.end(), pair) == kept.end()) kept.push_back(pair);
+        if (pair[0] < pair[1] && std::find(kept.begin(), kept.end(), pair) == kept.end())
+          kept.push_back(pair);
       }
       return kept;
     }
-    std::vector<std::vector<int64_t>> all{{0, 1, 2}, {0, k_ / 2, k_ - 1}, {k_ - 3, k_ - 2, k_ - 1}, {0, 1, k_ - 1}, {0, k_ - 2, k_ - 1}, {k_ / 3, k_ / 3 + 1, k_ - 1}};
+    std::vector<std::vector<int64_t>> all{{0, 1, 2},      {0, k_ / 2, k_ - 1}, {k_ - 3, k_ - 2, k_ - 1},
+                                          {0, 1, k_ - 1}, {0, k_ - 2, k_ - 1}, {k_ / 3, k_ / 3 + 1, k_ - 1}};
     std::vector<std::vector<int64_t>> kept;
     for (auto& positions : all) {
       const bool apart = positions[0] < positions[1] && positions[1] < positions[2] && positions[2] < k_;
@@ -176,7 +197,8 @@ void Single(Maker* make) {
     for (const int format : {8, 11, 24}) {
       if (format >= p) continue;
       const double tie = Pow2(-format), tiny = Pow2(1 - p);
-      for (const double value : {1 + tie, 1 + 3 * tie, 1 + tie + tiny, 1 + tie - tiny, 1 + 3 * tie + tiny, 1 + 3 * tie - tiny, 1 + 2 * tie - tiny}) {
+      for (const double value : {1 + tie, 1 + 3 * tie, 1 + tie + tiny, 1 + tie - tiny, 1 + 3 * tie + tiny,
+                                 1 + 3 * tie - tiny, 1 + 2 * tie - tiny}) {
         make->Single("single", "a*1", sign * value, 1);
         make->Single("single", "1*b", 1, sign * value);
       }
@@ -184,7 +206,9 @@ void Single(Maker* make) {
     // Products that lie half-way between two values of a format, and next to it.
     for (const int format : {8, 11, 24}) {
       for (int u = 1; u < format; ++u) {
-        for (const double m : {1.0, 3.0}) make->Single("single", "tie at " + std::to_string(format), sign * (1 + Pow2(-u)), 1 + m * Pow2(u - format));
+        for (const double m : {1.0, 3.0})
+          make->Single("single", "tie at " + std::to_string(format), sign * (1 + Pow2(-u)),
+                       1 + m * Pow2(u - format));
       }
     }
   }
@@ -192,7 +216,9 @@ void Single(Maker* make) {
     make->Single("single", "a*1", Significand(i, p), 1);
     make->Single("single", "1*b", 1, -Significand(100 + i, p));
     make->Single("single", "a*b", Significand(200 + i, p), (i % 2 == 0 ? 1 : -1) * Significand(300 + i, p));
-    if (p > 12) make->Single("single", "a*b", Significand(400 + i, 12), (i % 2 == 0 ? -1 : 1) * Significand(500 + i, 12));
+    if (p > 12)
+      make->Single("single", "a*b", Significand(400 + i, 12),
+                   (i % 2 == 0 ? -1 : 1) * Significand(500 + i, 12));
   }
 }
 
@@ -217,7 +243,9 @@ void Range(Maker* make) {
   one(Pow2(100), Pow2(100));
   // A tie between two subnormals of float16, but for a term that 11 bits drop.
   for (const double m : {1.0, 3.0}) {
-    for (const double sign : {1.0, -1.0}) make->Sum("range", "tie of float16 subnormals", {Pow2(-16) * (1 + m * Pow2(-9)), sign * Pow2(-28)}, false);
+    for (const double sign : {1.0, -1.0})
+      make->Sum("range", "tie of float16 subnormals", {Pow2(-16) * (1 + m * Pow2(-9)), sign * Pow2(-28)},
+                false);
   }
   // The same of float64, whose subnormals lie further down.
   const int least = make->format().emin;
@@ -225,12 +253,16 @@ void Range(Maker* make) {
     one(Pow2(least - 4), 1.5 * Pow2(40));
     one(Pow2(least / 2), 1.5 * Pow2(least - least / 2 - 2));
   }
-  make->Permute("range", "{m, -1.5 m}", {{.a = Pow2(make->format().emin), .b = 1}, {.a = -1.5 * Pow2(make->format().emin), .b = 1}}, false);
+  make->Permute("range", "{m, -1.5 m}",
+                {{.a = Pow2(make->format().emin), .b = 1}, {.a = -1.5 * Pow2(make->format().emin), .b = 1}},
+                false);
 }
 
 void DoubleRound(Maker* make) {
   for (const double sign : {1.0, -1.0}) {
-    for (const double value : {1 + Pow2(-8) + Pow2(-12), 1 + 3 * Pow2(-8) - Pow2(-13), 1 + Pow2(-8) + Pow2(-13), 1 + Pow2(-11) + Pow2(-24)}) make->Single("double_round", "a*1", sign * value, 1);
+    for (const double value : {1 + Pow2(-8) + Pow2(-12), 1 + 3 * Pow2(-8) - Pow2(-13),
+                               1 + Pow2(-8) + Pow2(-13), 1 + Pow2(-11) + Pow2(-24)})
+      make->Single("double_round", "a*1", sign * value, 1);
     make->Sum("double_round", "{1, 2^-8, 2^-12}", {sign, sign * Pow2(-8), sign * Pow2(-12)}, false);
     make->Sum("double_round", "{1, 3 2^-8, -2^-13}", {sign, sign * 3 * Pow2(-8), -sign * Pow2(-13)}, false);
     make->Sum("double_round", "{1, 2^-8, 2^-20}", {sign, sign * Pow2(-8), sign * Pow2(-20)}, false);
@@ -244,17 +276,22 @@ void Pair(Maker* make) {
       make->Sum("pair", "{1, -2^-" + std::to_string(k) + "}", {sign, -sign * Pow2(-k)}, false);
       make->Sum("pair", "{1, 3 2^-" + std::to_string(k) + "}", {sign, sign * 3 * Pow2(-k)}, false);
     }
-    // A sum that is a tie of a narrow format but for a term that float32 drops: accumulators that pass through float32 round twice.
+    // A sum that is a tie of a narrow format but for a term that float32 drops: accumulators that pass
+    // through float32 round twice.
     for (const int p : {8, 11}) {
       for (const double m : {1.0, 3.0, 5.0, 7.0}) {
         for (const int k : {25, 26, 30}) {
-          make->Sum("pair", "{tie, 2^-k}, p=" + std::to_string(p), {sign * (1 + m * Pow2(-p)), Pow2(-k)}, false);
-          make->Sum("pair", "{1, tie}, p=" + std::to_string(p), {sign, sign * (m * Pow2(-p) + Pow2(-k))}, false);
+          make->Sum("pair", "{tie, 2^-k}, p=" + std::to_string(p), {sign * (1 + m * Pow2(-p)), Pow2(-k)},
+                    false);
+          make->Sum("pair", "{1, tie}, p=" + std::to_string(p), {sign, sign * (m * Pow2(-p) + Pow2(-k))},
+                    false);
         }
       }
     }
     for (const int p : {8, 11, 24}) {
-      for (const double m : {0.5, 1.0, 1.5, 3.0}) make->Sum("pair", "{1 + ulp, m ulp/2}, p=" + std::to_string(p), {sign * (1 + Pow2(1 - p)), sign * m * Pow2(-p)}, false);
+      for (const double m : {0.5, 1.0, 1.5, 3.0})
+        make->Sum("pair", "{1 + ulp, m ulp/2}, p=" + std::to_string(p),
+                  {sign * (1 + Pow2(1 - p)), sign * m * Pow2(-p)}, false);
     }
   }
 }
@@ -266,21 +303,27 @@ void Residual(Maker* make) {
     const int width = std::min(p, 12);
     const double a = Significand(1000 + i, width), b = Significand(1100 + i, width);
     const double cut = std::ldexp(std::floor(std::ldexp(a * b, 6)), -6);
-    const std::vector<std::vector<Factors>> sums{{{.a = a, .b = b}, {.a = -cut, .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-9), .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-12), .b = 1}}, {{.a = 1, .b = 1}, {.a = Pow2(-14), .b = 1}}};
+    const std::vector<std::vector<Factors>> sums{{{.a = a, .b = b}, {.a = -cut, .b = 1}},
+                                                 {{.a = 1, .b = 1}, {.a = Pow2(-9), .b = 1}},
+                                                 {{.a = 1, .b = 1}, {.a = Pow2(-12), .b = 1}},
+                                                 {{.a = 1, .b = 1}, {.a = Pow2(-14), .b = 1}}};
     for (const int64_t other : make->Partners()) make->TogetherAt("residual", kChunkProbe, sums, {0, other});
   }
   for (uint64_t i = 0; i < 16; ++i) {
     for (const int width : {std::min(p, 12), p}) {
-      const double a = Significand(600 + i, width), b = width == 12 || p <= 12 ? Significand(700 + i, width) : 1;
+      const double a = Significand(600 + i, width),
+                   b = width == 12 || p <= 12 ? Significand(700 + i, width) : 1;
       make->Residual(a, b, std::ldexp(std::floor(std::ldexp(a * b, 6)), -6));
     }
     // What is left of a full product: the passes that a split operand leaves out are as large.
-    if (p == 24) make->Residual(Significand(640 + i, p), Significand(740 + i, p), RoundTo(Significand(640 + i, p) * Significand(740 + i, p), Binary32()));
+    if (p == 24)
+      make->Residual(Significand(640 + i, p), Significand(740 + i, p),
+                     RoundTo(Significand(640 + i, p) * Significand(740 + i, p), Binary32()));
   }
 }
 
-/// The largest summand: products of float16, which a kernel may make, reach from 2^-24 to 2^15; sums of float16 products from
-/// 2^-24, the least that float16 stores, to 2^30.
+/// The largest summand: products of float16, which a kernel may make, reach from 2^-24 to 2^15; sums of
+/// float16 products from 2^-24, the least that float16 stores, to 2^30.
 int TopFor(int gap) { return gap <= 38 ? 14 : 30; }
 
 void Swamp(Maker* make) {
@@ -297,8 +340,10 @@ void Mode(Maker* make) {
       for (const double odd : {0.0, 2.0}) {
         for (const double m : {0.5, 0.75, 1.0, 1.5, 1.75}) {
           const std::string name = "p=" + std::to_string(p) + (odd > 0 ? " odd" : "");
-          make->Sum("mode", name, {sign * scale * (Pow2(p) + odd), sign * scale * m, -sign * scale * Pow2(p)}, false);
-          make->Sum("mode", name, {sign * scale * (Pow2(p) + odd), -sign * scale * m, -sign * scale * Pow2(p)}, false);
+          make->Sum("mode", name, {sign * scale * (Pow2(p) + odd), sign * scale * m, -sign * scale * Pow2(p)},
+                    false);
+          make->Sum("mode", name,
+                    {sign * scale * (Pow2(p) + odd), -sign * scale * m, -sign * scale * Pow2(p)}, false);
         }
       }
     }
@@ -309,42 +354,57 @@ void Wide(Maker* make) {
   for (int k = 26; k <= 56; ++k) {
     const double top = Pow2(TopFor(k));
     for (const double sign : {1.0, -1.0}) {
-      for (const int p : {8, 11, 24}) make->Sum("wide", "p=" + std::to_string(p) + " k=" + std::to_string(k), {top, top * Pow2(-p), sign * top * Pow2(-k)}, false);
+      for (const int p : {8, 11, 24})
+        make->Sum("wide", "p=" + std::to_string(p) + " k=" + std::to_string(k),
+                  {top, top * Pow2(-p), sign * top * Pow2(-k)}, false);
       // A tie of a narrow store, kept open by a tie of float32, kept open by the last term.
       for (const int p : {8, 11}) {
-        for (const double m : {1.0, 3.0, 5.0}) make->Sum("wide", "tie at " + std::to_string(p) + " k=" + std::to_string(k), {top * (1 + m * Pow2(-p)), top * Pow2(-24), sign * top * Pow2(-k)}, false);
+        for (const double m : {1.0, 3.0, 5.0})
+          make->Sum("wide", "tie at " + std::to_string(p) + " k=" + std::to_string(k),
+                    {top * (1 + m * Pow2(-p)), top * Pow2(-24), sign * top * Pow2(-k)}, false);
       }
     }
   }
   // The same two roundings, brought up by a cancellation for stores that are narrower still.
   for (const int p : {8, 11}) {
     for (const double m : {1.0, 3.0, 5.0}) {
-      for (const double sign : {1.0, -1.0}) make->Sum("wide", "{tie, 2^-25, -1}, p=" + std::to_string(p), {1 + m * Pow2(-p), sign * Pow2(-25), -1}, false);
+      for (const double sign : {1.0, -1.0})
+        make->Sum("wide", "{tie, 2^-25, -1}, p=" + std::to_string(p),
+                  {1 + m * Pow2(-p), sign * Pow2(-25), -1}, false);
     }
   }
-  for (const double m : {0.5, 1.0, 1.5}) make->Sum("wide", "{1, 2^-23, m 2^-24}", {1, Pow2(-23), m * Pow2(-24)}, false);
-  for (const double m : {0.5, 1.0, 1.5}) make->Sum("wide", "{-1, -2^-23, -m 2^-24}", {-1, -Pow2(-23), -m * Pow2(-24)}, false);
+  for (const double m : {0.5, 1.0, 1.5})
+    make->Sum("wide", "{1, 2^-23, m 2^-24}", {1, Pow2(-23), m * Pow2(-24)}, false);
+  for (const double m : {0.5, 1.0, 1.5})
+    make->Sum("wide", "{-1, -2^-23, -m 2^-24}", {-1, -Pow2(-23), -m * Pow2(-24)}, false);
 }
 
 void Mask(Maker* make) {
   const int64_t window = std::min(make->k(), kMaskWindow);
-  const Factors unit{.a = Pow2(kMaskUnitExponent), .b = 1}, mask{.a = Pow2(kMaskExponent / 2), .b = Pow2(kMaskExponent - kMaskExponent / 2)};
+  const Factors unit{.a = Pow2(kMaskUnitExponent), .b = 1},
+      mask{.a = Pow2(kMaskExponent / 2), .b = Pow2(kMaskExponent - kMaskExponent / 2)};
   for (const auto& [i, j] : MaskPairs(make->k())) {
     ProbeDot dot;
     for (int64_t position = 0; position < window; ++position) {
       const double sign = position == i ? 1 : position == j ? -1 : 0;
-      dot.terms.push_back(sign == 0 ? ProbeTerm{.position = position, .a = unit.a, .b = unit.b} : ProbeTerm{.position = position, .a = sign * mask.a, .b = mask.b});
+      dot.terms.push_back(sign == 0 ? ProbeTerm{.position = position, .a = unit.a, .b = unit.b}
+                                    : ProbeTerm{.position = position, .a = sign * mask.a, .b = mask.b});
     }
-    make->groups.push_back({.family = "mask", .name = "mask at " + std::to_string(i) + "," + std::to_string(j), .members = {std::move(dot)}});
+    make->groups.push_back({.family = "mask",
+                            .name = "mask at " + std::to_string(i) + "," + std::to_string(j),
+                            .members = {std::move(dot)}});
   }
 }
 
 void Fuse(Maker* make) {
   const int p = make->format().precision;
   for (uint64_t i = 0; i < 8 && make->k() >= 2; ++i) {
-    const double x = Significand(800 + i, std::min(p, 8)), y = Significand(900 + i, std::min(p, 8)) * Pow2(-9);
-    ProbeDot dot{.terms = {{.position = 0, .a = x, .b = 1}, {.position = 1, .a = y, .b = 1}}, .addend = -RoundTo(x + y, Bfloat16())};
-    make->groups.push_back({.family = "fuse", .name = "{x, y} - bfloat16(x + y)", .members = {std::move(dot)}});
+    const double x = Significand(800 + i, std::min(p, 8)),
+                 y = Significand(900 + i, std::min(p, 8)) * Pow2(-9);
+    ProbeDot dot{.terms = {{.position = 0, .a = x, .b = 1}, {.position = 1, .a = y, .b = 1}},
+                 .addend = -RoundTo(x + y, Bfloat16())};
+    make->groups.push_back(
+        {.family = "fuse", .name = "{x, y} - bfloat16(x + y)", .members = {std::move(dot)}});
   }
 }
 
@@ -352,8 +412,10 @@ struct Family {
   const char* name;
   void (*fill)(Maker*);
 };
-constexpr Family kFamilies[] = {{"single", Single}, {"range", Range}, {"double_round", DoubleRound}, {"pair", Pair}, {"residual", Residual},
-                                {"swamp", Swamp},   {"mode", Mode},   {"wide", Wide},                {"mask", Mask}, {"fuse", Fuse}};
+constexpr Family kFamilies[] = {{"single", Single}, {"range", Range},       {"double_round", DoubleRound},
+                                {"pair", Pair},     {"residual", Residual}, {"swamp", Swamp},
+                                {"mode", Mode},     {"wide", Wide},         {"mask", Mask},
+                                {"fuse", Fuse}};
 
 }  // namespace
 

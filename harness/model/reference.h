@@ -15,8 +15,8 @@ enum class ReferenceKind {
   kUndecided,  ///< no bound ended it
 };
 
-/// hi is the exact value rounded to binary64; hi + lo approximates it to err. Never judge from hi alone: rounding hi to a
-/// narrow format rounds twice.
+/// hi is the exact value rounded to binary64; hi + lo approximates it to err. Never judge from hi alone:
+/// rounding hi to a narrow format rounds twice.
 struct Reference {
   double hi = 0;
   double lo = 0;

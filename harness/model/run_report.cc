@@ -7,17 +7,21 @@
 namespace ulpscope {
 
 std::string_view Name(Status status) {
-  static constexpr std::array<std::string_view, 15> kNames{"HARNESS", "PROTOCOL", "CRASH", "TIMEOUT", "OOM", "TAINTED", "NOT_RUN", "SKIP", "NONDET", "FAIL", "XFAIL", "XPASS", "UNMODELLED", "INCONCLUSIVE", "PASS"};
+  static constexpr std::array<std::string_view, 15> kNames{
+      "HARNESS", "PROTOCOL", "CRASH", "TIMEOUT", "OOM",        "TAINTED",      "NOT_RUN", "SKIP",
+      "NONDET",  "FAIL",     "XFAIL", "XPASS",   "UNMODELLED", "INCONCLUSIVE", "PASS"};
   return kNames[static_cast<size_t>(status)];
 }
 
 std::string_view Name(ContractVerdict verdict) {
-  static constexpr std::array<std::string_view, 5> kNames{"CONFORMS", "VIOLATES", "UNDETERMINED", "UNMODELLED", "NOT_JUDGED"};
+  static constexpr std::array<std::string_view, 5> kNames{"CONFORMS", "VIOLATES", "UNDETERMINED",
+                                                          "UNMODELLED", "NOT_JUDGED"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
 std::string_view Name(DivergenceKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames{"outcome", "dtype", "precision", "order", "value", "special", "casts", "graph_vs_execution"};
+  static constexpr std::array<std::string_view, 8> kNames{
+      "outcome", "dtype", "precision", "order", "value", "special", "casts", "graph_vs_execution"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -27,7 +31,8 @@ std::string_view Name(KnobEffect::ReadBack read_back) {
 }
 
 std::string_view Name(KnobEffect::Effect effect) {
-  static constexpr std::array<std::string_view, 6> kNames{"acts", "trace_only", "no_effect", "as_without", "refused", "not_compared"};
+  static constexpr std::array<std::string_view, 6> kNames{"acts",       "trace_only", "no_effect",
+                                                          "as_without", "refused",    "not_compared"};
   return kNames[static_cast<size_t>(effect)];
 }
 
@@ -39,9 +44,13 @@ int ExitCode(const RunReport& report, Interruption interruption) {
   };
   if (any({Status::kHarness})) return 3;
   if (interruption == Interruption::kInterrupted) return 2;
-  if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted, Status::kNotRun})) return 6;
-  if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive})) return 1;
-  const bool ran = std::any_of(report.results.begin(), report.results.end(), [](const CaseResult& result) { return result.status != Status::kSkip; });
+  if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted,
+           Status::kNotRun}))
+    return 6;
+  if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive}))
+    return 1;
+  const bool ran = std::any_of(report.results.begin(), report.results.end(),
+                               [](const CaseResult& result) { return result.status != Status::kSkip; });
   return ran ? 0 : 5;
 }
 

@@ -1,4 +1,5 @@
-// RunReport: everything a report shows. A pure function of the run's journal; every writer in reports/ reads only this.
+// RunReport: everything a report shows. A pure function of the run's journal; every writer in reports/ reads
+// only this.
 #pragma once
 
 #include <map>
@@ -13,8 +14,25 @@
 
 namespace ulpscope {
 
-enum class Status { kHarness, kProtocol, kCrash, kTimeout, kOom, kTainted, kNotRun, kSkip, kNondet, kFail, kXfail, kXpass, kUnmodelled, kInconclusive, kPass };
-/// HARNESS PROTOCOL CRASH TIMEOUT OOM TAINTED NOT_RUN SKIP NONDET FAIL XFAIL XPASS UNMODELLED INCONCLUSIVE PASS
+enum class Status {
+  kHarness,
+  kProtocol,
+  kCrash,
+  kTimeout,
+  kOom,
+  kTainted,
+  kNotRun,
+  kSkip,
+  kNondet,
+  kFail,
+  kXfail,
+  kXpass,
+  kUnmodelled,
+  kInconclusive,
+  kPass
+};
+/// HARNESS PROTOCOL CRASH TIMEOUT OOM TAINTED NOT_RUN SKIP NONDET FAIL XFAIL XPASS UNMODELLED INCONCLUSIVE
+/// PASS
 std::string_view Name(Status status);
 
 enum class ContractVerdict { kConforms, kViolates, kUndetermined, kUnmodelled, kNotJudged };
@@ -24,30 +42,39 @@ std::string_view Name(ContractVerdict verdict);
 struct ValueResult {
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::string part;                    ///< eager, compiled, backward, glue; empty when the backend has one part
+  std::string part;  ///< eager, compiled, backward, glue; empty when the backend has one part
   Classification classification;
   ContractVerdict contract = ContractVerdict::kNotJudged;
 };
 
 struct CaseResult {
   std::string id;
-  std::string backend;                 ///< NAME[@DEVICE][:knob=value,...]
+  std::string backend;  ///< NAME[@DEVICE][:knob=value,...]
   Status status = Status::kNotRun;
-  std::string reason;                  ///< one sentence for everything but PASS
+  std::string reason;  ///< one sentence for everything but PASS
   Outcome outcome;
   std::map<std::string, std::string> knobs_asked, knobs_effective;
-  std::vector<std::string> value_order;        ///< observed values in program order
+  std::vector<std::string> value_order;  ///< observed values in program order
   std::map<std::string, ValueResult> values;
   std::map<std::string, std::string> observations;
   std::vector<Cast> casts;
-  std::vector<CastCost> cast_costs;            ///< their `shares` are volatile
-  std::vector<std::string> stages;             ///< those that its trace has, in the order of kTraceStages
+  std::vector<CastCost> cast_costs;  ///< their `shares` are volatile
+  std::vector<std::string> stages;   ///< those that its trace has, in the order of kTraceStages
   std::vector<std::string> notes;
   std::string repro;
   std::map<std::string, double> durations_ms;  ///< volatile
 };
 
-enum class DivergenceKind { kOutcome, kDtype, kPrecision, kOrder, kValue, kSpecial, kCasts, kGraphVsExecution };
+enum class DivergenceKind {
+  kOutcome,
+  kDtype,
+  kPrecision,
+  kOrder,
+  kValue,
+  kSpecial,
+  kCasts,
+  kGraphVsExecution
+};
 /// outcome dtype precision order value special casts graph_vs_execution
 std::string_view Name(DivergenceKind kind);
 
@@ -55,19 +82,20 @@ struct Divergence {
   std::string case_id;
   DivergenceKind kind = DivergenceKind::kPrecision;
   std::vector<std::vector<std::string>> backends;  ///< two groups, or one for graph_vs_execution
-  std::string value;                               ///< the first value in program order where they part; empty for outcome
+  std::string value;  ///< the first value in program order where they part; empty for outcome
   std::vector<std::string> also;
-  std::string basis;                               ///< "proved" or "likely"
+  std::string basis;  ///< "proved" or "likely"
   std::vector<std::string> stages;
   std::string sentence;
 };
 
-/// What asking for one knob did: its cells, each against the cell of the same case and backend that differs in this
-/// knob alone. Read-back proves nothing about an effect, and the other way round: both are told.
+/// What asking for one knob did: its cells, each against the cell of the same case and backend that differs
+/// in this knob alone. Read-back proves nothing about an effect, and the other way round: both are told.
 struct KnobEffect {
-  std::string backend;                 ///< NAME[@DEVICE][:the knobs that both sides share]
+  std::string backend;  ///< NAME[@DEVICE][:the knobs that both sides share]
   std::string knob, asked;
-  std::vector<std::string> effective;  ///< the values read back, each once, in the order of the cases; empty: not read back
+  std::vector<std::string>
+      effective;  ///< the values read back, each once, in the order of the cases; empty: not read back
   enum class ReadBack { kAsAsked, kDiffers, kNotRead } read_back = ReadBack::kNotRead;
   /// acts trace_only no_effect as_without refused not_compared
   ///   acts        an outcome, a dtype, bits or an observation differ
@@ -76,14 +104,21 @@ struct KnobEffect {
   ///   as_without  nothing differs, and the base reads back the same value: it is what stands anyway
   ///   refused     unsupported with a reason, where the base ran
   ///   not_compared  the run holds no base, or neither side ran
-  enum class Effect { kActs, kTraceOnly, kNoEffect, kAsWithout, kRefused, kNotCompared } effect = Effect::kNotCompared;
-  int64_t cases = 0;                   ///< cells of the run that ask for it
-  int64_t compared = 0;                ///< of them, with a base where both ran
-  int64_t acted = 0;                   ///< of them, where something of the kind of `effect` differed
-  std::string base;                    ///< "unset" or the value that it was compared with
+  enum class Effect {
+    kActs,
+    kTraceOnly,
+    kNoEffect,
+    kAsWithout,
+    kRefused,
+    kNotCompared
+  } effect = Effect::kNotCompared;
+  int64_t cases = 0;     ///< cells of the run that ask for it
+  int64_t compared = 0;  ///< of them, with a base where both ran
+  int64_t acted = 0;     ///< of them, where something of the kind of `effect` differed
+  std::string base;      ///< "unset" or the value that it was compared with
   std::vector<std::string> base_effective;
-  std::string first_case;              ///< where the strongest difference showed first; empty without one
-  std::string what;                    ///< what differed there, or the refusal
+  std::string first_case;  ///< where the strongest difference showed first; empty without one
+  std::string what;        ///< what differed there, or the refusal
 };
 std::string_view Name(KnobEffect::ReadBack read_back);  ///< as_asked differs not_read_back
 std::string_view Name(KnobEffect::Effect effect);
@@ -91,21 +126,22 @@ std::string_view Name(KnobEffect::Effect effect);
 struct RunReport {
   int64_t seed = 0;
   bool complete = true;
-  std::map<std::string, std::map<std::string, std::string>> versions;     ///< backend -> package -> version
-  std::map<std::string, std::string> not_installed;                       ///< backend -> the line that installs it
-  std::map<std::string, std::optional<std::string>> environment;          ///< variables that change numerics, as preset
+  std::map<std::string, std::map<std::string, std::string>> versions;  ///< backend -> package -> version
+  std::map<std::string, std::string> not_installed;  ///< backend -> the line that installs it
+  std::map<std::string, std::optional<std::string>>
+      environment;  ///< variables that change numerics, as preset
   std::vector<CaseResult> results;
   std::vector<Divergence> divergences;
-  std::vector<KnobEffect> knobs;                                          ///< by backend, knob, value; in the order of the run
+  std::vector<KnobEffect> knobs;  ///< by backend, knob, value; in the order of the run
   // Volatile: not part of byte-for-byte promises.
   std::string id, started;
   std::map<std::string, double> durations_s;
-  std::string oracle_engine;                                              ///< "fast" or "boost"; empty when nothing was judged
+  std::string oracle_engine;  ///< "fast" or "boost"; empty when nothing was judged
   OracleCounts oracle_counts;
 };
 
-/// 3 if any HARNESS; else 6 if any CRASH TIMEOUT OOM PROTOCOL TAINTED NOT_RUN; else 1 if any FAIL XPASS NONDET UNMODELLED
-/// INCONCLUSIVE; else 5 if nothing ran; else 0. `interrupted` gives 2 before 6.
+/// 3 if any HARNESS; else 6 if any CRASH TIMEOUT OOM PROTOCOL TAINTED NOT_RUN; else 1 if any FAIL XPASS
+/// NONDET UNMODELLED INCONCLUSIVE; else 5 if nothing ran; else 0. `interrupted` gives 2 before 6.
 enum class Interruption { kNone, kInterrupted };
 int ExitCode(const RunReport& report, Interruption interruption);
 

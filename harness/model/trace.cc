@@ -54,14 +54,16 @@ void AddShares(const std::vector<Cast>& casts, const Index& index, std::string_v
     spent[op] += *cast.us;
   }
   for (const TraceNode* op : order) {
-    cost->shares.push_back({.under = op->op, .casts_us = spent[op], .op_us = std::max(0.0, *op->us - spent[op])});
+    cost->shares.push_back(
+        {.under = op->op, .casts_us = spent[op], .op_us = std::max(0.0, *op->us - spent[op])});
   }
 }
 
 }  // namespace
 
 size_t StageRank(std::string_view stage) {
-  return static_cast<size_t>(std::find(kTraceStages.begin(), kTraceStages.end(), stage) - kTraceStages.begin());
+  return static_cast<size_t>(std::find(kTraceStages.begin(), kTraceStages.end(), stage) -
+                             kTraceStages.begin());
 }
 
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace) {
@@ -93,15 +95,19 @@ std::string TraceProblem(const std::vector<TraceNode>& trace, const std::vector<
   std::map<int64_t, int64_t> parents;
   for (const TraceNode& node : trace) {
     if (node.id < 0) return "a trace node with the id " + std::to_string(node.id);
-    if (StageRank(node.stage) == kTraceStages.size()) return "a trace node of the unknown stage '" + node.stage + "'";
-    if (!parents.emplace(node.id, node.parent).second) return "two trace nodes with the id " + std::to_string(node.id);
+    if (StageRank(node.stage) == kTraceStages.size())
+      return "a trace node of the unknown stage '" + node.stage + "'";
+    if (!parents.emplace(node.id, node.parent).second)
+      return "two trace nodes with the id " + std::to_string(node.id);
   }
   for (const TraceNode& node : trace) {
     if (node.parent != -1 && !parents.contains(node.parent))
-      return "trace node " + std::to_string(node.id) + " lies in node " + std::to_string(node.parent) + ", which is none";
+      return "trace node " + std::to_string(node.id) + " lies in node " + std::to_string(node.parent) +
+             ", which is none";
     for (const int64_t source : node.from) {
       if (!parents.contains(source))
-        return "trace node " + std::to_string(node.id) + " reads node " + std::to_string(source) + ", which is none";
+        return "trace node " + std::to_string(node.id) + " reads node " + std::to_string(source) +
+               ", which is none";
     }
   }
   std::set<int64_t> rooted{-1};
@@ -115,7 +121,8 @@ std::string TraceProblem(const std::vector<TraceNode>& trace, const std::vector<
     rooted.insert(path.begin(), path.end());
   }
   for (const Cast& cast : casts) {
-    if (StageRank(cast.stage) == kTraceStages.size()) return "a cast of the unknown stage '" + cast.stage + "'";
+    if (StageRank(cast.stage) == kTraceStages.size())
+      return "a cast of the unknown stage '" + cast.stage + "'";
     if (cast.node != -1 && !parents.contains(cast.node))
       return "a cast at trace node " + std::to_string(cast.node) + ", which is none";
   }

@@ -1,10 +1,10 @@
 // The trace: what a backend's own stages say that it computes, in one normal form for all stacks.
 //
-// A node is an operation as one stage names it: an op that the dispatcher called, a node of a graph, a kernel of
-// generated code, an instruction of HLO. `parent` nests them (an op inside an op, an instruction inside a fusion,
-// everything of one graph under a root node that names it), `from` joins them (which node made an operand). Stages
-// are ordered from the program towards the machine; what a later stage says is nearer to what ran, and only the
-// numbers say what did.
+// A node is an operation as one stage names it: an op that the dispatcher called, a node of a graph, a kernel
+// of generated code, an instruction of HLO. `parent` nests them (an op inside an op, an instruction inside a
+// fusion, everything of one graph under a root node that names it), `from` joins them (which node made an
+// operand). Stages are ordered from the program towards the machine; what a later stage says is nearer to
+// what ran, and only the numbers say what did.
 #pragma once
 
 #include <array>
@@ -26,19 +26,21 @@ struct TraceTensor {
 
 struct TraceNode {
   int64_t id = 0;
-  int64_t parent = -1;         ///< the enclosing node; -1: none
-  std::string stage;           ///< one of kTraceStages
+  int64_t parent = -1;  ///< the enclosing node; -1: none
+  std::string stage;    ///< one of kTraceStages
   std::string op;
   std::vector<int64_t> from = {};  ///< nodes whose results this one reads, as far as the stage tells
   std::vector<TraceTensor> inputs = {}, outputs = {};
-  std::optional<double> us = {};    ///< duration in microseconds, nested nodes included; volatile
+  std::optional<double> us = {};  ///< duration in microseconds, nested nodes included; volatile
   bool operator==(const TraceNode&) const = default;
 };
 
-/// From the program towards the machine; then the steps that an adapter computes itself, no stage of the library.
+/// From the program towards the machine; then the steps that an adapter computes itself, no stage of the
+/// library.
 inline constexpr std::array<std::string_view, 15> kTraceStages{
-    "dispatch",  "torchscript", "dynamo", "aot_joint", "aot_forward", "aot_backward",  "post_grad",
-    "generated", "lazy_ir",     "jaxpr",  "stablehlo", "hlo",         "hlo_optimized", "kernel", "glue"};
+    "dispatch",     "torchscript", "dynamo",        "aot_joint", "aot_forward",
+    "aot_backward", "post_grad",   "generated",     "lazy_ir",   "jaxpr",
+    "stablehlo",    "hlo",         "hlo_optimized", "kernel",    "glue"};
 
 /// Place in kTraceStages; its size for a name that is none.
 size_t StageRank(std::string_view stage);
@@ -47,16 +49,18 @@ size_t StageRank(std::string_view stage);
 struct Cast {
   std::string from, to;
   Shape shape;
-  int64_t bytes = 0;        ///< of the result
-  std::string under;        ///< the op or node it stands under
-  std::string stage;        ///< one of kTraceStages
-  bool redundant = false;   ///< half of a pair that changes no value: bfloat16 -> float32 -> bfloat16, nothing between
-  int64_t node = -1;        ///< the TraceNode that converts; -1: the trace has none for it
-  std::optional<double> us = {}; ///< its duration in microseconds; volatile
+  int64_t bytes = 0;  ///< of the result
+  std::string under;  ///< the op or node it stands under
+  std::string stage;  ///< one of kTraceStages
+  bool redundant =
+      false;  ///< half of a pair that changes no value: bfloat16 -> float32 -> bfloat16, nothing between
+  int64_t node = -1;              ///< the TraceNode that converts; -1: the trace has none for it
+  std::optional<double> us = {};  ///< its duration in microseconds; volatile
   bool operator==(const Cast&) const = default;
 };
 
-/// What the casts of one result cost at one stage. Bytes follow from dtypes and shapes alone; times are measured.
+/// What the casts of one result cost at one stage. Bytes follow from dtypes and shapes alone; times are
+/// measured.
 struct CastCost {
   std::string stage;
   int64_t casts = 0;
@@ -67,7 +71,8 @@ struct CastCost {
   /// Per enclosing op with a duration of its own: the casts' time beside the rest of the op's. Volatile.
   struct Share {
     std::string under;
-    double casts_us = 0, op_us = 0;  ///< op_us: the op that encloses them (or made and used them), casts left out
+    double casts_us = 0,
+           op_us = 0;  ///< op_us: the op that encloses them (or made and used them), casts left out
   };
   std::vector<Share> shares = {};
 };
@@ -75,8 +80,8 @@ struct CastCost {
 /// One entry a stage, in the order of kTraceStages.
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace);
 
-/// Empty, or the first thing that breaks the form: an id twice, a parent or a source that is no node, a parent that
-/// is its own ancestor, an unknown stage.
+/// Empty, or the first thing that breaks the form: an id twice, a parent or a source that is no node, a
+/// parent that is its own ancestor, an unknown stage.
 std::string TraceProblem(const std::vector<TraceNode>& trace, const std::vector<Cast>& casts);
 
 }  // namespace ulpscope

@@ -11,7 +11,20 @@
 
 namespace ulpscope {
 
-enum class DType { kFloat64, kFloat32, kBfloat16, kFloat16, kFloat8E4m3fn, kFloat8E5m2, kInt64, kInt32, kInt16, kInt8, kUint8, kBool };
+enum class DType {
+  kFloat64,
+  kFloat32,
+  kBfloat16,
+  kFloat16,
+  kFloat8E4m3fn,
+  kFloat8E5m2,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUint8,
+  kBool
+};
 
 /// "float64", "bfloat16", "float8_e4m3fn", "int64", "bool" ...
 std::string_view Name(DType dtype);

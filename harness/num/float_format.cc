@@ -37,18 +37,23 @@ void Store(T value, std::byte* bytes) {
 double OverflowValue(double sign, const FloatFormat& format, Rounding rounding) {
   if (rounding == Rounding::kTowardZero) return std::copysign(format.max_finite, sign);
   switch (format.overflow) {
-    case Overflow::kInfinity: return std::copysign(kInf, sign);
-    case Overflow::kNan: return std::numeric_limits<double>::quiet_NaN();
-    case Overflow::kSaturate: return std::copysign(format.max_finite, sign);
+    case Overflow::kInfinity:
+      return std::copysign(kInf, sign);
+    case Overflow::kNan:
+      return std::numeric_limits<double>::quiet_NaN();
+    case Overflow::kSaturate:
+      return std::copysign(format.max_finite, sign);
   }
   return 0;
 }
 
 /// 2^e for the exponents of the formats, without a call to ldexp on the hot path.
-double Pow2Cached(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
+double Pow2Cached(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
 
-/// Rounds |value| >= 2^emin to `format` on the bits of the carrier: the significand is cut to p bits, and a carry runs into
-/// the exponent field as it should.
+/// Rounds |value| >= 2^emin to `format` on the bits of the carrier: the significand is cut to p bits, and a
+/// carry runs into the exponent field as it should.
 double RoundNormal(double value, const FloatFormat& format, Rounding rounding) {
   uint64_t bits = std::bit_cast<uint64_t>(value);
   const int shift = 53 - format.precision;
@@ -74,7 +79,8 @@ double DecodeSmall(uint32_t bits, int exponent_bits, int mantissa_bits, bool fin
   } else if (exponent == 0) {
     value = std::ldexp(static_cast<double>(mantissa), 1 - bias - mantissa_bits);
   } else {
-    value = std::ldexp(static_cast<double>(mantissa | (1u << mantissa_bits)), exponent - bias - mantissa_bits);
+    value =
+        std::ldexp(static_cast<double>(mantissa | (1u << mantissa_bits)), exponent - bias - mantissa_bits);
   }
   return sign != 0 ? -value : value;
 }
@@ -83,7 +89,10 @@ uint32_t EncodeSmall(double value, int exponent_bits, int mantissa_bits, bool fi
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint32_t sign = std::signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0u;
   const uint32_t all_ones = (1u << (exponent_bits + mantissa_bits)) - 1;
-  if (std::isnan(value)) return finite_only ? (sign | all_ones) : (sign | (((1u << exponent_bits) - 1) << mantissa_bits) | (1u << (mantissa_bits - 1)));
+  if (std::isnan(value))
+    return finite_only
+               ? (sign | all_ones)
+               : (sign | (((1u << exponent_bits) - 1) << mantissa_bits) | (1u << (mantissa_bits - 1)));
   if (std::isinf(value)) {
     ULPSCOPE_CHECK(!finite_only, "infinity has no encoding in a finite-only format");
     return sign | (((1u << exponent_bits) - 1) << mantissa_bits);
@@ -91,9 +100,11 @@ uint32_t EncodeSmall(double value, int exponent_bits, int mantissa_bits, bool fi
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return sign;
   const int exponent = BinadeOf(magnitude);
-  if (exponent < 1 - bias) return sign | static_cast<uint32_t>(std::ldexp(magnitude, bias - 1 + mantissa_bits));
+  if (exponent < 1 - bias)
+    return sign | static_cast<uint32_t>(std::ldexp(magnitude, bias - 1 + mantissa_bits));
   const auto significand = static_cast<uint32_t>(std::ldexp(magnitude, mantissa_bits - exponent));
-  return sign | (static_cast<uint32_t>(exponent + bias) << mantissa_bits) | (significand & ((1u << mantissa_bits) - 1));
+  return sign | (static_cast<uint32_t>(exponent + bias) << mantissa_bits) |
+         (significand & ((1u << mantissa_bits) - 1));
 }
 
 }  // namespace
@@ -101,45 +112,74 @@ uint32_t EncodeSmall(double value, int exponent_bits, int mantissa_bits, bool fi
 double FloatFormat::SmallestSubnormal() const { return Pow2(emin - precision + 1); }
 
 const FloatFormat& Binary64() {
-  static const FloatFormat format{.name = "float64", .precision = 53, .emin = -1022, .emax = 1023,
-                                  .max_finite = std::numeric_limits<double>::max(), .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "float64",
+                                  .precision = 53,
+                                  .emin = -1022,
+                                  .emax = 1023,
+                                  .max_finite = std::numeric_limits<double>::max(),
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 const FloatFormat& Binary32() {
-  static const FloatFormat format{.name = "float32", .precision = 24, .emin = -126, .emax = 127,
-                                  .max_finite = std::numeric_limits<float>::max(), .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "float32",
+                                  .precision = 24,
+                                  .emin = -126,
+                                  .emax = 127,
+                                  .max_finite = std::numeric_limits<float>::max(),
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 const FloatFormat& Bfloat16() {
-  static const FloatFormat format{.name = "bfloat16", .precision = 8, .emin = -126, .emax = 127,
-                                  .max_finite = 0x1.FEp127, .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "bfloat16",
+                                  .precision = 8,
+                                  .emin = -126,
+                                  .emax = 127,
+                                  .max_finite = 0x1.FEp127,
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 const FloatFormat& Binary16() {
-  static const FloatFormat format{.name = "float16", .precision = 11, .emin = -14, .emax = 15,
-                                  .max_finite = 65504, .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "float16",
+                                  .precision = 11,
+                                  .emin = -14,
+                                  .emax = 15,
+                                  .max_finite = 65504,
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 const FloatFormat& Tf32() {
-  static const FloatFormat format{.name = "tf32", .precision = 11, .emin = -126, .emax = 127,
-                                  .max_finite = 0x1.FFCp127, .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "tf32",
+                                  .precision = 11,
+                                  .emin = -126,
+                                  .emax = 127,
+                                  .max_finite = 0x1.FFCp127,
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 const FloatFormat& Float8E4m3fn() {
-  static const FloatFormat format{.name = "float8_e4m3fn", .precision = 4, .emin = -6, .emax = 8,
-                                  .max_finite = 448, .overflow = Overflow::kNan};
+  static const FloatFormat format{.name = "float8_e4m3fn",
+                                  .precision = 4,
+                                  .emin = -6,
+                                  .emax = 8,
+                                  .max_finite = 448,
+                                  .overflow = Overflow::kNan};
   return format;
 }
 const FloatFormat& Float8E5m2() {
-  static const FloatFormat format{.name = "float8_e5m2", .precision = 3, .emin = -14, .emax = 15,
-                                  .max_finite = 57344, .overflow = Overflow::kInfinity};
+  static const FloatFormat format{.name = "float8_e5m2",
+                                  .precision = 3,
+                                  .emin = -14,
+                                  .emax = 15,
+                                  .max_finite = 57344,
+                                  .overflow = Overflow::kInfinity};
   return format;
 }
 
 const FloatFormat* FormatOf(DType dtype) { return FindFormat(Name(dtype)); }
 
 const FloatFormat* FindFormat(std::string_view name) {
-  for (const FloatFormat* format : {&Binary64(), &Binary32(), &Bfloat16(), &Binary16(), &Tf32(), &Float8E4m3fn(), &Float8E5m2()}) {
+  for (const FloatFormat* format :
+       {&Binary64(), &Binary32(), &Bfloat16(), &Binary16(), &Tf32(), &Float8E4m3fn(), &Float8E5m2()}) {
     if (format->name == name) return format;
   }
   return nullptr;
@@ -150,16 +190,19 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   const double lo = value.lo;
   if (std::isnan(hi) || std::isinf(hi) || hi == 0) return hi;
   if (format.precision == 53) {
-    if (rounding == Rounding::kTowardZero && lo != 0 && std::signbit(lo) != std::signbit(hi)) hi = std::nextafter(hi, 0.0);
+    if (rounding == Rounding::kTowardZero && lo != 0 && std::signbit(lo) != std::signbit(hi))
+      hi = std::nextafter(hi, 0.0);
   } else if (lo != 0) {
-    // Round to odd: the last bit of a 53-bit carrier remembers that something lies below it (Boldo and Melquiond, 2008).
-    // A later rounding to p <= 51 bits then sees the same half-way relations as the exact value.
+    // Round to odd: the last bit of a 53-bit carrier remembers that something lies below it (Boldo and
+    // Melquiond, 2008). A later rounding to p <= 51 bits then sees the same half-way relations as the exact
+    // value.
     if ((std::bit_cast<uint64_t>(hi) & 1) == 0) {
       const bool away = std::signbit(lo) == std::signbit(hi);
       hi = std::nextafter(hi, away ? std::copysign(kInf, hi) : 0.0);
     }
   }
-  if (format.precision == 53) return subnormals == Subnormals::kFlushed && std::fabs(hi) < Pow2(-1022) ? std::copysign(0.0, hi) : hi;
+  if (format.precision == 53)
+    return subnormals == Subnormals::kFlushed && std::fabs(hi) < Pow2(-1022) ? std::copysign(0.0, hi) : hi;
   const double magnitude = std::fabs(hi);
   if (magnitude >= Pow2Cached(format.emin)) return RoundNormal(hi, format, rounding);
   const int exponent = format.emin;
@@ -169,7 +212,8 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   double whole = std::floor(scaled);
   const double rest = scaled - whole;
   switch (rounding) {
-    case Rounding::kTowardZero: break;
+    case Rounding::kTowardZero:
+      break;
     case Rounding::kNearestAway:
       if (rest >= 0.5) whole += 1;
       break;
@@ -200,7 +244,8 @@ double Ulp(double value, const FloatFormat& format) {
 }
 
 double UlpError(double observed, TwoDoubles reference, const FloatFormat& format) {
-  if (std::isnan(observed) || std::isnan(reference.hi)) return std::isnan(observed) && std::isnan(reference.hi) ? 0 : kInf;
+  if (std::isnan(observed) || std::isnan(reference.hi))
+    return std::isnan(observed) && std::isnan(reference.hi) ? 0 : kInf;
   if (std::isinf(observed) || std::isinf(reference.hi)) return observed == reference.hi ? 0 : kInf;
   return ((observed - reference.hi) - reference.lo) / Ulp(reference.hi, format);
 }
@@ -215,36 +260,72 @@ int SignificantBits(double value) {
 
 double DecodeElement(const std::byte* bytes, DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return Load<double>(bytes);
-    case DType::kFloat32: return Load<float>(bytes);
-    case DType::kBfloat16: return std::bit_cast<float>(static_cast<uint32_t>(Load<uint16_t>(bytes)) << 16);
-    case DType::kFloat16: return DecodeSmall(Load<uint16_t>(bytes), 5, 10, false);
-    case DType::kFloat8E4m3fn: return DecodeSmall(Load<uint8_t>(bytes), 4, 3, true);
-    case DType::kFloat8E5m2: return DecodeSmall(Load<uint8_t>(bytes), 5, 2, false);
-    case DType::kInt64: return static_cast<double>(Load<int64_t>(bytes));
-    case DType::kInt32: return Load<int32_t>(bytes);
-    case DType::kInt16: return Load<int16_t>(bytes);
-    case DType::kInt8: return Load<int8_t>(bytes);
-    case DType::kUint8: return Load<uint8_t>(bytes);
-    case DType::kBool: return Load<uint8_t>(bytes) != 0 ? 1 : 0;
+    case DType::kFloat64:
+      return Load<double>(bytes);
+    case DType::kFloat32:
+      return Load<float>(bytes);
+    case DType::kBfloat16:
+      return std::bit_cast<float>(static_cast<uint32_t>(Load<uint16_t>(bytes)) << 16);
+    case DType::kFloat16:
+      return DecodeSmall(Load<uint16_t>(bytes), 5, 10, false);
+    case DType::kFloat8E4m3fn:
+      return DecodeSmall(Load<uint8_t>(bytes), 4, 3, true);
+    case DType::kFloat8E5m2:
+      return DecodeSmall(Load<uint8_t>(bytes), 5, 2, false);
+    case DType::kInt64:
+      return static_cast<double>(Load<int64_t>(bytes));
+    case DType::kInt32:
+      return Load<int32_t>(bytes);
+    case DType::kInt16:
+      return Load<int16_t>(bytes);
+    case DType::kInt8:
+      return Load<int8_t>(bytes);
+    case DType::kUint8:
+      return Load<uint8_t>(bytes);
+    case DType::kBool:
+      return Load<uint8_t>(bytes) != 0 ? 1 : 0;
   }
   return 0;
 }
 
 void EncodeElement(double value, DType dtype, std::byte* bytes) {
   switch (dtype) {
-    case DType::kFloat64: Store(value, bytes); return;
-    case DType::kFloat32: Store(static_cast<float>(value), bytes); return;
-    case DType::kBfloat16: Store(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16), bytes); return;
-    case DType::kFloat16: Store(static_cast<uint16_t>(EncodeSmall(value, 5, 10, false)), bytes); return;
-    case DType::kFloat8E4m3fn: Store(static_cast<uint8_t>(EncodeSmall(value, 4, 3, true)), bytes); return;
-    case DType::kFloat8E5m2: Store(static_cast<uint8_t>(EncodeSmall(value, 5, 2, false)), bytes); return;
-    case DType::kInt64: Store(static_cast<int64_t>(value), bytes); return;
-    case DType::kInt32: Store(static_cast<int32_t>(value), bytes); return;
-    case DType::kInt16: Store(static_cast<int16_t>(value), bytes); return;
-    case DType::kInt8: Store(static_cast<int8_t>(value), bytes); return;
-    case DType::kUint8: Store(static_cast<uint8_t>(value), bytes); return;
-    case DType::kBool: Store(static_cast<uint8_t>(value != 0), bytes); return;
+    case DType::kFloat64:
+      Store(value, bytes);
+      return;
+    case DType::kFloat32:
+      Store(static_cast<float>(value), bytes);
+      return;
+    case DType::kBfloat16:
+      Store(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16), bytes);
+      return;
+    case DType::kFloat16:
+      Store(static_cast<uint16_t>(EncodeSmall(value, 5, 10, false)), bytes);
+      return;
+    case DType::kFloat8E4m3fn:
+      Store(static_cast<uint8_t>(EncodeSmall(value, 4, 3, true)), bytes);
+      return;
+    case DType::kFloat8E5m2:
+      Store(static_cast<uint8_t>(EncodeSmall(value, 5, 2, false)), bytes);
+      return;
+    case DType::kInt64:
+      Store(static_cast<int64_t>(value), bytes);
+      return;
+    case DType::kInt32:
+      Store(static_cast<int32_t>(value), bytes);
+      return;
+    case DType::kInt16:
+      Store(static_cast<int16_t>(value), bytes);
+      return;
+    case DType::kInt8:
+      Store(static_cast<int8_t>(value), bytes);
+      return;
+    case DType::kUint8:
+      Store(static_cast<uint8_t>(value), bytes);
+      return;
+    case DType::kBool:
+      Store(static_cast<uint8_t>(value != 0), bytes);
+      return;
   }
 }
 
@@ -259,7 +340,8 @@ std::string ShortestDecimal(double value) {
 std::string FormatNumber(double value) {
   if (!std::isfinite(value)) return ShortestDecimal(value);
   std::array<char, 40> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::hex).ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::hex).ptr;
   std::string hex(buffer.data(), end);
   hex.insert(hex.starts_with('-') ? 1 : 0, "0x");
   return hex + " (" + ShortestDecimal(value) + ")";

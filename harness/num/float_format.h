@@ -1,10 +1,12 @@
-// FloatFormat: a binary floating-point format as a value, correct rounding into it, and THE definition of ulp.
+// FloatFormat: a binary floating-point format as a value, correct rounding into it, and THE definition of
+// ulp.
 //
-// A format is described as IEEE 754-2019 3.3 does: precision p (significand bits, the implicit one included), emin and
-// emax. Rounding works on binary64 carriers: every format here has p <= 53 and an exponent range inside binary64's, so
-// each of its values is a binary64 value. A real number that binary64 cannot hold is carried as hi + lo (hi the
-// rounding to nearest, lo the rest), and rounded to the narrow format from (hi, sign(lo)): rounding hi alone would round
-// twice (1 + 2^-8 + 2^-60 to bfloat16 by way of binary64 gives the wrong neighbour).
+// A format is described as IEEE 754-2019 3.3 does: precision p (significand bits, the implicit one included),
+// emin and emax. Rounding works on binary64 carriers: every format here has p <= 53 and an exponent range
+// inside binary64's, so each of its values is a binary64 value. A real number that binary64 cannot hold is
+// carried as hi + lo (hi the rounding to nearest, lo the rest), and rounded to the narrow format from (hi,
+// sign(lo)): rounding hi alone would round twice (1 + 2^-8 + 2^-60 to bfloat16 by way of binary64 gives the
+// wrong neighbour).
 #pragma once
 
 #include <cstdint>
@@ -63,9 +65,9 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding = 
 /// True if `value` is a finite or special value of `format`.
 bool IsRepresentable(double value, const FloatFormat& format);
 
-/// The unit in the last place at the exact value `value` in `format`: 2^(e - p + 1) for |value| in [2^e, 2^(e+1)), the
-/// subnormal quantum below 2^emin (Goldberg 1991, section 1.2, in the variant that takes the binade of the exact value;
-/// Muller, "On the definition of ulp(x)", 2005, gives the alternatives).
+/// The unit in the last place at the exact value `value` in `format`: 2^(e - p + 1) for |value| in [2^e,
+/// 2^(e+1)), the subnormal quantum below 2^emin (Goldberg 1991, section 1.2, in the variant that takes the
+/// binade of the exact value; Muller, "On the definition of ulp(x)", 2005, gives the alternatives).
 double Ulp(double value, const FloatFormat& format);
 
 /// ((observed - hi) - lo) / Ulp(hi): the signed error of an observed value in ulps of `format`.
@@ -74,7 +76,8 @@ double UlpError(double observed, TwoDoubles reference, const FloatFormat& format
 /// Significant bits of `value`: 1 for powers of two, 0 for zero.
 int SignificantBits(double value);
 
-/// Bits of one element (little endian, SizeOf(dtype) bytes) to its value; integers and bool convert exactly or to nearest.
+/// Bits of one element (little endian, SizeOf(dtype) bytes) to its value; integers and bool convert exactly
+/// or to nearest.
 double DecodeElement(const std::byte* bytes, DType dtype);
 /// Stores `value`, which must be representable for floating types, as one element.
 void EncodeElement(double value, DType dtype, std::byte* bytes);

@@ -180,7 +180,8 @@ Result<void> JournalWriter::Store(const std::string& case_id, const std::string&
               {"digest", digest},
               {"backend", backend},
               {"observation", ToJson(observation)}};
-  const std::string number = observation.values.empty() && observation.trace.empty() ? "" : impl_->NextNumber();
+  const std::string number =
+      observation.values.empty() && observation.trace.empty() ? "" : impl_->NextNumber();
   if (!observation.trace.empty()) {
     const std::string name = "traces/" + number + ".json";
     const json trace{{"case", case_id}, {"backend", backend}, {"nodes", TraceToJson(observation.trace)}};

@@ -16,8 +16,9 @@ json FpToJson(const FpEnvironment& fp) {
 }
 
 json CastToJson(const Cast& cast) {
-  json object{{"from", cast.from},   {"to", cast.to},       {"shape", cast.shape},         {"bytes", cast.bytes},
-              {"under", cast.under}, {"stage", cast.stage}, {"redundant", cast.redundant}, {"node", cast.node}};
+  json object{{"from", cast.from},           {"to", cast.to},       {"shape", cast.shape},
+              {"bytes", cast.bytes},         {"under", cast.under}, {"stage", cast.stage},
+              {"redundant", cast.redundant}, {"node", cast.node}};
   if (cast.us) object["us"] = sdk::FloatToJson(*cast.us);
   return object;
 }
@@ -46,7 +47,8 @@ std::vector<TraceTensor> TraceTensors(JsonFields& fields, const char* key) {
   };
   if (!list->is_array()) return wrong();
   for (const auto& entry : *list) {
-    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_array()) return wrong();
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_array())
+      return wrong();
     TraceTensor tensor{.dtype = CleanText(entry[0].get<std::string>(), 64), .shape = {}};
     for (const auto& extent : entry[1]) {
       if (!extent.is_number_integer()) return wrong();

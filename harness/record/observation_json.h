@@ -11,8 +11,8 @@
 
 namespace ulpscope {
 
-/// Everything but the tensors' data and the trace, which go to files of their own. Numbers that JSON cannot say are the
-/// strings "inf",
+/// Everything but the tensors' data and the trace, which go to files of their own. Numbers that JSON cannot
+/// say are the strings "inf",
 /// "-inf", "nan".
 nlohmann::json ToJson(const Observation& observation);
 /// The inverse; `values` and `trace` stay empty.

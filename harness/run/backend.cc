@@ -120,7 +120,8 @@ Result<std::vector<BackendSpec>> ParseBackendList(std::string_view text, const R
 std::vector<BackendSpec> DefaultBackends(const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& row : registry.rows()) {
-    if (row.is_default && registry.Check(row).installed) specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
+    if (row.is_default && registry.Check(row).installed)
+      specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
   }
   return specs;
 }

@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kKeys{"backend", "title",   "adapter", "requires", "python_packages",
-                                     "knobs",   "install", "absent",  "device",   "default",         "hidden"};
+const std::vector<std::string> kKeys{"backend", "title",  "adapter", "requires", "python_packages", "knobs",
+                                     "install", "absent", "device",  "default",  "hidden"};
 
 constexpr std::string_view kVenv = "{venv:";
 
@@ -158,7 +158,8 @@ Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter,
   if ((!executable && !script) || fs::is_directory(path, error)) {
     return Fail(path.string() + " is neither an executable nor a Python file");
   }
-  auto command = script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
+  auto command =
+      script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const RegistryRow probe{.backend = "",
                           .title = "",
@@ -203,7 +204,8 @@ const Registry::Packages& Registry::PackagesOf(const fs::path& interpreter) cons
   if (known != packages_.end()) return known->second;
   std::set<std::string> modules;
   for (const auto& row : rows_) {
-    if (Interpreter(row) == interpreter) modules.insert(row.python_packages.begin(), row.python_packages.end());
+    if (Interpreter(row) == interpreter)
+      modules.insert(row.python_packages.begin(), row.python_packages.end());
   }
   Packages packages;
   if (auto found = FindPythonModules(interpreter, modules))

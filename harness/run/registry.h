@@ -17,8 +17,9 @@
 
 namespace ulpscope {
 
-/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of the further
-/// environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks cannot share one.
+/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of
+/// the further environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks
+/// cannot share one.
 struct Places {
   std::filesystem::path bin;     ///< folder of the running executable
   std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
@@ -64,14 +65,15 @@ class Registry {
   std::vector<std::string> Names() const;
   const Places& places() const { return places_; }
 
-  /// Starts the executable (or Python file) `adapter`, asks it which backends it serves and adds a row for each (`--adapter
-  /// PATH`). A row of the same name is replaced. Fails when it does not start or breaks the protocol.
-  /// `arguments` follow it on its command line.
+  /// Starts the executable (or Python file) `adapter`, asks it which backends it serves and adds a row for
+  /// each (`--adapter PATH`). A row of the same name is replaced. Fails when it does not start or breaks the
+  /// protocol. `arguments` follow it on its command line.
   Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter,
                                               const std::vector<std::string>& arguments = {});
   void AddRow(RegistryRow row);
 
-  /// Looks for the executable and the Python packages (each interpreter is started once for all rows, and remembered).
+  /// Looks for the executable and the Python packages (each interpreter is started once for all rows, and
+  /// remembered).
   Availability Check(const RegistryRow& row) const;
 
   /// The argv of a row with its places filled in.

@@ -34,8 +34,8 @@ struct RunOptions {
   bool trace = true;          ///< ask for casts
   bool resume = false;        ///< keep the completed results that `out` already holds
   std::filesystem::path out;  ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
-  int64_t memory_budget_bytes = int64_t{8} << 30;  ///< resident memory of a worker and what it started
-  int recycle_after = 500;                         ///< cases until a worker is replaced
+  int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and what it started
+  int recycle_after = 500;                           ///< cases until a worker is replaced
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it; for the record alone
   std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's
   std::map<std::string, std::vector<std::string>> swept;  ///< see RunHeader

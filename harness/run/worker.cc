@@ -217,7 +217,8 @@ Ending Worker::Bye(int milliseconds) {
   constexpr std::string_view kBye = "{\"verb\":\"bye\"}\n";
   if (IsIdle() && ::send(child_->socket(), kBye.data(), kBye.size(), MSG_NOSIGNAL) > 0) {
     // Its last output is read away, so that it cannot block on a full pipe instead of going.
-    for (int waited = 0; waited < milliseconds && !child_->WaitForEnd(kTickMs); waited += kTickMs) DrainOutput();
+    for (int waited = 0; waited < milliseconds && !child_->WaitForEnd(kTickMs); waited += kTickMs)
+      DrainOutput();
   }
   return child_->Kill();
 }

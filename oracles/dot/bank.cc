@@ -23,7 +23,8 @@ double ToOdd(TwoDoubles value) {
   uint64_t bits;
   std::memcpy(&bits, &value.hi, sizeof bits);
   if ((bits & 1) != 0) return value.hi;
-  return std::nextafter(value.hi, std::signbit(value.lo) == std::signbit(value.hi) ? std::copysign(kInf, value.hi) : 0.0);
+  return std::nextafter(
+      value.hi, std::signbit(value.lo) == std::signbit(value.hi) ? std::copysign(kInf, value.hi) : 0.0);
 }
 
 bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
@@ -32,13 +33,16 @@ bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
 
 /// Every value of `inner` is a value of `outer`.
 bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
-  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision && outer.emax >= inner.emax;
+  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision &&
+         outer.emax >= inner.emax;
 }
 
 /// Format in which the accumulator leaves its sum.
 const FloatFormat* SumFormat(const AccSpec& acc) {
   if (acc.exact()) return nullptr;
-  return acc.combine != nullptr ? (acc.combine->precision >= acc.partial->precision ? acc.combine : acc.partial) : acc.format;
+  return acc.combine != nullptr
+             ? (acc.combine->precision >= acc.partial->precision ? acc.combine : acc.partial)
+             : acc.format;
 }
 
 int FormatPrecision(const RoundSpec& in, DType dtype) {
@@ -84,7 +88,8 @@ Interval BoundOf(const AccSpec& acc, std::span<const SumTerm> terms) {
   }
   if (!std::isfinite(magnitude)) return {.lo = -kInf, .hi = kInf};
   const auto count = static_cast<int64_t>(terms.size());
-  const double radius = (acc.RelativeBound(count) * magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40) + magnitude * 0x1p-95;
+  const double radius =
+      (acc.RelativeBound(count) * magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40) + magnitude * 0x1p-95;
   const double low = sum.hi + (sum.lo - radius), high = sum.hi + (sum.lo + radius);
   const Interval outward{.lo = std::nextafter(low, -kInf), .hi = std::nextafter(high, kInf)};
   // A sum beyond the format's range has overflowed on the way, or not; nothing is known then.
@@ -113,7 +118,8 @@ std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in) {
   return parsed;
 }
 
-double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a, std::span<const double> b) {
+double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a,
+                  std::span<const double> b) {
   thread_local std::vector<std::vector<SumTerm>> passes;
   const size_t count = model.in.pieces > 1 ? static_cast<size_t>(model.in.passes) : 1;
   passes.resize(count);
@@ -130,16 +136,20 @@ double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const 
   TwoDoubles sum = SumInOrder(model.acc, order, passes[0], nullptr);
   for (size_t pass = 1; pass < count; ++pass) {
     const TwoDoubles next = SumInOrder(model.acc, order, passes[pass], nullptr);
-    sum = model.acc.exact() ? Add(sum, next) : TwoDoubles{.hi = AddPartials(model.acc, sum.hi, next.hi), .lo = 0};
+    sum = model.acc.exact() ? Add(sum, next)
+                            : TwoDoubles{.hi = AddPartials(model.acc, sum.hi, next.hi), .lo = 0};
   }
   return model.Store(sum);
 }
 
 bool IsConforming(const PrecisionModel& model, DType out) {
   const auto acc = ParseAcc(model.acc);
-  const bool as_is = std::all_of(model.in.begin(), model.in.end(), [](const auto& entry) { return entry.second == "as_is" || entry.second == "as_is+daz"; });
+  const bool as_is = std::all_of(model.in.begin(), model.in.end(), [](const auto& entry) {
+    return entry.second == "as_is" || entry.second == "as_is+daz";
+  });
   const bool wide_block = acc && (acc->block == 0 || acc->fraction >= 23);
-  const bool wide = acc && acc->partial == nullptr && (acc->exact() || acc->format->precision >= 24) && wide_block;
+  const bool wide =
+      acc && acc->partial == nullptr && (acc->exact() || acc->format->precision >= 24) && wide_block;
   const bool wide_store = out != DType::kFloat64 || (acc && (acc->exact() || acc->format->precision >= 53));
   const bool product = model.prod == "exact" || model.prod == "float32";
   const bool once = model.mid == "none" || model.mid == "float32";
@@ -150,7 +160,8 @@ DotBank::DotBank(DType in, DType out) {
   const FloatFormat& operand = *FormatOf(in);
   const FloatFormat& stored = *FormatOf(out);
   std::set<std::string> seen;
-  const auto add = [&](const std::string& in_word, const std::string& prod, const std::string& acc_word, const std::string& mid, const std::string& mode) {
+  const auto add = [&](const std::string& in_word, const std::string& prod, const std::string& acc_word,
+                       const std::string& mid, const std::string& mode) {
     PrecisionModel name;
     if (in_word != "as_is") name.in["*"] = in_word;
     name.prod = prod;
@@ -164,19 +175,34 @@ DotBank::DotBank(DType in, DType out) {
     // Units with float16 accumulators take float16.
     if (model->acc.block > 0 && model->acc.format->precision < 24 && in != DType::kFloat16) return;
     // A rounding after the sum is looked for where the accumulator itself is a plain wide one.
-    const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() && model->acc.format->precision >= 24;
+    const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() &&
+                            model->acc.format->precision >= 24;
     if (mid != "none" && !plain_wide) return;
     if (model->in.daz_below > -100000 && !plain_wide) return;
-    const bool narrow_sum = !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
-    if (model->in.passes > 1 && (narrow_sum || (model->in.passes == 9 && (model->acc.exact() || model->acc.compensated || model->acc.format->precision == 53)))) return;
+    const bool narrow_sum =
+        !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
+    if (model->in.passes > 1 &&
+        (narrow_sum || (model->in.passes == 9 && (model->acc.exact() || model->acc.compensated ||
+                                                  model->acc.format->precision == 53))))
+      return;
     // Sums of float16 products are multiples of 2^-48: float32 has no subnormal there.
-    if (model->acc.subnormals == Subnormals::kFlushed && (operand.emin > -126 || stored.emin > -126 || (model->in.format != nullptr && model->in.format->emin > -126) || (model->mid.format != nullptr && model->mid.format->emin > -126))) return;
-    if (model->prod.format != nullptr && 2 * FormatPrecision(model->in, in) <= model->prod.format->precision && model->prod.format->emin <= -126) return;
+    if (model->acc.subnormals == Subnormals::kFlushed &&
+        (operand.emin > -126 || stored.emin > -126 ||
+         (model->in.format != nullptr && model->in.format->emin > -126) ||
+         (model->mid.format != nullptr && model->mid.format->emin > -126)))
+      return;
+    if (model->prod.format != nullptr &&
+        2 * FormatPrecision(model->in, in) <= model->prod.format->precision &&
+        model->prod.format->emin <= -126)
+      return;
     const FloatFormat* sum = SumFormat(model->acc);
-    if (model->mid.format != nullptr && (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum)))) return;
+    if (model->mid.format != nullptr &&
+        (*model->mid.format == stored || (sum != nullptr && Holds(*model->mid.format, *sum))))
+      return;
     const FloatFormat* before = model->mid.format != nullptr ? model->mid.format : sum;
     if (mode != "_rne" && before != nullptr && Holds(stored, *before)) return;
-    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact sums part only in long sums.
+    // A block unit of n, and split-K, round float32 sums: a float64 accumulator of float16 operands and exact
+    // sums part only in long sums.
     if (!seen.insert(name.Name()).second) return;
     models_.push_back(std::move(*model));
   };
@@ -194,11 +220,18 @@ DotBank::DotBank(DType in, DType out) {
       }
     }
   }
-  // Products that are rounded, where kernels do: one multiplication and one addition in the accumulator's own format, or
-  // narrow products in float32 sums.
-  constexpr std::pair<const char*, const char*> kRoundedProducts[] = {{"float32", "float32"},          {"float32", "float32_rz"}, {"float16", "float32"},  {"float16", "float64"},
-                                                                      {"float16", "float16"},          {"bfloat16", "float32"},   {"bfloat16", "float64"}, {"bfloat16", "bfloat16"},
-                                                                      {"float16", "float16_via_float32"}, {"bfloat16", "bfloat16_via_float32"}};
+  // Products that are rounded, where kernels do: one multiplication and one addition in the accumulator's own
+  // format, or narrow products in float32 sums.
+  constexpr std::pair<const char*, const char*> kRoundedProducts[] = {{"float32", "float32"},
+                                                                      {"float32", "float32_rz"},
+                                                                      {"float16", "float32"},
+                                                                      {"float16", "float64"},
+                                                                      {"float16", "float16"},
+                                                                      {"bfloat16", "float32"},
+                                                                      {"bfloat16", "float64"},
+                                                                      {"bfloat16", "bfloat16"},
+                                                                      {"float16", "float16_via_float32"},
+                                                                      {"bfloat16", "bfloat16_via_float32"}};
   for (const auto& [prod, acc] : kRoundedProducts) {
     for (const char* mode : {"_rne", "_rz", "_rna"}) add("as_is", prod, acc, "none", mode);
   }
@@ -263,7 +296,8 @@ DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) 
     return prediction;
   }
   std::vector<std::vector<double>> by_member;
-  for (auto& member : members) by_member.push_back(passes == 1 ? OnePass(core.acc, member[0]) : SeveralPasses(core.acc, member));
+  for (auto& member : members)
+    by_member.push_back(passes == 1 ? OnePass(core.acc, member[0]) : SeveralPasses(core.acc, member));
   std::set<std::vector<double>> distinct;
   for (size_t s = 0; s < by_member[0].size(); ++s) {
     std::vector<double> row;
@@ -281,7 +315,8 @@ DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) 
   return prediction;
 }
 
-bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest, Chunks* chunks) const {
+bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs,
+                      std::vector<double>* nearest, Chunks* chunks) const {
   const auto& observed = outputs.outputs;  // sorted
   if (!prediction.bounds.empty()) {
     // Bounds of a group's members are those of one sum in other orders.
@@ -313,7 +348,8 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
     }
     if (!together) {
       for (size_t i = 0; i < observed.size(); ++i) {
-        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return Same(value, observed[i]); })) met[i] = 1;
+        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return Same(value, observed[i]); }))
+          met[i] = 1;
       }
     }
   }
@@ -323,12 +359,14 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
   return false;
 }
 
-int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive, std::vector<std::optional<ProbeWitness>>* witnesses) const {
+int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive,
+                         std::vector<std::optional<ProbeWitness>>* witnesses) const {
   int64_t used = 0;
   std::vector<Chunks> chunks(models_.size());
   for (const GroupOutputs& given : outputs) {
     if (given.group->family == "mask" || given.group->family == "fuse") continue;
-    ULPSCOPE_CHECK(given.outputs.size() == given.group->members.size(), "a probe group without all its outputs: " + given.group->name);
+    ULPSCOPE_CHECK(given.outputs.size() == given.group->members.size(),
+                   "a probe group without all its outputs: " + given.group->name);
     ++used;
     GroupOutputs sorted = given;
     std::sort(sorted.outputs.begin(), sorted.outputs.end(), Less);
@@ -337,13 +375,19 @@ int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char
     for (size_t i = 0; i < models_.size(); ++i) {
       if (!(*alive)[i]) continue;
       auto& prediction = known[core_of_[i]];
-      if (!prediction) prediction = std::make_shared<const Prediction>(Predict(cores_[core_of_[i]], *given.group));
+      if (!prediction)
+        prediction = std::make_shared<const Prediction>(Predict(cores_[core_of_[i]], *given.group));
       std::vector<double> nearest;
-      const bool chunked = models_[i].acc.partial != nullptr && models_[i].in.pieces == 1 && given.group->tells_chunks() && given.same_coordinate == SameCoordinate::kYes;
+      const bool chunked = models_[i].acc.partial != nullptr && models_[i].in.pieces == 1 &&
+                           given.group->tells_chunks() && given.same_coordinate == SameCoordinate::kYes;
       if (chunked) ++chunks[i].asked;
       if (Matches(models_[i], *prediction, sorted, &nearest, chunked ? &chunks[i] : nullptr)) continue;
       (*alive)[i] = 0;
-      if (witnesses != nullptr) (*witnesses)[i] = ProbeWitness{.family = given.group->family, .group = given.group->name, .observed = given.outputs, .predicted = nearest};
+      if (witnesses != nullptr)
+        (*witnesses)[i] = ProbeWitness{.family = given.group->family,
+                                       .group = given.group->name,
+                                       .observed = given.outputs,
+                                       .predicted = nearest};
     }
   }
   // Split-K puts some pair of positions apart, and no chunk for each product: that is rounding the products.
@@ -351,7 +395,9 @@ int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char
     // Below four terms there is nothing to split.
     if ((*alive)[i] && chunks[i].asked >= 6 && !(chunks[i].apart && chunks[i].together)) {
       (*alive)[i] = 0;
-      if (witnesses != nullptr) (*witnesses)[i] = ProbeWitness{.family = "residual", .group = "every pair of positions", .observed = {}, .predicted = {}};
+      if (witnesses != nullptr)
+        (*witnesses)[i] = ProbeWitness{
+            .family = "residual", .group = "every pair of positions", .observed = {}, .predicted = {}};
     }
   }
   return used;
@@ -377,7 +423,8 @@ void DotBank::Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* a
   }
 }
 
-void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y, int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
+void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y,
+                      int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
   for (size_t i = 0; i < models_.size(); ++i) {
     for (size_t e = 0; (*alive)[i] && e < y.size(); ++e) {
       if (!Same(models_[i].Store(y[e]), y[e])) (*alive)[i] = 0;
@@ -387,8 +434,12 @@ void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std:
     // Short sums: every structure can be listed.
     for (int64_t e = 0; k > 0 && e < m * n; ++e) {
       ProbeGroup group{.family = "data", .name = "", .members = {{}}};
-      for (int64_t t = 0; t < k; ++t) group.members[0].terms.push_back({.position = t, .a = a[static_cast<size_t>(e / n * k + t)], .b = b[static_cast<size_t>(t * n + e % n)]});
-      const GroupOutputs outputs{.group = &group, .outputs = {y[static_cast<size_t>(e)]}, .same_coordinate = SameCoordinate::kNo};
+      for (int64_t t = 0; t < k; ++t)
+        group.members[0].terms.push_back({.position = t,
+                                          .a = a[static_cast<size_t>(e / n * k + t)],
+                                          .b = b[static_cast<size_t>(t * n + e % n)]});
+      const GroupOutputs outputs{
+          .group = &group, .outputs = {y[static_cast<size_t>(e)]}, .same_coordinate = SameCoordinate::kNo};
       std::vector<std::optional<Prediction>> known(cores_.size());
       for (size_t i = 0; i < models_.size(); ++i) {
         if (!(*alive)[i]) continue;
@@ -411,8 +462,11 @@ void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std:
         for (int64_t column = 0; column < n; ++column) {
           terms.clear();
           for (int64_t t = 0; t < k; ++t) {
-            const Products products = Multiply(core.in, core.in, core.prod, a[static_cast<size_t>(row * k + t)], b[static_cast<size_t>(t * n + column)]);
-            for (int p = 0; p < products.count; ++p) terms.push_back({.value = products.value[static_cast<size_t>(p)], .exponent = 0});
+            const Products products =
+                Multiply(core.in, core.in, core.prod, a[static_cast<size_t>(row * k + t)],
+                         b[static_cast<size_t>(t * n + column)]);
+            for (int p = 0; p < products.count; ++p)
+              terms.push_back({.value = products.value[static_cast<size_t>(p)], .exponent = 0});
           }
           if (core.acc.exact()) {
             TwoDoubles sum;

@@ -1,9 +1,9 @@
 // DotBank: every precision model of one matrix product, and what probes prove about it.
 //
-// For each probe group each model predicts the outputs of every summation structure (oracles/dot/trees.h). Evidence is hard:
-// a model falls when no structure gives what was observed. Members of a group that ran at one output coordinate in separate
-// launches share their structure, so their outputs have to be those of one structure together, in whatever order the
-// positions were visited: they are compared as sorted multisets.
+// For each probe group each model predicts the outputs of every summation structure (oracles/dot/trees.h).
+// Evidence is hard: a model falls when no structure gives what was observed. Members of a group that ran at
+// one output coordinate in separate launches share their structure, so their outputs have to be those of one
+// structure together, in whatever order the positions were visited: they are compared as sorted multisets.
 #pragma once
 
 #include <functional>
@@ -33,11 +33,13 @@ struct DotModel {
   double Store(TwoDoubles sum) const;
 };
 
-/// The words of `model`, whose single `in` entry (or "*") holds for both operands; nullopt for an unknown word.
+/// The words of `model`, whose single `in` entry (or "*") holds for both operands; nullopt for an unknown
+/// word.
 std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in);
 
 /// One dot product of a[k] b[k] as `model` computes it in `order`. `k` terms; zeros included.
-double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a, std::span<const double> b);
+double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const double> a,
+                  std::span<const double> b);
 
 enum class SameCoordinate { kYes, kNo };
 
@@ -59,19 +61,21 @@ struct ProbeWitness {
 struct BlockDecode {
   enum class Kind { kNotFused, kFused, kUnclear };
   Kind kind = Kind::kUnclear;
-  int n = 0;                     ///< products that join; 2 for any binary tree
-  bool n_is_least = false;       ///< the window ended before the group did
-  bool may_be_tail = false;      ///< the group holds the last product: n, or what a larger unit leaves over
-  int fraction = 0;              ///< F; 0 when not read
+  int n = 0;                 ///< products that join; 2 for any binary tree
+  bool n_is_least = false;   ///< the window ended before the group did
+  bool may_be_tail = false;  ///< the group holds the last product: n, or what a larger unit leaves over
+  int fraction = 0;          ///< F; 0 when not read
   std::optional<Rounding> mode;
-  std::vector<int64_t> group;    ///< positions of one fused group
-  int64_t dots = 0;              ///< dot products that were read
+  std::vector<int64_t> group;  ///< positions of one fused group
+  int64_t dots = 0;            ///< dot products that were read
 };
 
-/// Runs one launch of probes: the outputs of `dots`, each at its own row; row r of every launch is the same output coordinate.
+/// Runs one launch of probes: the outputs of `dots`, each at its own row; row r of every launch is the same
+/// output coordinate.
 using RunDots = std::function<std::vector<double>(std::span<const ProbeDot> dots)>;
 
-/// Structure first: the fused group by masks, then F and the rounding by permutations inside it. Two launches or more.
+/// Structure first: the fused group by masks, then F and the rounding by permutations inside it. Two launches
+/// or more.
 BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run);
 
 class DotBank {
@@ -81,12 +85,16 @@ class DotBank {
 
   const std::vector<DotModel>& models() const { return models_; }
 
-  /// Marks the models that `outputs` disproves; alive[i] stays false once it is. Returns the number of groups used.
-  int64_t Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive, std::vector<std::optional<ProbeWitness>>* witnesses) const;
+  /// Marks the models that `outputs` disproves; alive[i] stays false once it is. Returns the number of groups
+  /// used.
+  int64_t Exclude(std::span<const GroupOutputs> outputs, std::vector<char>* alive,
+                  std::vector<std::optional<ProbeWitness>>* witnesses) const;
   /// The same for a decode.
   void Exclude(const BlockDecode& decode, int64_t k, std::vector<char>* alive) const;
-  /// Random data: representability and the bound that holds in any order. a: m x k, b: k x n, y: m x n, row-major.
-  void Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y, int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const;
+  /// Random data: representability and the bound that holds in any order. a: m x k, b: k x n, y: m x n,
+  /// row-major.
+  void Exclude(std::span<const double> a, std::span<const double> b, std::span<const double> y, int64_t m,
+               int64_t k, int64_t n, std::vector<char>* alive) const;
 
   DotBank(DType in, DType out);
 
@@ -109,16 +117,18 @@ class DotBank {
     bool apart = false, together = false;
   };
   Prediction Predict(const Core& core, const ProbeGroup& group) const;
-  bool Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs, std::vector<double>* nearest, Chunks* chunks) const;
+  bool Matches(const DotModel& model, const Prediction& prediction, const GroupOutputs& outputs,
+               std::vector<double>* nearest, Chunks* chunks) const;
 
   std::vector<DotModel> models_;
   std::vector<Core> cores_;
   std::vector<size_t> core_of_;
-  mutable std::map<std::string, std::vector<std::shared_ptr<const Prediction>>> predictions_;  // group's values -> by core
+  mutable std::map<std::string, std::vector<std::shared_ptr<const Prediction>>>
+      predictions_;  // group's values -> by core
 };
 
-/// True for the models that a user of matrix products expects: operands as they are, float32 or wider (or block units of at
-/// least float32's width), one rounding to nearest at the end.
+/// True for the models that a user of matrix products expects: operands as they are, float32 or wider (or
+/// block units of at least float32's width), one rounding to nearest at the end.
 bool IsConforming(const PrecisionModel& model, DType out);
 
 }  // namespace ulpscope

@@ -1,8 +1,9 @@
 // Structure first: which products one unit adds at once, how wide, and how it rounds.
 //
-// Masks +M at i and -M at j over a field of units: every unit that meets the mask before it is cancelled is lost, so the
-// lost units count the products between i and j in the summation tree (FPRev). In a fused group all of them are lost at once:
-// the least count over all pairs is the group's size, and the pairs that reach it lie in one group.
+// Masks +M at i and -M at j over a field of units: every unit that meets the mask before it is cancelled is
+// lost, so the lost units count the products between i and j in the summation tree (FPRev). In a fused group
+// all of them are lost at once: the least count over all pairs is the group's size, and the pairs that reach
+// it lie in one group.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,8 +18,11 @@ namespace {
 ProbeTerm TermAt(int64_t position, double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
-  if (std::fabs(value) <= 0x1p15 && std::fabs(value) >= 0x1p-14) return {.position = position, .a = value, .b = 1};
-  return {.position = position, .a = std::ldexp(fraction, exponent / 2), .b = std::ldexp(1.0, exponent - exponent / 2)};
+  if (std::fabs(value) <= 0x1p15 && std::fabs(value) >= 0x1p-14)
+    return {.position = position, .a = value, .b = 1};
+  return {.position = position,
+          .a = std::ldexp(fraction, exponent / 2),
+          .b = std::ldexp(1.0, exponent - exponent / 2)};
 }
 
 /// 2^e u, u, -2^e u with u small enough that 2^e u stays in reach of two float16 operands.
@@ -26,12 +30,14 @@ double UnitFor(int e) { return std::ldexp(1.0, std::min(0, 28 - e)); }
 
 constexpr int kLeastFraction = 8, kMostFraction = 40;
 
-/// The fused groups that the masks show: sets of positions that lose each other's units all at once. In a binary tree only
-/// siblings do; an unpaired leaf beside a pair loses both, but they do not lose as many.
-std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, int64_t>>& pairs, const std::vector<int64_t>& lost, int64_t window) {
+/// The fused groups that the masks show: sets of positions that lose each other's units all at once. In a
+/// binary tree only siblings do; an unpaired leaf beside a pair loses both, but they do not lose as many.
+std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, int64_t>>& pairs,
+                                           const std::vector<int64_t>& lost, int64_t window) {
   std::vector<int64_t> least(static_cast<size_t>(window), window + 1);
   for (size_t p = 0; p < pairs.size(); ++p) {
-    for (const int64_t i : {pairs[p].first, pairs[p].second}) least[static_cast<size_t>(i)] = std::min(least[static_cast<size_t>(i)], lost[p]);
+    for (const int64_t i : {pairs[p].first, pairs[p].second})
+      least[static_cast<size_t>(i)] = std::min(least[static_cast<size_t>(i)], lost[p]);
   }
   std::vector<std::set<int64_t>> partners(static_cast<size_t>(window));
   for (size_t p = 0; p < pairs.size(); ++p) {
@@ -51,13 +57,16 @@ std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, 
     groups.emplace_back(group.begin(), group.end());
   }
   // The last group may be cut short by the end of the sum.
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& x, const auto& y) { return x.size() > y.size(); });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& x, const auto& y) { return x.size() > y.size(); });
   return groups;
 }
 
-/// Rounding of a block's result to p bits: 1 + 1 + 3 2^(1-p) = 2 + 1.5 ulp. Where the store is too narrow to show it, -2 outside the
-/// group brings it up; a position that the kernel visits before the group leaves 3 2^(1-p), or what F bits keep of it.
-std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vector<int64_t>>& groups, int64_t window, const RunDots& run, int64_t* dots) {
+/// Rounding of a block's result to p bits: 1 + 1 + 3 2^(1-p) = 2 + 1.5 ulp. Where the store is too narrow to
+/// show it, -2 outside the group brings it up; a position that the kernel visits before the group leaves 3
+/// 2^(1-p), or what F bits keep of it.
+std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vector<int64_t>>& groups,
+                                 int64_t window, const RunDots& run, int64_t* dots) {
   std::optional<Rounding> mode;
   if (fraction < p - 1) return mode;
   const double ulp = std::ldexp(1.0, 2 - p);
@@ -67,7 +76,9 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
       // A store of 11 bits would round a result that is read as it is.
       for (int64_t outside = p == 24 ? -1 : 0; outside < window; ++outside) {
         if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
-        ProbeDot dot{.terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 1.5 * ulp)}, .addend = 0};
+        ProbeDot dot{
+            .terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 1.5 * ulp)},
+            .addend = 0};
         if (outside >= 0) dot.terms.push_back(TermAt(outside, -2 * sign));
         probes.push_back(std::move(dot));
       }
@@ -99,7 +110,8 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
     std::vector<int64_t> lost;
     for (const double output : outputs) {
       const double units = std::ldexp(output, -kMaskUnitExponent);
-      if (!(units >= 0 && units <= static_cast<double>(window - 2))) return std::vector<int64_t>{};  // overflow, or no sum of these terms
+      if (!(units >= 0 && units <= static_cast<double>(window - 2)))
+        return std::vector<int64_t>{};  // overflow, or no sum of these terms
       lost.push_back(window - static_cast<int64_t>(std::llround(units)));
     }
     return lost;
@@ -131,7 +143,8 @@ BlockDecode DecodeBlocks(DType in, int64_t k, const RunDots& run) {
 
   // Inside a group, in separate launches: members of one permutation meet the same coordinate.
   std::vector<std::vector<int64_t>> inside{{groups.front()[0], groups.front()[1], groups.front()[2]}};
-  if (groups.back() != groups.front()) inside.push_back({groups.back()[0], groups.back()[1], groups.back()[2]});
+  if (groups.back() != groups.front())
+    inside.push_back({groups.back()[0], groups.back()[1], groups.back()[2]});
   int fraction = kMostFraction + 1;
   bool fused = true;
   for (const auto& at : inside) {

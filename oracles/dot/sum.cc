@@ -9,8 +9,8 @@
 namespace ulpscope {
 namespace {
 
-/// A sum kept in two words, as compensated accumulators do: Sum2 and Dot2 of Ogita, Rump, Oishi, "Accurate sum and dot
-/// product", SISC 2005, with both words in float32.
+/// A sum kept in two words, as compensated accumulators do: Sum2 and Dot2 of Ogita, Rump, Oishi, "Accurate
+/// sum and dot product", SISC 2005, with both words in float32.
 class Compensated {
  public:
   void Add(TwoDoubles term) {
@@ -32,7 +32,8 @@ class Compensated {
 /// Running sums over units in one accumulator.
 class Units {
  public:
-  Units(const AccSpec& acc, std::span<const SumTerm> terms) : acc_(acc), terms_(terms), size_(acc.block > 0 ? static_cast<size_t>(acc.block) : 1) {}
+  Units(const AccSpec& acc, std::span<const SumTerm> terms)
+      : acc_(acc), terms_(terms), size_(acc.block > 0 ? static_cast<size_t>(acc.block) : 1) {}
 
   size_t count() const { return (terms_.size() + size_ - 1) / size_; }
 
@@ -61,7 +62,8 @@ class Units {
 
   double Lanes(size_t width) const {
     std::vector<double> lanes(std::min(width, count()), 0.0);
-    for (size_t unit = 0; unit < count(); ++unit) lanes[unit % lanes.size()] = Take(lanes[unit % lanes.size()], unit);
+    for (size_t unit = 0; unit < count(); ++unit)
+      lanes[unit % lanes.size()] = Take(lanes[unit % lanes.size()], unit);
     return Fold(std::move(lanes));
   }
 
@@ -69,7 +71,8 @@ class Units {
   double Fold(std::vector<double> partial) const {
     while (partial.size() > 1) {
       const size_t half = (partial.size() + 1) / 2;
-      for (size_t i = 0; i + half < partial.size(); ++i) partial[i] = AddPartials(acc_, partial[i], partial[i + half]);
+      for (size_t i = 0; i + half < partial.size(); ++i)
+        partial[i] = AddPartials(acc_, partial[i], partial[i + half]);
       partial.resize(half);
     }
     return partial.empty() ? 0 : partial[0];
@@ -81,7 +84,8 @@ class Units {
   size_t size_;
 };
 
-double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms,
+               const TwoDoubles* addend) {
   using Tree = SumOrder::Tree;
   const Units units(acc, terms);
   const bool first = addend != nullptr && !order.addend_last;
@@ -89,7 +93,10 @@ double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTer
   bool started = false;
   double sum = 0;
   switch (order.tree) {
-    case Tree::kSequential: sum = units.Range(0, units.count(), start); started = true; break;
+    case Tree::kSequential:
+      sum = units.Range(0, units.count(), start);
+      started = true;
+      break;
     case Tree::kReversed:
       sum = start;
       for (size_t unit = units.count(); unit-- > 0;) sum = units.Take(sum, unit);
@@ -103,11 +110,16 @@ double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTer
       }
       started = true;
       break;
-    case Tree::kLanes: sum = units.Lanes(static_cast<size_t>(order.width)); break;
-    case Tree::kPairwise: sum = units.Pairwise(0, units.count()); break;
+    case Tree::kLanes:
+      sum = units.Lanes(static_cast<size_t>(order.width));
+      break;
+    case Tree::kPairwise:
+      sum = units.Pairwise(0, units.count());
+      break;
     case Tree::kBlocks:
       for (size_t unit = 0; unit < units.count(); unit += static_cast<size_t>(order.width)) {
-        sum = AddPartials(acc, sum, units.Range(unit, std::min(unit + static_cast<size_t>(order.width), units.count()), 0));
+        sum = AddPartials(
+            acc, sum, units.Range(unit, std::min(unit + static_cast<size_t>(order.width), units.count()), 0));
       }
       break;
     case Tree::kHalves: {
@@ -128,18 +140,26 @@ struct Chunks {
 
 Chunks ChunksOf(const SumOrder& order) {
   switch (order.tree) {
-    case SumOrder::Tree::kSequential: return {.count = 2};
-    case SumOrder::Tree::kReversed: return {.count = 3};
-    case SumOrder::Tree::kLanes: return {.count = static_cast<size_t>(order.width), .strided = order.width == 2};
-    case SumOrder::Tree::kPairwise: return {.count = 4, .strided = false, .tree = true};
-    case SumOrder::Tree::kBlocks: return {.count = order.width == 4 ? 5u : 7u};
-    case SumOrder::Tree::kOddFirstPairs: return {.count = 6};
-    case SumOrder::Tree::kHalves: return {.count = 8, .strided = false, .tree = true};
+    case SumOrder::Tree::kSequential:
+      return {.count = 2};
+    case SumOrder::Tree::kReversed:
+      return {.count = 3};
+    case SumOrder::Tree::kLanes:
+      return {.count = static_cast<size_t>(order.width), .strided = order.width == 2};
+    case SumOrder::Tree::kPairwise:
+      return {.count = 4, .strided = false, .tree = true};
+    case SumOrder::Tree::kBlocks:
+      return {.count = order.width == 4 ? 5u : 7u};
+    case SumOrder::Tree::kOddFirstPairs:
+      return {.count = 6};
+    case SumOrder::Tree::kHalves:
+      return {.count = 8, .strided = false, .tree = true};
   }
   return {};
 }
 
-double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms,
+                const TwoDoubles* addend) {
   AccSpec inner;
   inner.format = &Binary32();
   inner.subnormals = acc.subnormals;
@@ -169,7 +189,8 @@ double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTe
 }  // namespace
 
 SumTerm TermOf(double a, double b) {
-  if (a == 0 || b == 0 || !std::isfinite(a) || !std::isfinite(b)) return {.value = {.hi = a * b, .lo = 0}, .exponent = -4000};
+  if (a == 0 || b == 0 || !std::isfinite(a) || !std::isfinite(b))
+    return {.value = {.hi = a * b, .lo = 0}, .exponent = -4000};
   return {.value = TwoProduct(a, b), .exponent = std::ilogb(a) + std::ilogb(b)};
 }
 
@@ -194,7 +215,9 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
     if (term.value.hi == 0) continue;
     double high = std::trunc(std::ldexp(term.value.hi, -quantum));
     // A tail below a whole number of quanta pulls the cut one further towards zero.
-    if (term.value.lo != 0 && high == std::ldexp(term.value.hi, -quantum) && std::signbit(term.value.lo) != std::signbit(term.value.hi)) high -= std::copysign(1, high);
+    if (term.value.lo != 0 && high == std::ldexp(term.value.hi, -quantum) &&
+        std::signbit(term.value.lo) != std::signbit(term.value.hi))
+      high -= std::copysign(1, high);
     sum += static_cast<int64_t>(high);
   }
   return RoundTo(std::ldexp(static_cast<double>(sum), quantum), *acc.format, acc.rounding, acc.subnormals);
@@ -202,11 +225,13 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
 
 double AddPartials(const AccSpec& acc, double x, double y) {
   if (acc.block > 0) return RoundTo(TwoSum(x, y), *acc.format, Rounding::kNearestEven, acc.subnormals);
-  if (acc.combine != nullptr) return RoundTo(TwoSum(x, y), *acc.combine, Rounding::kNearestEven, acc.subnormals);
+  if (acc.combine != nullptr)
+    return RoundTo(TwoSum(x, y), *acc.combine, Rounding::kNearestEven, acc.subnormals);
   return acc.Step(x, {.hi = y, .lo = 0});
 }
 
-TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms, const TwoDoubles* addend) {
+TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms,
+                      const TwoDoubles* addend) {
   if (acc.exact()) {
     TwoDoubles sum;
     for (const SumTerm& term : terms) sum = Add(sum, term.value);
@@ -220,7 +245,9 @@ TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const
     if (addend != nullptr && order.addend_last) sum.Add(*addend);
     return {.hi = sum.Value(), .lo = 0};
   }
-  return {.hi = acc.partial != nullptr ? InChunks(acc, order, terms, addend) : InUnits(acc, order, terms, addend), .lo = 0};
+  return {
+      .hi = acc.partial != nullptr ? InChunks(acc, order, terms, addend) : InUnits(acc, order, terms, addend),
+      .lo = 0};
 }
 
 }  // namespace ulpscope

@@ -17,13 +17,16 @@ std::shared_ptr<const SumTrees> SumTrees::For(const AccSpec& acc, int slots) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const SumTrees>> known;
   const std::lock_guard lock(mutex);
-  auto& trees = known[{acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding), static_cast<int>(acc.subnormals) * 4 + (acc.via_float32 ? 1 : 0) + (acc.compensated ? 2 : 0), slots}];
+  auto& trees = known[{
+      acc.format, acc.partial, acc.combine, acc.block, acc.fraction, static_cast<int>(acc.rounding),
+      static_cast<int>(acc.subnormals) * 4 + (acc.via_float32 ? 1 : 0) + (acc.compensated ? 2 : 0), slots}];
   if (!trees) trees = std::make_shared<const SumTrees>(acc, slots);
   return trees;
 }
 
 SumTrees::SumTrees(const AccSpec& acc, int slots) : acc_(acc), slots_(slots) {
-  ULPSCOPE_CHECK(slots >= 1 && slots <= kMostSlots && !acc.exact(), "summation trees of this accumulator cannot be listed");
+  ULPSCOPE_CHECK(slots >= 1 && slots <= kMostSlots && !acc.exact(),
+                 "summation trees of this accumulator cannot be listed");
   if (acc.compensated) {
     std::vector<int> order;
     for (int slot = 0; slot < slots; ++slot) order.push_back(slot);
@@ -56,11 +59,16 @@ const std::vector<int>& SumTrees::Binary(unsigned set) {
     const unsigned rest = set & ~part;
     const std::vector<int> left = Binary(part);
     if (std::has_single_bit(rest)) {
-      for (const int x : left) made.push_back(Add({.kind = Kind::kFuse, .left = x, .right = std::countr_zero(rest), .slots = rest}));
+      for (const int x : left)
+        made.push_back(Add({.kind = Kind::kFuse, .left = x, .right = std::countr_zero(rest), .slots = rest}));
     }
     if (part < rest) continue;  // additions commute
     for (const int x : left) {
-      for (const int y : Binary(rest)) made.push_back(Add({.kind = acc_.partial != nullptr ? Kind::kPlusInside : Kind::kPlus, .left = x, .right = y, .slots = 0}));
+      for (const int y : Binary(rest))
+        made.push_back(Add({.kind = acc_.partial != nullptr ? Kind::kPlusInside : Kind::kPlus,
+                            .left = x,
+                            .right = y,
+                            .slots = 0}));
     }
   }
   return binary_[set] = made;
@@ -70,22 +78,26 @@ const std::vector<int>& SumTrees::Blocks(unsigned set) {
   auto& all = blocks_[set];
   if (!all.empty()) return all;
   std::vector<int> made;
-  if (std::popcount(set) <= acc_.block) made.push_back(Add({.kind = Kind::kBlock, .left = -1, .right = -1, .slots = set}));
+  if (std::popcount(set) <= acc_.block)
+    made.push_back(Add({.kind = Kind::kBlock, .left = -1, .right = -1, .slots = set}));
   for (unsigned part = (set - 1) & set; part > 0; part = (part - 1) & set) {
     const unsigned rest = set & ~part;
     const std::vector<int> left = Blocks(part);
     if (std::popcount(rest) <= acc_.block) {
-      for (const int x : left) made.push_back(Add({.kind = Kind::kBlock, .left = x, .right = -1, .slots = rest}));
+      for (const int x : left)
+        made.push_back(Add({.kind = Kind::kBlock, .left = x, .right = -1, .slots = rest}));
     }
     if (part < rest) continue;
     for (const int x : left) {
-      for (const int y : Blocks(rest)) made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
+      for (const int y : Blocks(rest))
+        made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
     }
   }
   if (acc_.fraction < 23) {
     // A block of zeros cuts the running sum again: F bits below its leading bit are fewer than float32 keeps.
     const size_t count = made.size();
-    for (size_t i = 0; i < count; ++i) made.push_back(Add({.kind = Kind::kIdle, .left = made[i], .right = -1, .slots = 0}));
+    for (size_t i = 0; i < count; ++i)
+      made.push_back(Add({.kind = Kind::kIdle, .left = made[i], .right = -1, .slots = 0}));
   }
   return blocks_[set] = made;
 }
@@ -94,13 +106,15 @@ const std::vector<int>& SumTrees::Split(unsigned set) {
   auto& all = split_[set];
   if (!all.empty()) return all;
   std::vector<int> made;
-  for (const int chunk : std::vector<int>(Binary(set))) made.push_back(Add({.kind = Kind::kPartial, .left = chunk, .right = -1, .slots = 0}));
+  for (const int chunk : std::vector<int>(Binary(set)))
+    made.push_back(Add({.kind = Kind::kPartial, .left = chunk, .right = -1, .slots = 0}));
   for (unsigned part = (set - 1) & set; part > 0; part = (part - 1) & set) {
     const unsigned rest = set & ~part;
     if (part < rest) continue;
     const std::vector<int> left = Split(part);
     for (const int x : left) {
-      for (const int y : Split(rest)) made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
+      for (const int y : Split(rest))
+        made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
     }
   }
   return split_[set] = made;
@@ -125,10 +139,18 @@ void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* res
     const Node& node = nodes_[i];
     const auto left = static_cast<size_t>(node.left), right = static_cast<size_t>(node.right);
     switch (node.kind) {
-      case Kind::kEnter: values[i] = step.Store(terms[right].value); break;
-      case Kind::kFuse: values[i] = terms[right].value.hi == 0 ? values[left] : step.Step(values[left], terms[right].value); break;
-      case Kind::kPlus: values[i] = AddPartials(acc_, values[left], values[right]); break;
-      case Kind::kPlusInside: values[i] = inner_.Step(values[left], {.hi = values[right], .lo = 0}); break;
+      case Kind::kEnter:
+        values[i] = step.Store(terms[right].value);
+        break;
+      case Kind::kFuse:
+        values[i] = terms[right].value.hi == 0 ? values[left] : step.Step(values[left], terms[right].value);
+        break;
+      case Kind::kPlus:
+        values[i] = AddPartials(acc_, values[left], values[right]);
+        break;
+      case Kind::kPlusInside:
+        values[i] = inner_.Step(values[left], {.hi = values[right], .lo = 0});
+        break;
       case Kind::kBlock: {
         SumTerm joined[kMostSlots];
         size_t count = 0;
@@ -138,8 +160,12 @@ void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* res
         values[i] = BlockStep(acc_, node.left < 0 ? 0 : values[left], {joined, count});
         break;
       }
-      case Kind::kIdle: values[i] = BlockStep(acc_, values[left], {}); break;
-      case Kind::kPartial: values[i] = RoundTo(values[left], *acc_.partial, Rounding::kNearestEven, acc_.subnormals); break;
+      case Kind::kIdle:
+        values[i] = BlockStep(acc_, values[left], {});
+        break;
+      case Kind::kPartial:
+        values[i] = RoundTo(values[left], *acc_.partial, Rounding::kNearestEven, acc_.subnormals);
+        break;
     }
   }
   results->clear();

@@ -1,9 +1,9 @@
 // Every way in which an accumulator can add up to four summands, as expressions that are evaluated together.
 //
-// A kernel's order is unknown, but over so few summands all orders can be written down: which pair meets first; whether a
-// product enters by a fused multiply-add or is rounded first; for block units which summands share a block, whether blocks are
-// chained or promoted to a float32 sum; for split-K which chunk each lies in. What none of the expressions gives, the
-// accumulator cannot give.
+// A kernel's order is unknown, but over so few summands all orders can be written down: which pair meets
+// first; whether a product enters by a fused multiply-add or is rounded first; for block units which summands
+// share a block, whether blocks are chained or promoted to a float32 sum; for split-K which chunk each lies
+// in. What none of the expressions gives, the accumulator cannot give.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,9 @@ class SumTrees {
 
   size_t structures() const { return acc_.compensated ? visits_.size() : roots_.size(); }
   /// Of split-K: all summands of structure s lie in one chunk.
-  bool one_chunk(size_t s) const { return acc_.partial != nullptr && nodes_[static_cast<size_t>(roots_[s])].kind == Kind::kPartial; }
+  bool one_chunk(size_t s) const {
+    return acc_.partial != nullptr && nodes_[static_cast<size_t>(roots_[s])].kind == Kind::kPartial;
+  }
   /// The result of each structure for the summands in their slots, before any later rounding.
   void Evaluate(std::span<const SumTerm> terms, std::vector<double>* results) const;
 

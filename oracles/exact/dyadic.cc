@@ -33,7 +33,9 @@ double Nearest(const Dyadic& value) {
   const cpp_int magnitude = abs(value.m);
   const int64_t length = BitLength(magnitude);
   const int64_t top = value.e + length - 1;
-  if (top > 1024) return value.sign() < 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  if (top > 1024)
+    return value.sign() < 0 ? -std::numeric_limits<double>::infinity()
+                            : std::numeric_limits<double>::infinity();
   const int64_t quantum = std::max<int64_t>(top - 52, -1074);
   const int64_t shift = quantum - value.e;
   cpp_int quotient;

@@ -10,8 +10,8 @@
 namespace ulpscope {
 namespace {
 
-/// Points longer than this become enclosures, so that a chain of products cannot grow without end. It is above what any
-/// sum of products of binary64 values needs (about 4,300 bits).
+/// Points longer than this become enclosures, so that a chain of products cannot grow without end. It is
+/// above what any sum of products of binary64 values needs (about 4,300 bits).
 constexpr int64_t kPointLimit = 1 << 14;
 
 Real Bounded(Dyadic lo, Dyadic hi, int64_t precision) {
@@ -27,7 +27,8 @@ bool MayBeZero(const Real& a) { return !a.is_domain() && a.lo().sign() <= 0 && a
 template <class F>
 Real InDomain(const Real& a, const Real& b, F op) {
   for (const Real* operand : {&a, &b}) {
-    if (operand->is_undecided() || (!operand->is_domain() && !operand->is_point() && MayBeZero(*operand))) return UndecidedValue();
+    if (operand->is_undecided() || (!operand->is_domain() && !operand->is_point() && MayBeZero(*operand)))
+      return UndecidedValue();
   }
   return DomainValue(op(DomainOf(a), DomainOf(b)));
 }
@@ -46,7 +47,9 @@ Real UndecidedValue() {
   return real;
 }
 
-Real Real::From(double value) { return std::isfinite(value) ? From(Dyadic::From(value)) : DomainValue(value); }
+Real Real::From(double value) {
+  return std::isfinite(value) ? From(Dyadic::From(value)) : DomainValue(value);
+}
 
 Real Real::From(Dyadic value) {
   Real real;
@@ -133,12 +136,14 @@ Real Absolute(const Real& a) {
 }
 
 Real Maximum(const Real& a, const Real& b) {
-  if (a.is_undecided() || (b.is_domain() && std::isnan(b.domain()) && !b.is_undecided())) return b.is_domain() && std::isnan(b.domain()) ? b : a;
+  if (a.is_undecided() || (b.is_domain() && std::isnan(b.domain()) && !b.is_undecided()))
+    return b.is_domain() && std::isnan(b.domain()) ? b : a;
   if (a.is_domain() && std::isnan(a.domain())) return a;
   if (b.is_undecided()) return b;
   if (a.is_domain()) return a.domain() > 0 ? a : b;
   if (b.is_domain()) return b.domain() > 0 ? b : a;
-  return Real::Between(Compare(a.lo(), b.lo()) >= 0 ? a.lo() : b.lo(), Compare(a.hi(), b.hi()) >= 0 ? a.hi() : b.hi());
+  return Real::Between(Compare(a.lo(), b.lo()) >= 0 ? a.lo() : b.lo(),
+                       Compare(a.hi(), b.hi()) >= 0 ? a.hi() : b.hi());
 }
 
 Real RoundTo(const Real& a, const FloatFormat& format) {
@@ -150,7 +155,11 @@ Real RoundTo(const Real& a, const FloatFormat& format) {
 }
 
 Reference Real::ToReference() const {
-  if (undecided_) return {.hi = *domain_, .lo = 0, .err = std::numeric_limits<double>::infinity(), .kind = ReferenceKind::kUndecided};
+  if (undecided_)
+    return {.hi = *domain_,
+            .lo = 0,
+            .err = std::numeric_limits<double>::infinity(),
+            .kind = ReferenceKind::kUndecided};
   if (is_domain()) return {.hi = *domain_, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};
   int rest = 0;
   if (point_) {
@@ -163,15 +172,22 @@ Reference Real::ToReference() const {
   const TwoDoubles two = ToTwoDoubles(lo_, &rest);
   if (!std::isfinite(two.hi)) {
     const double other = ToTwoDoubles(hi_, &rest).hi;
-    return {.hi = two.hi, .lo = 0, .err = 0, .kind = other == two.hi ? ReferenceKind::kDomain : ReferenceKind::kUndecided};
+    return {.hi = two.hi,
+            .lo = 0,
+            .err = 0,
+            .kind = other == two.hi ? ReferenceKind::kDomain : ReferenceKind::kUndecided};
   }
   const Dyadic centre = Dyadic::From(two.hi) + Dyadic::From(two.lo);
   const Dyadic above = hi_ - centre, below = centre - lo_;
   int ignored;
-  const double wide = std::max(std::fabs(ToTwoDoubles(above, &ignored).hi), std::fabs(ToTwoDoubles(below, &ignored).hi));
+  const double wide =
+      std::max(std::fabs(ToTwoDoubles(above, &ignored).hi), std::fabs(ToTwoDoubles(below, &ignored).hi));
   const double err = std::nextafter(wide, std::numeric_limits<double>::infinity());
   const bool decided = err <= std::fabs(two.hi) * 0x1p-80 || err < 0x1p-1000;
-  return {.hi = two.hi, .lo = two.lo, .err = err, .kind = decided ? ReferenceKind::kCertified : ReferenceKind::kUndecided};
+  return {.hi = two.hi,
+          .lo = two.lo,
+          .err = err,
+          .kind = decided ? ReferenceKind::kCertified : ReferenceKind::kUndecided};
 }
 
 }  // namespace ulpscope

@@ -8,8 +8,10 @@ namespace {
 
 // Full paths first: the alternatives system may have given the plain name to another BLAS.
 constexpr const char* kFiles[] = {
-    "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",  "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0",
-    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0", "/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.so.0",
+    "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
+    "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0",
+    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
+    "/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.so.0",
     "libopenblas.so.0",
 };
 
@@ -40,11 +42,12 @@ const Blas* Blas::Get() {
   return kBound;
 }
 
-void Blas::Multiply(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, Layout layout_a, const double* b, int64_t ldb,
-                    Layout layout_b, double* c, int64_t ldc) const {
+void Blas::Multiply(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, Layout layout_a,
+                    const double* b, int64_t ldb, Layout layout_b, double* c, int64_t ldc) const {
   const auto whole = [](int64_t x) { return static_cast<int>(x); };
-  gemm_(kRowMajor, layout_a == Layout::kRows ? kNoTrans : kTrans, layout_b == Layout::kRows ? kTrans : kNoTrans, whole(m), whole(n),
-        whole(k), 1.0, a, whole(lda), b, whole(ldb), 0.0, c, whole(ldc));
+  gemm_(kRowMajor, layout_a == Layout::kRows ? kNoTrans : kTrans,
+        layout_b == Layout::kRows ? kTrans : kNoTrans, whole(m), whole(n), whole(k), 1.0, a, whole(lda), b,
+        whole(ldb), 0.0, c, whole(ldc));
 }
 
 std::string Blas::CoreName() const { return core_name_ == nullptr ? "unknown" : core_name_(); }

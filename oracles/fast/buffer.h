@@ -15,7 +15,8 @@ class Buffer {
   T* Need(int64_t count) {
     if (count > size_) {
       constexpr size_t kAlignment = 64;
-      const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+      const size_t bytes =
+          (static_cast<size_t>(count) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
       data_.reset(static_cast<T*>(std::aligned_alloc(kAlignment, bytes)));
       if (data_ == nullptr) throw std::bad_alloc();
       size_ = count;

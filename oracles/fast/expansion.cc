@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMostParts = 12;
 
-/// One sweep of TwoSum from the last part to the first: the sum stays, the leading part gains. True if anything moved.
+/// One sweep of TwoSum from the last part to the first: the sum stays, the leading part gains. True if
+/// anything moved.
 bool Sweep(double* x, size_t count) {
   bool moved = false;
   for (size_t i = count - 1; i > 0; --i) {
@@ -27,12 +28,11 @@ bool Sweep(double* x, size_t count) {
 }
 
 /// Drops zeros; the order stays.
-size_t Compress(double* x, size_t count) {
-  return static_cast<size_t>(std::remove(x, x + count, 0.0) - x);
-}
+size_t Compress(double* x, size_t count) { return static_cast<size_t>(std::remove(x, x + count, 0.0) - x); }
 
-/// True if every real within `slack` of hi + lo rounds to hi. The slack is doubled because lo +- 2 slack rounds itself: by at
-/// most 2^-53 |lo|, which is why the slack is never less. A tie with something below it is thus never decided here.
+/// True if every real within `slack` of hi + lo rounds to hi. The slack is doubled because lo +- 2 slack
+/// rounds itself: by at most 2^-53 |lo|, which is why the slack is never less. A tie with something below it
+/// is thus never decided here.
 bool Decided(double hi, double lo, double slack) {
   slack = std::max(slack, std::fabs(lo) * 0x1p-53);
   return hi + (lo + 2 * slack) == hi && hi + (lo - 2 * slack) == hi;
@@ -53,11 +53,12 @@ std::optional<Reference> RoundSum(std::span<const double> parts, double err) {
   const double hi = count > 0 ? x[0] : 0.0, lo = count > 1 ? x[1] : 0.0;
   const bool exact = err == 0;
   if (count <= 2 && exact) return Reference{.hi = hi, .lo = lo, .err = 0, .kind = ReferenceKind::kExact};
-  // Settled: each part is at most half an ulp of the one before. So the parts from the third on sum to less than twice the
-  // third, and lie within an ulp of lo.
+  // Settled: each part is at most half an ulp of the one before. So the parts from the third on sum to less
+  // than twice the third, and lie within an ulp of lo.
   const double tail = count > 2 ? 2 * std::fabs(x[2]) : 0.0;
   if (!Decided(hi, lo, tail + err)) return std::nullopt;
-  if (!exact) return Reference{.hi = hi, .lo = lo, .err = 2 * (tail + err), .kind = ReferenceKind::kCertified};
+  if (!exact)
+    return Reference{.hi = hi, .lo = lo, .err = 2 * (tail + err), .kind = ReferenceKind::kCertified};
   const double rest = count > 3 ? 2 * std::fabs(x[3]) : 0.0;
   if (!Decided(lo, x[2], rest)) return std::nullopt;
   const double width = std::max(std::fabs(lo) * 0x1p-53, std::numeric_limits<double>::denorm_min());

@@ -7,7 +7,9 @@
 namespace ulpscope::fast {
 
 /// 2^exponent; -1022 <= exponent <= 1023.
-inline double TwoTo(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
+inline double TwoTo(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
 
 /// floor(log2(x)) of a positive double; a floor of it for subnormals.
 inline int FloorLog2(double x) {
@@ -16,6 +18,8 @@ inline int FloorLog2(double x) {
 }
 
 /// ceil(log2(x)); 0 for x <= 1.
-inline int CeilLog2(int64_t x) { return x <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<uint64_t>(x - 1))); }
+inline int CeilLog2(int64_t x) {
+  return x <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<uint64_t>(x - 1)));
+}
 
 }  // namespace ulpscope::fast

@@ -5,8 +5,8 @@
 
 namespace ulpscope::fast {
 
-/// True if this thread rounds to nearest and neither flushes subnormal results nor reads subnormal operands as zero. One
-/// library built with -ffast-math, loaded anywhere in the process, is enough to make it false.
+/// True if this thread rounds to nearest and neither flushes subnormal results nor reads subnormal operands
+/// as zero. One library built with -ffast-math, loaded anywhere in the process, is enough to make it false.
 bool DefaultFloatEnvironment();
 
 /// "MXCSR 0x1f80", or what the machine has instead.

@@ -21,9 +21,11 @@ bool HasF16c() {
 const Kernels* KernelsOf(Level level) {
 #if defined(__x86_64__)
   if (level == Level::kAvx2)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() ? &kAvx2Kernels : nullptr;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() ? &kAvx2Kernels
+                                                                                        : nullptr;
   if (level == Level::kAvx512) {
-    const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
     return has ? &kAvx512Kernels : nullptr;
   }
 #endif

@@ -1,8 +1,9 @@
-// The bodies of the kernels, over vectors of ULPSCOPE_LANES doubles; included by one translation unit per instruction set,
-// which defines V, Fma and the names. Everything here has internal linkage (kernels.h says why).
+// The bodies of the kernels, over vectors of ULPSCOPE_LANES doubles; included by one translation unit per
+// instruction set, which defines V, Fma and the names. Everything here has internal linkage (kernels.h says
+// why).
 //
-// Rounding: V's +, - and * round to nearest like the scalar operations, nothing is contracted (-ffp-contract=off), and
-// the order of operations is as written.
+// Rounding: V's +, - and * round to nearest like the scalar operations, nothing is contracted
+// (-ffp-contract=off), and the order of operations is as written.
 
 #include <cstdint>
 #include <cstring>
@@ -41,7 +42,8 @@ ULPSCOPE_INLINE V Spread(double x) { return V{x, x}; }
 ULPSCOPE_INLINE V Select(Bits mask, V yes, V no) { return mask ? yes : no; }
 ULPSCOPE_INLINE V Least(V a, V b) { return a < b ? a : b; }
 
-// ---- conversion: one struct per element type, Many for kLanes contiguous elements, One for a single one ----
+// ---- conversion: one struct per element type, Many for kLanes contiguous elements, One for a single one
+// ----
 
 struct F64 {
   using Element = double;
@@ -51,7 +53,9 @@ struct F64 {
 
 struct F32 {
   using Element = float;
-  static ULPSCOPE_INLINE V Many(const float* p) { return __builtin_convertvector(Floats(*reinterpret_cast<const LooseFloats*>(p)), V); }
+  static ULPSCOPE_INLINE V Many(const float* p) {
+    return __builtin_convertvector(Floats(*reinterpret_cast<const LooseFloats*>(p)), V);
+  }
   static ULPSCOPE_INLINE double One(const float* p) { return double{*p}; }
 };
 
@@ -59,9 +63,11 @@ struct Bf16 {
   using Element = uint16_t;
   static ULPSCOPE_INLINE V Many(const uint16_t* p) {
 #if defined(ULPSCOPE_F16C) && ULPSCOPE_LANES == 8
-    const auto words = Words(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+    const auto words = Words(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 #else
-    const Words words = __builtin_convertvector(Halves(*reinterpret_cast<const LooseHalves*>(p)), Words) << 16;
+    const Words words = __builtin_convertvector(Halves(*reinterpret_cast<const LooseHalves*>(p)), Words)
+                        << 16;
 #endif
     return __builtin_convertvector(Floats(words), V);
   }
@@ -88,9 +94,11 @@ struct F16 {
   }
   static ULPSCOPE_INLINE V Many(const uint16_t* p) {
 #if defined(ULPSCOPE_F16C) && ULPSCOPE_LANES == 8
-    return __builtin_convertvector(Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))), V);
+    return __builtin_convertvector(
+        Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))), V);
 #elif defined(ULPSCOPE_F16C)
-    return __builtin_convertvector(Floats(_mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))), V);
+    return __builtin_convertvector(Floats(_mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))),
+                                   V);
 #else
     V v{};
     for (int i = 0; i < kLanes; ++i) v[i] = One(p + i);
@@ -126,9 +134,11 @@ struct ByteTable {
   }
 };
 
-// OCP 8-bit floating point 1.0: E4M3 has NaN at S.1111.111 alone; E5M2 has infinities and NaNs as IEEE 754 does.
+// OCP 8-bit floating point 1.0: E4M3 has NaN at S.1111.111 alone; E5M2 has infinities and NaNs as IEEE 754
+// does.
 constexpr ByteTable kE4m3Values = ByteTable(4, 7, 3).Mark(0x7f, 0x7f, __builtin_nan(""));
-constexpr ByteTable kE5m2Values = ByteTable(5, 15, 2).Mark(0x7c, 0x7c, kInfinity).Mark(0x7d, 0x7f, __builtin_nan(""));
+constexpr ByteTable kE5m2Values =
+    ByteTable(5, 15, 2).Mark(0x7c, 0x7c, kInfinity).Mark(0x7d, 0x7f, __builtin_nan(""));
 
 template <const ByteTable& kTable>
 struct Byte {
@@ -143,8 +153,8 @@ struct Byte {
 
 // ---- scanning ----
 
-/// The value of the lowest set bit of each element, infinity for zeros. Infinities and NaNs give rubbish: the callers see
-/// them in the sum of squares.
+/// The value of the lowest set bit of each element, infinity for zeros. Infinities and NaNs give rubbish: the
+/// callers see them in the sum of squares.
 ULPSCOPE_INLINE V LowBit(V x) {
   const Bits magnitude = Bits(x) & INT64_MAX;
   const Bits cleared = magnitude & (magnitude - 1);
@@ -185,7 +195,8 @@ void ScanLine(const void* from, int64_t count, double* squares, double* low) {
 }
 
 template <class T>
-void ScanColumns(const void* from, int64_t stride, int64_t count, int64_t lines, double* squares, double* low) {
+void ScanColumns(const void* from, int64_t stride, int64_t count, int64_t lines, double* squares,
+                 double* low) {
   const auto* x = static_cast<const typename T::Element*>(from);
   for (int64_t j = 0; j < lines; ++j) {
     squares[j] = 0;
@@ -232,7 +243,8 @@ void Convert(const void* from, int64_t count, double* to) {
 }
 
 template <class T>
-void PackLines(const void* from, int64_t stride, int64_t count, int lines, int width, const double* scale, double* to) {
+void PackLines(const void* from, int64_t stride, int64_t count, int lines, int width, const double* scale,
+               double* to) {
   const auto* x = static_cast<const typename T::Element*>(from);
   for (int line = 0; line < width; ++line) {
     if (line >= lines) {
@@ -251,7 +263,8 @@ void PackLines(const void* from, int64_t stride, int64_t count, int lines, int w
 }
 
 template <class T>
-void PackColumns(const void* from, int64_t stride, int64_t count, int lines, int width, const double* scale, double* to) {
+void PackColumns(const void* from, int64_t stride, int64_t count, int lines, int width, const double* scale,
+                 double* to) {
   const auto* x = static_cast<const typename T::Element*>(from);
   if (lines == kColumns && width == kColumns) {
     const V f0 = Load(scale), f1 = Load(scale + kLanes);
@@ -262,32 +275,33 @@ void PackColumns(const void* from, int64_t stride, int64_t count, int lines, int
     return;
   }
   for (int64_t k = 0; k < count; ++k) {
-    for (int line = 0; line < lines; ++line) to[k * width + line] = T::One(x + k * stride + line) * scale[line];
+    for (int line = 0; line < lines; ++line)
+      to[k * width + line] = T::One(x + k * stride + line) * scale[line];
     for (int line = lines; line < width; ++line) to[k * width + line] = 0;
   }
 }
 
 // ---- the grid-compensated product: named registers, because arrays of accumulators end up on the stack ----
 
-#define ULPSCOPE_GRID_LOAD(i)                                                        \
-  V s##i##0 = Load(s + i * kColumns), s##i##1 = Load(s + i * kColumns + kLanes);     \
+#define ULPSCOPE_GRID_LOAD(i)                                                    \
+  V s##i##0 = Load(s + i * kColumns), s##i##1 = Load(s + i * kColumns + kLanes); \
   V c##i##0 = Load(c + i * kColumns), c##i##1 = Load(c + i * kColumns + kLanes)
-#define ULPSCOPE_GRID_STEP(i)                   \
-  {                                             \
-    const V x = Spread(a[i]);                   \
-    const V t0 = Fma(x, b0, s##i##0);           \
-    const V t1 = Fma(x, b1, s##i##1);           \
-    const V d0 = t0 - s##i##0;                  \
-    const V d1 = t1 - s##i##1;                  \
-    s##i##0 = t0;                               \
-    s##i##1 = t1;                               \
-    c##i##0 = c##i##0 + Fma(x, b0, -d0);        \
-    c##i##1 = c##i##1 + Fma(x, b1, -d1);        \
+#define ULPSCOPE_GRID_STEP(i)            \
+  {                                      \
+    const V x = Spread(a[i]);            \
+    const V t0 = Fma(x, b0, s##i##0);    \
+    const V t1 = Fma(x, b1, s##i##1);    \
+    const V d0 = t0 - s##i##0;           \
+    const V d1 = t1 - s##i##1;           \
+    s##i##0 = t0;                        \
+    s##i##1 = t1;                        \
+    c##i##0 = c##i##0 + Fma(x, b0, -d0); \
+    c##i##1 = c##i##1 + Fma(x, b1, -d1); \
   }
-#define ULPSCOPE_GRID_STORE(i)             \
-  Store(s + i * kColumns, s##i##0);        \
+#define ULPSCOPE_GRID_STORE(i)               \
+  Store(s + i * kColumns, s##i##0);          \
   Store(s + i * kColumns + kLanes, s##i##1); \
-  Store(c + i * kColumns, c##i##0);        \
+  Store(c + i * kColumns, c##i##0);          \
   Store(c + i * kColumns + kLanes, c##i##1)
 
 void Grid(const double* a, const double* b, int64_t count, double* s, double* c) {
@@ -327,7 +341,8 @@ struct DeepSum {
 };
 
 /// level += x on its grid; x becomes what the grid cannot hold. Exact: |x| is below level's least magnitude.
-/// The sum is an fma with 1, the same number: half of the units that add can do nothing else than fma and multiply.
+/// The sum is an fma with 1, the same number: half of the units that add can do nothing else than fma and
+/// multiply.
 ULPSCOPE_INLINE void OntoGrid(V& level, V& x) {
   const V next = Fma(x, Spread(1.0), level);
   x = x - (next - level);
@@ -388,7 +403,8 @@ void Deep(const double* a, const double* b, int64_t count, const DeepAnchors& an
 
 // ---- from sums to results ----
 
-int Finish(const double* s, const double* c, const TileFinish& how, double* hi, double* lo, int64_t stride, uint32_t* refused) {
+int Finish(const double* s, const double* c, const TileFinish& how, double* hi, double* lo, int64_t stride,
+           uint32_t* refused) {
   int total = 0;
   const V twice = Spread(how.twice_delta);
   for (int i = 0; i < kRows; ++i) {
@@ -401,7 +417,8 @@ int Finish(const double* s, const double* c, const TileFinish& how, double* hi, 
       Store(hi + i * stride + j, sum * scale);
       Store(lo + i * stride + j, rest * scale);
       const V reach = Load(how.column_low + j) + how.row_low[i];
-      const Bits good = (reach >= how.exact_from) | ((sum + (rest + twice) == sum) & (sum + (rest - twice) == sum));
+      const Bits good =
+          (reach >= how.exact_from) | ((sum + (rest + twice) == sum) & (sum + (rest - twice) == sum));
       Bits bad = ~good;
       for (int lane = 0; lane < kLanes; ++lane) mask |= static_cast<uint32_t>(bad[lane] & 1) << (j + lane);
     }

@@ -12,8 +12,8 @@
 namespace ulpscope::fast {
 namespace {
 
-/// Lines are scaled by powers of two between 2^-kMostExponent and 2^kMostExponent, so that undoing the scaling of a pair of
-/// lines keeps every multiple of 2^-120 a normal number.
+/// Lines are scaled by powers of two between 2^-kMostExponent and 2^kMostExponent, so that undoing the
+/// scaling of a pair of lines keeps every multiple of 2^-120 a normal number.
 constexpr int kMostExponent = 430;
 /// No scaled element may come near the subnormals: its lowest set bit stays above 2^-kDeepest.
 constexpr double kDeepest = 900;
@@ -25,10 +25,15 @@ const void* Offset(const void* data, int64_t elements) {
 
 const void* Advance(const void* data, SourceType type, int64_t elements) {
   switch (type) {
-    case kSourceF64: return Offset<double>(data, elements);
-    case kSourceF32: return Offset<float>(data, elements);
-    case kSourceBf16: case kSourceF16: return Offset<uint16_t>(data, elements);
-    default: return Offset<uint8_t>(data, elements);
+    case kSourceF64:
+      return Offset<double>(data, elements);
+    case kSourceF32:
+      return Offset<float>(data, elements);
+    case kSourceBf16:
+    case kSourceF16:
+      return Offset<uint16_t>(data, elements);
+    default:
+      return Offset<uint8_t>(data, elements);
   }
 }
 
@@ -36,13 +41,20 @@ const void* Advance(const void* data, SourceType type, int64_t elements) {
 
 SourceType SourceOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return kSourceF64;
-    case DType::kFloat32: return kSourceF32;
-    case DType::kBfloat16: return kSourceBf16;
-    case DType::kFloat16: return kSourceF16;
-    case DType::kFloat8E4m3fn: return kSourceE4m3;
-    case DType::kFloat8E5m2: return kSourceE5m2;
-    default: break;
+    case DType::kFloat64:
+      return kSourceF64;
+    case DType::kFloat32:
+      return kSourceF32;
+    case DType::kBfloat16:
+      return kSourceBf16;
+    case DType::kFloat16:
+      return kSourceF16;
+    case DType::kFloat8E4m3fn:
+      return kSourceE4m3;
+    case DType::kFloat8E5m2:
+      return kSourceE5m2;
+    default:
+      break;
   }
   ULPSCOPE_CHECK(false, "no type of the fast path");
 }
@@ -56,7 +68,8 @@ double ElementAt(const Matrix& matrix, int64_t offset) {
   return value;
 }
 
-void Lines::Set(const Kernels& with, const Matrix& matrix, int64_t offset, int64_t line_count, int64_t terms, int64_t line_stride, int64_t k_stride) {
+void Lines::Set(const Kernels& with, const Matrix& matrix, int64_t offset, int64_t line_count, int64_t terms,
+                int64_t line_stride, int64_t k_stride) {
   kernels = &with;
   lines = line_count;
   count = terms;
@@ -88,16 +101,19 @@ void Lines::Set(const Kernels& with, const Matrix& matrix, int64_t offset, int64
 void Lines::Gather(int64_t line, double* to) const {
   const auto convert = kernels->convert[raw_type_];
   if (raw_k_stride_ == 1) return convert(Advance(raw_, raw_type_, line * raw_line_stride_), count, to);
-  for (int64_t k = 0; k < count; ++k) convert(Advance(raw_, raw_type_, line * raw_line_stride_ + k * raw_k_stride_), 1, to + k);
+  for (int64_t k = 0; k < count; ++k)
+    convert(Advance(raw_, raw_type_, line * raw_line_stride_ + k * raw_k_stride_), 1, to + k);
 }
 
 /// The raw elements of some lines into `own`, in the same layout.
 void Lines::ConvertRange(int64_t begin, int64_t end) {
   const auto convert = kernels->convert[raw_type_];
   if (layout == Layout::kRows) {
-    for (int64_t line = begin; line < end; ++line) convert(Advance(raw_, raw_type_, line * raw_line_stride_), count, own + line * stride);
+    for (int64_t line = begin; line < end; ++line)
+      convert(Advance(raw_, raw_type_, line * raw_line_stride_), count, own + line * stride);
   } else {
-    for (int64_t k = 0; k < count; ++k) convert(Advance(raw_, raw_type_, k * raw_k_stride_ + begin), end - begin, own + k * stride + begin);
+    for (int64_t k = 0; k < count; ++k)
+      convert(Advance(raw_, raw_type_, k * raw_k_stride_ + begin), end - begin, own + k * stride + begin);
   }
 }
 
@@ -110,7 +126,8 @@ void Lines::ScanRange(int64_t begin, int64_t end) {
       scan(Advance(data, type, line * stride), count, norm + line, low + line);
     }
   } else {
-    kernels->scan_columns[type](Advance(data, type, begin), stride, count, end - begin, norm + begin, low + begin);
+    kernels->scan_columns[type](Advance(data, type, begin), stride, count, end - begin, norm + begin,
+                                low + begin);
   }
 }
 
@@ -120,8 +137,8 @@ void Lines::Scan(Team& team) {
   norm = numbers;
   low = numbers + lines + kPad;
   exponent = exponents_.Need(lines + kPad);
-  // Narrow elements are read twice, by the scan and by whoever computes: converted once, and scanned while they are in the
-  // cache, they cost less.
+  // Narrow elements are read twice, by the scan and by whoever computes: converted once, and scanned while
+  // they are in the cache, they cost less.
   constexpr int64_t kCacheElements = 1 << 16;
   if (type > kSourceF32 && (layout == Layout::kRows || lines * count <= kCacheElements)) {
     stride = std::max<int64_t>(1, layout == Layout::kRows ? count : lines);
@@ -143,7 +160,8 @@ void Lines::Scan(Team& team) {
         odd = true;
         continue;
       }
-      // A sum of at most 2^30 rounded squares is off by less than a factor 1 + 2^-22; what underflowed is far below.
+      // A sum of at most 2^30 rounded squares is off by less than a factor 1 + 2^-22; what underflowed is far
+      // below.
       norm[line] = std::sqrt(squares) * (1 + 0x1p-20);
       exponent[line] = FloorLog2(norm[line] * (1 + 0x1p-18)) + 1;
       low[line] = FloorLog2(lowest);
@@ -179,7 +197,8 @@ void Lines::Clean() {
         most = std::max(most, FloorLog2(std::fabs(x[k])));
       }
     }
-    bool wild = most > kMostExponent - 40 || (most < -(kMostExponent - 40) && most > std::numeric_limits<int>::min());
+    bool wild =
+        most > kMostExponent - 40 || (most < -(kMostExponent - 40) && most > std::numeric_limits<int>::min());
     double squares = 0, lowest = std::numeric_limits<double>::infinity();
     if (!wild) {
       kernels->scan_line[kSourceF64](x, count, &squares, &lowest);

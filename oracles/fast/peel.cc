@@ -17,7 +17,7 @@ constexpr int64_t kPeelShare = 64;
 /// The least l with norm <= 2^(l + 26.5), and 2^l as a double.
 double UnitOf(double norm) {
   constexpr double kRootHalf = 0x1.6a09e667f3bccp-1;  // rounded down: the claim stays proved
-  const int floor = FloorLog2(norm);  // norm = fraction * 2^floor, fraction in [1, 2)
+  const int floor = FloorLog2(norm);                  // norm = fraction * 2^floor, fraction in [1, 2)
   return TwoTo(norm <= 2 * kRootHalf * TwoTo(floor) ? floor - 26 : floor - 25);
 }
 
@@ -25,12 +25,16 @@ double UnitOf(double norm) {
 double LowestBit(double low) { return low == kNoLowBit ? HUGE_VAL : TwoTo(static_cast<int>(low)); }
 
 bool IsMultiple(double x, double unit) {
-  const double quotient = x / unit;  // exact: unit is a power of two and both are far from the ends of the range
+  const double quotient =
+      x / unit;  // exact: unit is a power of two and both are far from the ends of the range
   return quotient == std::rint(quotient);
 }
 
 const void* RowOf(const Lines& lines, int64_t at) {
-  const int64_t size = lines.type == kSourceF64 ? 8 : lines.type == kSourceF32 ? 4 : lines.type <= kSourceF16 ? 2 : 1;
+  const int64_t size = lines.type == kSourceF64   ? 8
+                       : lines.type == kSourceF32 ? 4
+                       : lines.type <= kSourceF16 ? 2
+                                                  : 1;
   return static_cast<const char*>(lines.data) + at * lines.stride * size;
 }
 
@@ -44,7 +48,8 @@ double* PeeledProduct::Side::At(const Lines& lines, int64_t line, int64_t k) con
 bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   const bool rows = lines.layout == Layout::kRows;
   side->stride = std::max<int64_t>(1, rows ? lines.count : lines.lines);
-  double* matrix = side->matrix = lines.own != nullptr ? lines.own : side->copy.Need(lines.lines * lines.count + 1);
+  double* matrix = side->matrix =
+      lines.own != nullptr ? lines.own : side->copy.Need(lines.lines * lines.count + 1);
   double* limits = side->limits.Need(lines.lines + 1);
   side->peeled.clear();
   bool any = false;
@@ -80,9 +85,12 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
   };
   if (matrix == lines.own && !any) return true;
   const int64_t outer = rows ? lines.lines : lines.count;
-  if (team.members() == 1) work(0, outer, 0);
-  else team.For(outer, 16, work);
-  std::sort(side->peeled.begin(), side->peeled.end(), [](const Peeled& x, const Peeled& y) { return x.line != y.line ? x.line < y.line : x.k < y.k; });
+  if (team.members() == 1)
+    work(0, outer, 0);
+  else
+    team.For(outer, 16, work);
+  std::sort(side->peeled.begin(), side->peeled.end(),
+            [](const Peeled& x, const Peeled& y) { return x.line != y.line ? x.line < y.line : x.k < y.k; });
   return static_cast<int64_t>(side->peeled.size()) <= most;
 }
 
@@ -91,7 +99,8 @@ void PeeledProduct::Restore(const Lines& lines, const Side& side) {
   for (const Peeled& entry : side.peeled) *side.At(lines, entry.line, entry.k) = entry.value;
 }
 
-bool PeeledProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team, Results::Store& store, std::vector<int64_t>* refused) {
+bool PeeledProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team, Results::Store& store,
+                        std::vector<int64_t>* refused) {
   item_ = item;
   const bool good_a = Prepare(a, team, &a_), good_b = good_a && Prepare(b, team, &b_);
   if (!good_b) {
@@ -104,7 +113,8 @@ bool PeeledProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team
   const bool peeled = !a_.peeled.empty() || !b_.peeled.empty();
   std::mutex mutex;
   const auto work = [&](int64_t begin, int64_t end, int) {
-    blas_.Multiply(end - begin, n, a.count, a_.At(a, begin, 0), a_.stride, a.layout, b_.matrix, b_.stride, b.layout, hi + begin * n, n);
+    blas_.Multiply(end - begin, n, a.count, a_.At(a, begin, 0), a_.stride, a.layout, b_.matrix, b_.stride,
+                   b.layout, hi + begin * n, n);
     if (!peeled) return;
     std::vector<double> scratch;
     std::vector<int64_t> list;
@@ -112,14 +122,17 @@ bool PeeledProduct::Run(const Lines& a, const Lines& b, int64_t item, Team& team
     const std::lock_guard lock(mutex);
     refused->insert(refused->end(), list.begin(), list.end());
   };
-  if (team.members() == 1) work(0, m, 0);
-  else team.For(m, 8, work);
+  if (team.members() == 1)
+    work(0, m, 0);
+  else
+    team.For(m, 8, work);
   store.rules[static_cast<size_t>(item)] = peeled ? Rule::kExact : Rule::kExactHi;
   return true;
 }
 
 /// Adds row `row` of A''B' + A B'' to the dense product.
-void PeeledProduct::Correct(const Lines& a, const Lines& b, int64_t row, Results::Store& store, std::vector<double>* scratch, std::vector<int64_t>* refused) const {
+void PeeledProduct::Correct(const Lines& a, const Lines& b, int64_t row, Results::Store& store,
+                            std::vector<double>* scratch, std::vector<int64_t>* refused) const {
   const int64_t n = b.lines, first = (item_ * a.lines + row) * n;
   double *hi = store.hi.data() + first, *lo = store.lo.data() + first;
   const auto less = [](const Peeled& x, int64_t line) { return x.line < line; };

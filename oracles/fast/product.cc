@@ -46,7 +46,8 @@ void Results::Store::Start(const Product& product) {
   lo.Need(batch * m * n + 1);
   rules.assign(static_cast<size_t>(batch), Rule::kNone);
   for (auto* rows : {&row_low, &row_scale}) std::fill_n(rows->Need(batch * m + kPad) + batch * m, kPad, 1.0);
-  for (auto* columns : {&column_low, &column_scale}) std::fill_n(columns->Need(batch * n + kPad) + batch * n, kPad, 1.0);
+  for (auto* columns : {&column_low, &column_scale})
+    std::fill_n(columns->Need(batch * n + kPad) + batch * n, kPad, 1.0);
   marks.clear();
   errs.clear();
   tiers.clear();
@@ -71,11 +72,20 @@ void Results::Store::Set(int64_t element, const Reference& reference, Tier tier)
   lo.data()[element] = reference.lo;
   errs[static_cast<size_t>(element)] = reference.err;
   switch (reference.kind) {
-    case ReferenceKind::kExact: marks[static_cast<size_t>(element)] = Mark::kExact; break;
-    case ReferenceKind::kCertified: marks[static_cast<size_t>(element)] = Mark::kCertified; break;
-    case ReferenceKind::kWide: marks[static_cast<size_t>(element)] = Mark::kWide; break;
-    case ReferenceKind::kDomain: marks[static_cast<size_t>(element)] = Mark::kDomain; break;
-    case ReferenceKind::kUndecided: ULPSCOPE_CHECK(false, "sums of products are never undecided");
+    case ReferenceKind::kExact:
+      marks[static_cast<size_t>(element)] = Mark::kExact;
+      break;
+    case ReferenceKind::kCertified:
+      marks[static_cast<size_t>(element)] = Mark::kCertified;
+      break;
+    case ReferenceKind::kWide:
+      marks[static_cast<size_t>(element)] = Mark::kWide;
+      break;
+    case ReferenceKind::kDomain:
+      marks[static_cast<size_t>(element)] = Mark::kDomain;
+      break;
+    case ReferenceKind::kUndecided:
+      ULPSCOPE_CHECK(false, "sums of products are never undecided");
   }
 }
 
@@ -86,7 +96,9 @@ Results& Results::operator=(Results&&) noexcept = default;
 
 int64_t Results::size() const { return store_->batch * store_->m * store_->n; }
 const TierCounts& Results::counts() const { return store_->counts; }
-bool Results::FellBack(int64_t element) const { return !store_->tiers.empty() && store_->tiers[static_cast<size_t>(element)] != Tier::kMain; }
+bool Results::FellBack(int64_t element) const {
+  return !store_->tiers.empty() && store_->tiers[static_cast<size_t>(element)] != Tier::kMain;
+}
 
 void Results::Store::Count() {
   int64_t marked[4] = {};
@@ -109,7 +121,8 @@ void Results::Store::Count() {
 
 Reference Results::At(int64_t element) const {
   const Store& s = *store_;
-  // Adding +0 makes a zero of either sign +0 and changes nothing else. (What has a mark may be a -0: a tiny negative number.)
+  // Adding +0 makes a zero of either sign +0 and changes nothing else. (What has a mark may be a -0: a tiny
+  // negative number.)
   Reference reference{.hi = s.hi.data()[element] + 0.0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
   const Mark mark = s.MarkOf(element);
   if (mark != Mark::kNone) {
@@ -125,9 +138,12 @@ Reference Results::At(int64_t element) const {
   }
   const int64_t row = element / s.n, item = row / s.m, column = item * s.n + element % s.n;
   switch (s.rules[static_cast<size_t>(item)]) {
-    case Rule::kExactHi: return reference;
-    case Rule::kExact: break;
-    case Rule::kNone: ULPSCOPE_CHECK(false, "an element that no tier computed");
+    case Rule::kExactHi:
+      return reference;
+    case Rule::kExact:
+      break;
+    case Rule::kNone:
+      ULPSCOPE_CHECK(false, "an element that no tier computed");
     case Rule::kGrid:
       if (s.row_low.data()[row] + s.column_low.data()[column] < s.exact_from) {
         reference.err = s.twice_delta * s.row_scale.data()[row] * s.column_scale.data()[column];
@@ -144,7 +160,10 @@ Reference Results::At(int64_t element) const {
 class Engine::Impl {
  public:
   explicit Impl(const Options& options)
-      : options_(options), kernels_(options.kernels != nullptr ? *options.kernels : BestKernels()), team_(std::max(1, options.threads)), grid_(kernels_) {}
+      : options_(options),
+        kernels_(options.kernels != nullptr ? *options.kernels : BestKernels()),
+        team_(std::max(1, options.threads)),
+        grid_(kernels_) {}
 
   bool Compute(const Product& product, Results* results) {
     if (!EnvironmentIsDefault()) return false;
@@ -152,9 +171,11 @@ class Engine::Impl {
     store.Start(product);
     if (team_.members() > 1 && product.batch >= 2 * team_.members()) {
       // Each member has buffers of its own.
-      while (static_cast<int>(workers_.size()) < team_.members()) workers_.push_back(std::make_unique<Impl>(Alone()));
+      while (static_cast<int>(workers_.size()) < team_.members())
+        workers_.push_back(std::make_unique<Impl>(Alone()));
       team_.For(product.batch, 1, [&](int64_t begin, int64_t end, int member) {
-        for (int64_t item = begin; item < end; ++item) workers_[static_cast<size_t>(member)]->Item(product, item, store);
+        for (int64_t item = begin; item < end; ++item)
+          workers_[static_cast<size_t>(member)]->Item(product, item, store);
       });
     } else {
       for (int64_t item = 0; item < product.batch; ++item) Item(product, item, store);
@@ -190,7 +211,8 @@ class Engine::Impl {
     rows_.Scan(team_);
     columns_.Scan(team_);
     if (options_.tiers == LastTier::kAccumulatorOnly) {
-      for (int64_t i = 0; i < product.m * product.n; ++i) refused_.push_back(item * product.m * product.n + i);
+      for (int64_t i = 0; i < product.m * product.n; ++i)
+        refused_.push_back(item * product.m * product.n + i);
     } else {
       if (!TryPeel(product, item, store)) {
         refused_.clear();
@@ -206,7 +228,8 @@ class Engine::Impl {
   }
 
   bool TryPeel(const Product& product, int64_t item, Results::Store& store) {
-    if (!IsNarrow(product.a.dtype) || !IsNarrow(product.b.dtype) || options_.blas == BlasUse::kNever) return false;
+    if (!IsNarrow(product.a.dtype) || !IsNarrow(product.b.dtype) || options_.blas == BlasUse::kNever)
+      return false;
     if (product.m * product.n * product.k < kLeastForBlas) return false;
     if (!peel_) {
       const Blas* blas = Blas::Get();
@@ -225,7 +248,8 @@ class Engine::Impl {
     const int64_t m = rows_.lines, n = columns_.lines;
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        const bool wild = (rows_.has_wild && rows_.wild_line[static_cast<size_t>(i)] != 0) || (columns_.has_wild && columns_.wild_line[static_cast<size_t>(j)] != 0);
+        const bool wild = (rows_.has_wild && rows_.wild_line[static_cast<size_t>(i)] != 0) ||
+                          (columns_.has_wild && columns_.wild_line[static_cast<size_t>(j)] != 0);
         if (wild) refused_.push_back((item * m + i) * n + j);
       }
     }
@@ -233,7 +257,8 @@ class Engine::Impl {
     refused_.erase(std::unique(refused_.begin(), refused_.end()), refused_.end());
   }
 
-  /// NaN and infinities by the rules of IEEE 754: they do not depend on the finite terms, whose sum is a real number.
+  /// NaN and infinities by the rules of IEEE 754: they do not depend on the finite terms, whose sum is a real
+  /// number.
   void Specials(int64_t item, Results::Store& store) {
     if (!rows_.has_specials && !columns_.has_specials) return;
     const int64_t m = rows_.lines, n = columns_.lines;
@@ -243,16 +268,21 @@ class Engine::Impl {
       if (own.specials.empty()) return;
       for (int64_t j = 0; j < other.lines; ++j) {
         other.Gather(j, line.data());
-        for (const auto& special : own.specials) sum[place(special.line, j)] += special.value * line[static_cast<size_t>(special.k)];
+        for (const auto& special : own.specials)
+          sum[place(special.line, j)] += special.value * line[static_cast<size_t>(special.k)];
       }
     };
     each(rows_, columns_, [&](int64_t i, int64_t j) { return static_cast<size_t>(i * n + j); });
     each(columns_, rows_, [&](int64_t j, int64_t i) { return static_cast<size_t>(i * n + j); });
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        const bool special = (rows_.has_specials && rows_.special_line[static_cast<size_t>(i)] != 0) || (columns_.has_specials && columns_.special_line[static_cast<size_t>(j)] != 0);
+        const bool special = (rows_.has_specials && rows_.special_line[static_cast<size_t>(i)] != 0) ||
+                             (columns_.has_specials && columns_.special_line[static_cast<size_t>(j)] != 0);
         if (!special) continue;
-        store.Set((item * m + i) * n + j, {.hi = sum[static_cast<size_t>(i * n + j)], .lo = 0, .err = 0, .kind = ReferenceKind::kDomain}, Tier::kSpecial);
+        store.Set(
+            (item * m + i) * n + j,
+            {.hi = sum[static_cast<size_t>(i * n + j)], .lo = 0, .err = 0, .kind = ReferenceKind::kDomain},
+            Tier::kSpecial);
       }
     }
   }
@@ -301,7 +331,8 @@ class Engine::Impl {
             store.Set(element, *quick, store.tiers[static_cast<size_t>(element)]);
           } else {
             const Tier tier = store.tiers[static_cast<size_t>(element)];
-            store.Set(element, AddExactly(product, row, column, c), tier == Tier::kSpecial ? tier : Tier::kAccumulated);
+            store.Set(element, AddExactly(product, row, column, c),
+                      tier == Tier::kSpecial ? tier : Tier::kAccumulated);
           }
         }
       }
@@ -310,13 +341,15 @@ class Engine::Impl {
 
   static double Addend(const Product& product, int64_t row, int64_t column) {
     const Matrix& c = *product.c;
-    return ElementAt(c, row / product.m * c.batch_stride + row % product.m * c.row_stride + column * c.column_stride);
+    return ElementAt(
+        c, row / product.m * c.batch_stride + row % product.m * c.row_stride + column * c.column_stride);
   }
 
   static std::optional<Reference> AddQuickly(const Product& product, const Reference& dot, double c) {
     const bool exact = dot.kind == ReferenceKind::kExact;
     if (!exact && dot.kind != ReferenceKind::kCertified) return std::nullopt;
-    if (!IsTame(dot.hi) || !IsTame(dot.lo) || !IsTame(c) || !IsTame(product.alpha) || !IsTame(product.beta)) return std::nullopt;
+    if (!IsTame(dot.hi) || !IsTame(dot.lo) || !IsTame(c) || !IsTame(product.alpha) || !IsTame(product.beta))
+      return std::nullopt;
     double parts[6];
     size_t count = 0;
     const auto add = [&](double factor, double x) {
@@ -342,7 +375,8 @@ class Engine::Impl {
     bool special = false;
     Superaccumulator sum;
     for (int64_t k = 0; k < product.k; ++k) {
-      const double x = ElementAt(a, item * a.batch_stride + row % product.m * a.row_stride + k * a.column_stride);
+      const double x =
+          ElementAt(a, item * a.batch_stride + row % product.m * a.row_stride + k * a.column_stride);
       const double y = ElementAt(b, item * b.batch_stride + k * b.row_stride + column * b.column_stride);
       if (std::isfinite(x) && std::isfinite(y)) {
         sum.Add(x, y);
@@ -354,7 +388,8 @@ class Engine::Impl {
     constexpr int64_t kBits = 256;  // products and sums of points stay points: no precision is asked of it
     Real value = special ? DomainValue(domain) : Real::From(sum.Value());
     if (product.alpha != 1) value = ulpscope::Multiply(Real::From(product.alpha), value, kBits);
-    if (product.c) value = ulpscope::Add(value, ulpscope::Multiply(Real::From(product.beta), Real::From(c), kBits), kBits);
+    if (product.c)
+      value = ulpscope::Add(value, ulpscope::Multiply(Real::From(product.beta), Real::From(c), kBits), kBits);
     return value.ToReference();
   }
 

@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kFastPerBoost = 2000;
 /// A value is small, and compared as a whole, up to this many elements and multiply-adds.
 constexpr int64_t kSmallElements = 4096, kSmallTerms = int64_t{1} << 18;
-/// Of fallen-back elements of larger values, this many multiply-adds' worth are compared at once, the others when asked for.
+/// Of fallen-back elements of larger values, this many multiply-adds' worth are compared at once, the others
+/// when asked for.
 constexpr int64_t kFallenTerms = int64_t{1} << 21;
 /// One element in this many is compared however sure the fast path was.
 constexpr uint64_t kSampleOneIn = 1000;
@@ -38,9 +39,15 @@ struct FastReferences::Operand {
   const std::byte* data = nullptr;
   std::shared_ptr<std::vector<std::byte>> owned;
 
-  double At(int64_t index) const { return DecodeElement(data + static_cast<size_t>(index) * SizeOf(dtype), dtype); }
+  double At(int64_t index) const {
+    return DecodeElement(data + static_cast<size_t>(index) * SizeOf(dtype), dtype);
+  }
   static Operand Make(DType dtype, const Shape& shape) {
-    Operand made{.dtype = dtype, .shape = shape, .data = nullptr, .owned = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(ElementCount(shape)) * SizeOf(dtype))};
+    Operand made{.dtype = dtype,
+                 .shape = shape,
+                 .data = nullptr,
+                 .owned = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(ElementCount(shape)) *
+                                                                   SizeOf(dtype))};
     made.data = made.owned->data();
     return made;
   }
@@ -52,8 +59,13 @@ struct FastReferences::Value {
   int64_t terms = 0;
 };
 
-FastReferences::FastReferences(const Plan& plan, const std::map<std::string, TensorData>& inputs, std::string name, Truth truth, Corruption corrupt)
-    : plan_(plan), inputs_(inputs), name_(std::move(name)), truth_(std::move(truth)), corrupt_(std::move(corrupt)) {}
+FastReferences::FastReferences(const Plan& plan, const std::map<std::string, TensorData>& inputs,
+                               std::string name, Truth truth, Corruption corrupt)
+    : plan_(plan),
+      inputs_(inputs),
+      name_(std::move(name)),
+      truth_(std::move(truth)),
+      corrupt_(std::move(corrupt)) {}
 FastReferences::~FastReferences() = default;
 
 bool FastReferences::Has(int node, int64_t asked) {
@@ -89,7 +101,8 @@ std::unique_ptr<FastReferences::Value> FastReferences::Compute(int node) {
   }
   auto value = std::make_unique<Value>();
   value->terms = std::max<int64_t>(1, at.k);
-  if (!(at.kind == NodeKind::kContract ? Multiply(at, &value->results) : Sum(at, &value->results))) return nullptr;
+  if (!(at.kind == NodeKind::kContract ? Multiply(at, &value->results) : Sum(at, &value->results)))
+    return nullptr;
   ULPSCOPE_CHECK(value->results.size() == plan_.size(node), "the fast path computed another shape");
   value->compared.assign(static_cast<size_t>(value->results.size()), 0);
   computed_ += value->results.size();
@@ -119,8 +132,10 @@ void FastReferences::CompareOne(int node, Value& value, int64_t element) {
   const Reference fast = Fast(value, element), truth = truth_(node, element);
   if (Agree(fast, truth)) return;
   const std::string& step = plan_.nodes[static_cast<size_t>(node)].name;
-  ULPSCOPE_CHECK(false, "the fast oracle and Boost disagree in case " + name_ + ", value '" + (step.empty() ? "node " + std::to_string(node) : step) + "', element " +
-                            std::to_string(element) + ": fast " + Describe(fast) + "; Boost " + Describe(truth));
+  ULPSCOPE_CHECK(false, "the fast oracle and Boost disagree in case " + name_ + ", value '" +
+                            (step.empty() ? "node " + std::to_string(node) : step) + "', element " +
+                            std::to_string(element) + ": fast " + Describe(fast) + "; Boost " +
+                            Describe(truth));
 }
 
 // ---- the two kinds of node ----
@@ -134,9 +149,21 @@ bool FastReferences::Multiply(const PlanNode& node, Results* results) {
   }
   const int64_t batch = node.shape.at(0);
   const auto matrix = [&](const Operand& operand, int64_t rows, int64_t columns) {
-    return Matrix{.data = operand.data, .dtype = operand.dtype, .batch_stride = rows * columns, .row_stride = columns, .column_stride = 1};
+    return Matrix{.data = operand.data,
+                  .dtype = operand.dtype,
+                  .batch_stride = rows * columns,
+                  .row_stride = columns,
+                  .column_stride = 1};
   };
-  Product product{.batch = batch, .m = node.m, .n = node.n, .k = node.k, .a = {}, .b = {}, .c = {}, .alpha = node.alpha, .beta = node.beta};
+  Product product{.batch = batch,
+                  .m = node.m,
+                  .n = node.n,
+                  .k = node.k,
+                  .a = {},
+                  .b = {},
+                  .c = {},
+                  .alpha = node.alpha,
+                  .beta = node.beta};
   product.a = matrix(operands[0], node.m, node.k);
   product.b = matrix(operands[1], node.k, node.n);
   if (operands.size() == 3) product.c = matrix(operands[2], node.m, node.n);
@@ -157,8 +184,13 @@ bool FastReferences::Sum(const PlanNode& node, Results* results) {
     extent *= operand->shape[static_cast<size_t>(axis)];
   }
   static constexpr float kOne = 1;
-  Product product{.batch = 1, .m = outer, .n = 1, .k = summed, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
-  product.a = {.data = operand->data, .dtype = operand->dtype, .batch_stride = 0, .row_stride = summed, .column_stride = 1};
+  Product product{
+      .batch = 1, .m = outer, .n = 1, .k = summed, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
+  product.a = {.data = operand->data,
+               .dtype = operand->dtype,
+               .batch_stride = 0,
+               .row_stride = summed,
+               .column_stride = 1};
   if (inner != 1) {
     product.batch = outer;
     product.m = inner;
@@ -166,7 +198,8 @@ bool FastReferences::Sum(const PlanNode& node, Results* results) {
     product.a.row_stride = 1;
     product.a.column_stride = inner;
   }
-  product.b = {.data = &kOne, .dtype = DType::kFloat32, .batch_stride = 0, .row_stride = 0, .column_stride = 0};
+  product.b = {
+      .data = &kOne, .dtype = DType::kFloat32, .batch_stride = 0, .row_stride = 0, .column_stride = 0};
   return engine_->Compute(product, results);
 }
 
@@ -179,11 +212,15 @@ std::optional<FastReferences::Operand> FastReferences::Exact(int id) {
   switch (node.kind) {
     case NodeKind::kInput: {
       const TensorData& tensor = inputs_.at(node.tensor);
-      if (IsFloating(tensor.dtype)) operand = Operand{.dtype = tensor.dtype, .shape = tensor.shape, .data = tensor.bytes.data(), .owned = nullptr};
+      if (IsFloating(tensor.dtype))
+        operand = Operand{
+            .dtype = tensor.dtype, .shape = tensor.shape, .data = tensor.bytes.data(), .owned = nullptr};
       break;
     }
     case NodeKind::kConstant: {
-      if (node.denominator > 1 || ElementCount(node.shape) != 1 || std::llabs(node.numerator) > int64_t{1} << 53) break;
+      if (node.denominator > 1 || ElementCount(node.shape) != 1 ||
+          std::llabs(node.numerator) > int64_t{1} << 53)
+        break;
       const double value = node.denominator == 0 ? node.alpha : static_cast<double>(node.numerator);
       operand = Operand::Make(DType::kFloat64, node.shape);
       EncodeElement(value, DType::kFloat64, operand->owned->data());
@@ -192,10 +229,14 @@ std::optional<FastReferences::Operand> FastReferences::Exact(int id) {
     case NodeKind::kView:
       if (const auto of = Exact(node.args.at(0))) operand = View(node, *of);
       break;
-    case NodeKind::kCast: case NodeKind::kStore: case NodeKind::kNeg: case NodeKind::kRelu:
+    case NodeKind::kCast:
+    case NodeKind::kStore:
+    case NodeKind::kNeg:
+    case NodeKind::kRelu:
       if (const auto of = Exact(node.args.at(0))) operand = Elementwise(node, *of);
       break;
-    default: break;
+    default:
+      break;
   }
   operands_.emplace(id, operand);
   return operand;
@@ -220,7 +261,8 @@ std::optional<FastReferences::Operand> FastReferences::View(const PlanNode& node
 }
 
 /// Operations whose results are single doubles again: what a cast rounds to, copies, changes of sign.
-std::optional<FastReferences::Operand> FastReferences::Elementwise(const PlanNode& node, const Operand& of) const {
+std::optional<FastReferences::Operand> FastReferences::Elementwise(const PlanNode& node,
+                                                                   const Operand& of) const {
   if (of.shape != node.shape) return std::nullopt;
   const FloatFormat* format = FormatOf(node.dtype);
   std::vector<double> values(static_cast<size_t>(ElementCount(node.shape)));

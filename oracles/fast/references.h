@@ -1,9 +1,9 @@
-// FastReferences: the contractions and sums of a plan whose operands are exact binary64 numbers, by the certified fast path,
-// compared with the definition of truth.
+// FastReferences: the contractions and sums of a plan whose operands are exact binary64 numbers, by the
+// certified fast path, compared with the definition of truth.
 //
-// Never silently wrong: every element of a small value, every element that fell back (of large values with very many of
-// them: every one that is asked for), and one in a thousand of the others are computed by Boost.Multiprecision too. One
-// that disagrees is our bug: the process ends with exit code 3 and both values.
+// Never silently wrong: every element of a small value, every element that fell back (of large values with
+// very many of them: every one that is asked for), and one in a thousand of the others are computed by
+// Boost.Multiprecision too. One that disagrees is our bug: the process ends with exit code 3 and both values.
 #pragma once
 
 #include <functional>
@@ -28,11 +28,12 @@ class FastReferences {
   using Truth = std::function<Reference(int node, int64_t element)>;
 
   /// `plan` and `inputs` outlive this. `name` says in a failure which case it was.
-  FastReferences(const Plan& plan, const std::map<std::string, TensorData>& inputs, std::string name, Truth truth, Corruption corrupt);
+  FastReferences(const Plan& plan, const std::map<std::string, TensorData>& inputs, std::string name,
+                 Truth truth, Corruption corrupt);
   ~FastReferences();
 
-  /// True if `node` (no view) is a contraction or sum of exact operands, and computing all of it pays when `asked` of its
-  /// elements are needed. Computes and compares it when first asked.
+  /// True if `node` (no view) is a contraction or sum of exact operands, and computing all of it pays when
+  /// `asked` of its elements are needed. Computes and compares it when first asked.
   bool Has(int node, int64_t asked);
   /// An element of a node that Has() said yes to.
   Reference At(int node, int64_t element);

@@ -21,7 +21,8 @@ TensorData Spread(DType dtype, int64_t count, uint64_t seed, int binades) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const double fraction = 1 + static_cast<double>(state >> 12) * 0x1p-52;
     double value = (state & 1) != 0 ? -fraction : fraction;
-    for (auto down = static_cast<int>((state >> 40) % static_cast<uint64_t>(binades)); down > 0; --down) value /= 2;
+    for (auto down = static_cast<int>((state >> 40) % static_cast<uint64_t>(binades)); down > 0; --down)
+      value /= 2;
     data.Set(i, RoundTo(value, *FormatOf(dtype)));
   }
   return data;
@@ -41,15 +42,20 @@ void Cancel(TensorData* a, TensorData* b) {
 
 std::string Differences(const TensorData& a, const TensorData& b, const Options& options) {
   Product product{.batch = 1, .m = kM, .n = kN, .k = kK, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
-  product.a = {.data = a.bytes.data(), .dtype = a.dtype, .batch_stride = 0, .row_stride = kK, .column_stride = 1};
-  product.b = {.data = b.bytes.data(), .dtype = b.dtype, .batch_stride = 0, .row_stride = kN, .column_stride = 1};
+  product.a = {
+      .data = a.bytes.data(), .dtype = a.dtype, .batch_stride = 0, .row_stride = kK, .column_stride = 1};
+  product.b = {
+      .data = b.bytes.data(), .dtype = b.dtype, .batch_stride = 0, .row_stride = kN, .column_stride = 1};
   Options slow = options;
   slow.tiers = LastTier::kAccumulatorOnly;
   Results fast, truth;
-  if (!Engine(options).Compute(product, &fast) || !Engine(slow).Compute(product, &truth)) return "the floating-point environment is not the default one";
+  if (!Engine(options).Compute(product, &fast) || !Engine(slow).Compute(product, &truth))
+    return "the floating-point environment is not the default one";
   for (int64_t i = 0; i < fast.size(); ++i) {
     const Reference x = fast.At(i), y = truth.At(i);
-    if (!Agree(x, y)) return std::string(Name(a.dtype)) + " element " + std::to_string(i) + ": " + Describe(x) + " against " + Describe(y);
+    if (!Agree(x, y))
+      return std::string(Name(a.dtype)) + " element " + std::to_string(i) + ": " + Describe(x) + " against " +
+             Describe(y);
   }
   return "";
 }

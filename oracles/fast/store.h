@@ -11,10 +11,10 @@ namespace ulpscope::fast {
 
 /// What holds for every element of one product of the batch that has no mark of its own.
 enum class Rule : uint8_t {
-  kNone,       ///< every element has a mark
-  kExact,      ///< P1: exact
-  kExactHi,    ///< P1 with nothing peeled: exact, and lo was not even written: it is 0
-  kGrid,       ///< P2: exact from Store::exact_from on, certified elsewhere
+  kNone,     ///< every element has a mark
+  kExact,    ///< P1: exact
+  kExactHi,  ///< P1 with nothing peeled: exact, and lo was not even written: it is 0
+  kGrid,     ///< P2: exact from Store::exact_from on, certified elsewhere
 };
 
 /// Elements that fell back, or need more than the rule says.
@@ -42,7 +42,9 @@ struct Results::Store {
   void NeedMarks();
   void Set(int64_t element, const Reference& reference, Tier tier);
   void Count();
-  Mark MarkOf(int64_t element) const { return marks.empty() ? Mark::kNone : marks[static_cast<size_t>(element)]; }
+  Mark MarkOf(int64_t element) const {
+    return marks.empty() ? Mark::kNone : marks[static_cast<size_t>(element)];
+  }
 };
 
 }  // namespace ulpscope::fast

@@ -43,7 +43,9 @@ void Superaccumulator::AddProducts(const double* x, const double* y, int64_t cou
     const Wide product = static_cast<Wide>(integer_a << 11) * integer_b;
     const auto high = static_cast<uint64_t>(product >> 64), low = static_cast<uint64_t>(product) >> 11;
     const auto sign = static_cast<int64_t>(a ^ b) >> 63;  // 0 or -1: (d ^ sign) - sign negates
-    const auto add = [&](int at, uint64_t value) { digit[at] += (static_cast<int64_t>(value) ^ sign) - sign; };
+    const auto add = [&](int at, uint64_t value) {
+      digit[at] += (static_cast<int64_t>(value) ^ sign) - sign;
+    };
     add(0, low << shift & kDigitMask);
     add(1, (low >> (kDigitBits - shift)) + (high << shift & kDigitMask));
     add(2, high >> (kDigitBits - shift));
@@ -77,15 +79,18 @@ Dyadic Superaccumulator::Value() {
   return value;
 }
 
-/// The reference of a sum whose digits are not negative and whose leading one is `top`, where the leading digits decide it.
+/// The reference of a sum whose digits are not negative and whose leading one is `top`, where the leading
+/// digits decide it.
 std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
   if (top < 0) return Reference{.hi = 0, .lo = 0, .err = 0, .kind = ReferenceKind::kExact};
   const int place = kDigitBits * top - kBias;  // the sum is at least 2^place, and below 2^(place + 54)
-  if (place >= 1024) return Reference{.hi = HUGE_VAL, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};  // as Real has it
+  if (place >= 1024)
+    return Reference{.hi = HUGE_VAL, .lo = 0, .err = 0, .kind = ReferenceKind::kDomain};  // as Real has it
   constexpr int kLeading = 8;
   std::array<double, kLeading + 1> parts{};
   double unit = 1;  // of the digit at hand, in units of the leading one
-  for (int i = top; i >= std::max(0, top - kLeading + 1); --i, unit *= 0x1p-53) parts[static_cast<size_t>(top - i)] = static_cast<double>(digits_[static_cast<size_t>(i)]) * unit;
+  for (int i = top; i >= std::max(0, top - kLeading + 1); --i, unit *= 0x1p-53)
+    parts[static_cast<size_t>(top - i)] = static_cast<double>(digits_[static_cast<size_t>(i)]) * unit;
   unit *= 0x1p53;
   bool more = false;
   for (int i = top - kLeading; i >= 0; --i) more |= digits_[static_cast<size_t>(i)] != 0;
@@ -93,7 +98,8 @@ std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
   if (more) parts[kLeading] = unit / 2;
   auto reference = RoundSum(parts, 0);
   if (!reference || place + 54 >= 1023) return std::nullopt;
-  if (more && (reference->kind != ReferenceKind::kWide || std::fabs(reference->lo) < unit * 0x1p60)) return std::nullopt;
+  if (more && (reference->kind != ReferenceKind::kWide || std::fabs(reference->lo) < unit * 0x1p60))
+    return std::nullopt;
   const double least = reference->lo != 0 ? std::fabs(reference->lo) : reference->hi;
   if (std::ilogb(least) + place < -900) return std::nullopt;
   reference->hi = std::ldexp(reference->hi, place);
@@ -104,7 +110,8 @@ std::optional<Reference> Superaccumulator::FromLeadingDigits(int top) const {
 
 Reference Superaccumulator::ToReference() {
   Carry();
-  // Negative numbers have the last digit negative and all others in [0, 2^53): negate to keep the leading digits leading.
+  // Negative numbers have the last digit negative and all others in [0, 2^53): negate to keep the leading
+  // digits leading.
   const bool negative = digits_.back() < 0;
   if (negative) {
     for (auto& digit : digits_) digit = -digit;
@@ -116,7 +123,11 @@ Reference Superaccumulator::ToReference() {
   if (negative) {
     for (auto& digit : digits_) digit = -digit;
     Carry();
-    if (reference) *reference = {.hi = -reference->hi, .lo = reference->lo == 0 ? 0 : -reference->lo, .err = reference->err, .kind = reference->kind};
+    if (reference)
+      *reference = {.hi = -reference->hi,
+                    .lo = reference->lo == 0 ? 0 : -reference->lo,
+                    .err = reference->err,
+                    .kind = reference->kind};
   }
   if (!reference) reference = Real::From(Value()).ToReference();
   return *reference;

@@ -40,7 +40,8 @@ Team::~Team() {
 void Team::Part(int member) {
   const double start = ThreadSeconds();
   const int64_t grains = (count_ + grain_ - 1) / grain_, all = members();
-  const int64_t begin = std::min(count_, grains * member / all * grain_), end = std::min(count_, grains * (member + 1) / all * grain_);
+  const int64_t begin = std::min(count_, grains * member / all * grain_),
+                end = std::min(count_, grains * (member + 1) / all * grain_);
   if (begin < end) (*work_)(begin, end, member);
   part_seconds_[static_cast<size_t>(member)] = ThreadSeconds() - start;
 }
@@ -62,10 +63,13 @@ void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, i
   wake_.notify_all();
   Part(0);
   for (int spins = 0; busy_ != 0; ++spins) {
-    if (spins < kSpins) Pause();
-    else std::this_thread::yield();
+    if (spins < kSpins)
+      Pause();
+    else
+      std::this_thread::yield();
   }
-  correction_seconds_ += *std::max_element(part_seconds_.begin(), part_seconds_.end()) - (ThreadSeconds() - start);
+  correction_seconds_ +=
+      *std::max_element(part_seconds_.begin(), part_seconds_.end()) - (ThreadSeconds() - start);
 }
 
 void Team::Serve(int member) {

@@ -21,12 +21,14 @@ class Team {
 
   int members() const { return static_cast<int>(threads_.size()) + 1; }
 
-  /// Calls work(begin, end, member) on ranges that together are [0, count), of multiples of `grain`; returns when all are
-  /// done. Ranges are contiguous and one per member, so that which member does what is no matter of timing.
+  /// Calls work(begin, end, member) on ranges that together are [0, count), of multiples of `grain`; returns
+  /// when all are done. Ranges are contiguous and one per member, so that which member does what is no matter
+  /// of timing.
   void For(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& work);
 
-  /// For benches on busy machines: the CPU time of the longest part of each For so far, less what the caller spent in it.
-  /// Added to the caller's own CPU time it gives the time that free processors would have needed.
+  /// For benches on busy machines: the CPU time of the longest part of each For so far, less what the caller
+  /// spent in it. Added to the caller's own CPU time it gives the time that free processors would have
+  /// needed.
   double correction_seconds() const { return correction_seconds_; }
 
  private:

@@ -16,12 +16,15 @@ constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
 double Down(double value) { return std::nextafter(value, -kInf); }
 double Up(double value) { return std::nextafter(value, kInf); }
 
-/// A result is off by less than one double: half of one from rounding, far less from kFunctionError. Where nothing was rounded
-/// (exp(0)) it stays a point. Overflow may be a finite number beyond every format.
+/// A result is off by less than one double: half of one from rounding, far less from kFunctionError. Where
+/// nothing was rounded (exp(0)) it stays a point. Overflow may be a finite number beyond every format.
 Interval Around(TwoDoubles value) {
   if (std::isnan(value.hi)) return kEverything;
-  if (std::isinf(value.hi)) return value.hi > 0 ? Interval{.lo = std::numeric_limits<double>::max(), .hi = kInf} : Interval{.lo = -kInf, .hi = -kInf};
-  if (value.lo == 0 && (value.hi == 0 || value.hi == 1 || value.hi == -1 || value.hi == 0.5 || value.hi == 2)) return {.lo = value.hi, .hi = value.hi};
+  if (std::isinf(value.hi))
+    return value.hi > 0 ? Interval{.lo = std::numeric_limits<double>::max(), .hi = kInf}
+                        : Interval{.lo = -kInf, .hi = -kInf};
+  if (value.lo == 0 && (value.hi == 0 || value.hi == 1 || value.hi == -1 || value.hi == 0.5 || value.hi == 2))
+    return {.lo = value.hi, .hi = value.hi};
   return {.lo = Down(value.hi), .hi = Up(value.hi)};
 }
 
@@ -35,7 +38,9 @@ double FunctionSlack(NodeKind kind) {
   return kind == NodeKind::kRsqrt || IsFunction(kind) ? 8 : 0;
 }
 
-const FloatFormat& ComputeFormat(const PlanNode& node) { return node.dtype == DType::kFloat64 ? Binary64() : Binary32(); }
+const FloatFormat& ComputeFormat(const PlanNode& node) {
+  return node.dtype == DType::kFloat64 ? Binary64() : Binary32();
+}
 
 Interval FunctionImage(NodeKind kind, Interval a) {
   if (std::isnan(a.lo) || std::isnan(a.hi)) return kEverything;
@@ -44,7 +49,9 @@ Interval FunctionImage(NodeKind kind, Interval a) {
     if (!(width < 1)) return std::isinf(a.lo) && a.lo == a.hi ? kEverything : Interval{.lo = -1, .hi = 1};
     const Interval at = At(kind, a.lo);
     // |f(x) - f(lo)| <= x - lo; the subtraction above may have rounded down.
-    return width == 0 ? at : Interval{.lo = std::max(Down(at.lo - Up(width)), -1.0), .hi = std::min(Up(at.hi + Up(width)), 1.0)};
+    return width == 0 ? at
+                      : Interval{.lo = std::max(Down(at.lo - Up(width)), -1.0),
+                                 .hi = std::min(Up(at.hi + Up(width)), 1.0)};
   }
   if (kind == NodeKind::kErfc) return {.lo = At(kind, a.hi).lo, .hi = At(kind, a.lo).hi};
   // A logarithm whose argument may lie outside its domain may give anything below its upper end, or NaN.
@@ -56,17 +63,19 @@ Interval FunctionImage(NodeKind kind, Interval a) {
 Interval WithSlack(const PlanNode& node, Interval value) {
   const double units = FunctionSlack(node.kind);
   // Norms give their roots a slack of their own, in the format that their steps have.
-  if (units == 0 || (node.inner && !IsFunction(node.kind)) || std::isnan(value.lo) || std::isnan(value.hi)) return value;
+  if (units == 0 || (node.inner && !IsFunction(node.kind)) || std::isnan(value.lo) || std::isnan(value.hi))
+    return value;
   const FloatFormat& format = ComputeFormat(node);
   const auto widened = [&](double end, double sign) {
     if (!std::isfinite(end) || end == 0) return end;
     const double moved = end + sign * units * Ulp(end, format);
     return sign < 0 ? Down(moved) : Up(moved);
   };
-  // Where the result overflows, so that a reciprocal may be zero or not, the largest finite number is as good; what the format holds
-  // with few bits may be flushed.
+  // Where the result overflows, so that a reciprocal may be zero or not, the largest finite number is as
+  // good; what the format holds with few bits may be flushed.
   const double normal = std::ldexp(1.0, format.emin);
-  Interval wide{.lo = std::min(widened(value.lo, -1), format.max_finite), .hi = std::max(widened(value.hi, 1), -format.max_finite)};
+  Interval wide{.lo = std::min(widened(value.lo, -1), format.max_finite),
+                .hi = std::max(widened(value.hi, 1), -format.max_finite)};
   if (wide.lo > 0 && wide.lo < normal) wide.lo = 0;
   if (wide.hi < 0 && wide.hi > -normal) wide.hi = 0;
   return wide;

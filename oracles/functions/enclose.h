@@ -1,13 +1,16 @@
-// Functions on intervals, and how far an implementation of a function may be from it: the enclosing arithmetic's view.
+// Functions on intervals, and how far an implementation of a function may be from it: the enclosing
+// arithmetic's view.
 //
-// No framework rounds its functions correctly, and few document a bound. Measured on 65,536 normal arguments in float32, in
-// units in the last place: PyTorch 2.13 on a CPU 0.50 (tanh) to 0.83 (log), 1.94 (sin, compiled), 1.97 (sigmoid); JAX 0.10.2
-// 0.99 (exp), 1.06 (log), 3.7 (tanh), 4.2 (erf), 5.1 (expm1), 34 (erfc); square roots 0.75 in eager PyTorch, reciprocal ones 1.5.
-// Results below the smallest normal number may come out as zero. So hard evidence takes a function step as anything within
-// FunctionSlack units, of the format that a node computes in, around the exact image: 8 for functions, 64 for erfc, 1 for
-// square roots. A model falls by a rounding that it would have had to make, never by the last bits of somebody's polynomial: a
-// bfloat16 rounding is 65,536 units of float32. What errs by more than that is unmodelled, and should be: erf as
-// torch.compile vectorises it in float32 is 15,580 units off at -4.9e-5, being good to 6e-8 absolutely instead.
+// No framework rounds its functions correctly, and few document a bound. Measured on 65,536 normal arguments
+// in float32, in units in the last place: PyTorch 2.13 on a CPU 0.50 (tanh) to 0.83 (log), 1.94 (sin,
+// compiled), 1.97 (sigmoid); JAX 0.10.2 0.99 (exp), 1.06 (log), 3.7 (tanh), 4.2 (erf), 5.1 (expm1), 34
+// (erfc); square roots 0.75 in eager PyTorch, reciprocal ones 1.5. Results below the smallest normal number
+// may come out as zero. So hard evidence takes a function step as anything within FunctionSlack units, of the
+// format that a node computes in, around the exact image: 8 for functions, 64 for erfc, 1 for square roots. A
+// model falls by a rounding that it would have had to make, never by the last bits of somebody's polynomial:
+// a bfloat16 rounding is 65,536 units of float32. What errs by more than that is unmodelled, and should be:
+// erf as torch.compile vectorises it in float32 is 15,580 units off at -4.9e-5, being good to 6e-8 absolutely
+// instead.
 #pragma once
 
 #include "harness/model/oracle.h"
@@ -15,8 +18,8 @@
 
 namespace ulpscope {
 
-/// Units in the last place of the format that computes a node; 0 where the operation is one that IEEE 754 requires and all
-/// backends round correctly.
+/// Units in the last place of the format that computes a node; 0 where the operation is one that IEEE 754
+/// requires and all backends round correctly.
 double FunctionSlack(NodeKind kind);
 /// Binary64 for results of that dtype, else binary32.
 const FloatFormat& ComputeFormat(const PlanNode& node);

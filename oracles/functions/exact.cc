@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <map>
 #include <tuple>
 
 #include "harness/base/check.h"
@@ -19,9 +19,9 @@ namespace {
 using fixed::Integer;
 
 constexpr int64_t kGuard = 96;
-constexpr int64_t kErrorBits = 64;       ///< every kernel's error is below 2^kErrorBits units
-constexpr int64_t kSaturation = 15;      ///< exp of 2^15 and more is beyond every format
-constexpr int64_t kVanished = -47000;    ///< exponent of what is left of exp below -2^15
+constexpr int64_t kErrorBits = 64;     ///< every kernel's error is below 2^kErrorBits units
+constexpr int64_t kSaturation = 15;    ///< exp of 2^15 and more is beyond every format
+constexpr int64_t kVanished = -47000;  ///< exponent of what is left of exp below -2^15
 constexpr int64_t kMostAngleBits = 8192;
 
 /// low <= f(x) <= high.
@@ -36,7 +36,9 @@ Enclosure Point(const Dyadic& value) { return {.low = value, .high = value}; }
 /// floor(log2 |x|); x is not zero.
 int64_t Exponent(const Dyadic& x) { return x.e + x.bits() - 1; }
 
-Dyadic Cut(const Dyadic& value, int64_t precision, Direction direction) { return Limit(value, precision, direction); }
+Dyadic Cut(const Dyadic& value, int64_t precision, Direction direction) {
+  return Limit(value, precision, direction);
+}
 
 Enclosure Outward(const Enclosure& a, int64_t precision) {
   return {.low = Cut(a.low, precision, Direction::kDown), .high = Cut(a.high, precision, Direction::kUp)};
@@ -45,7 +47,9 @@ Enclosure Outward(const Enclosure& a, int64_t precision) {
 /// value 2^(exponent - w), off by less than 2^kErrorBits units.
 Enclosure Around(const Integer& value, int64_t w, int64_t exponent, int64_t precision) {
   const Integer error = Integer(1) << kErrorBits;
-  return Outward({.low = {.m = value - error, .e = exponent - w}, .high = {.m = value + error, .e = exponent - w}}, precision);
+  return Outward(
+      {.low = {.m = value - error, .e = exponent - w}, .high = {.m = value + error, .e = exponent - w}},
+      precision);
 }
 
 Enclosure Negated(const Enclosure& a) { return {.low = Negate(a.high), .high = Negate(a.low)}; }
@@ -56,7 +60,9 @@ double Approximate(const Dyadic& x) {
 }
 
 /// At most 1, and at least 1 - 2^-(p+8).
-Enclosure JustBelowOne(int64_t precision) { return {.low = Whole(1) - Power(-precision - 8), .high = Whole(1)}; }
+Enclosure JustBelowOne(int64_t precision) {
+  return {.low = Whole(1) - Power(-precision - 8), .high = Whole(1)};
+}
 
 /// x = k ln 2 + r with |r| <= 1/2: k of up to 17 bits multiplies an error of 3 units.
 Enclosure ExpAt(const Dyadic& x, int64_t precision) {
@@ -65,7 +71,8 @@ Enclosure ExpAt(const Dyadic& x, int64_t precision) {
     ULPSCOPE_CHECK(x.sign() < 0, "overflow of exp is not an enclosure");
     return {.low = {}, .high = Power(kVanished)};
   }
-  if (Exponent(x) < -precision - 4) return Outward({.low = Whole(1) + x, .high = Whole(1) + x + x * x}, precision);
+  if (Exponent(x) < -precision - 4)
+    return Outward({.low = Whole(1) + x, .high = Whole(1) + x + x * x}, precision);
   const int64_t w = precision + kGuard;
   const int64_t k = std::lround(Approximate(x) * 1.4426950408889634);
   const Integer r = fixed::Of(x, w) - k * fixed::Ln2(w);
@@ -91,7 +98,8 @@ Enclosure LogAt(const Dyadic& x, int64_t precision) {
   }
   const Dyadic off = m - Whole(1);
   if (off.is_zero() && k == 0) return Point({});
-  if (k == 0 && Exponent(off) < -precision - 4) return Outward({.low = off - off * off, .high = off}, precision);
+  if (k == 0 && Exponent(off) < -precision - 4)
+    return Outward({.low = off - off * off, .high = off}, precision);
   const int64_t lost = k == 0 ? -Exponent(off) : 0;
   const int64_t w = precision + kGuard + lost;
   const Integer z = fixed::Of(Divide(off, m + Whole(1), w + 8, Direction::kDown), w);
@@ -106,8 +114,9 @@ Enclosure Log1pAt(const Dyadic& x, int64_t precision) {
 
 enum class Wave { kSin, kCos };
 
-/// |x| = n pi/2 + r. The error of pi/2 is multiplied by n < 2^(e+1), so it is asked for to e + 16 more bits. Where r (and so the
-/// sine that is taken of it) comes out small, more bits are asked for until it has enough.
+/// |x| = n pi/2 + r. The error of pi/2 is multiplied by n < 2^(e+1), so it is asked for to e + 16 more bits.
+/// Where r (and so the sine that is taken of it) comes out small, more bits are asked for until it has
+/// enough.
 Enclosure WaveAt(Wave wave, const Dyadic& x, int64_t precision) {
   if (x.is_zero()) return Point(Whole(wave == Wave::kSin ? 0 : 1));
   const bool negative = x.sign() < 0;
@@ -116,7 +125,8 @@ Enclosure WaveAt(Wave wave, const Dyadic& x, int64_t precision) {
   if (exponent >= kMostAngleBits) return {.low = Whole(-1), .high = Whole(1)};
   if (exponent < -precision - 4) {
     const Dyadic cube = magnitude * magnitude * magnitude;
-    if (wave == Wave::kCos) return Outward({.low = Whole(1) - magnitude * magnitude, .high = Whole(1)}, precision);
+    if (wave == Wave::kCos)
+      return Outward({.low = Whole(1) - magnitude * magnitude, .high = Whole(1)}, precision);
     const Enclosure sine{.low = magnitude - cube, .high = magnitude};
     return Outward(negative ? Negated(sine) : sine, precision);
   }
@@ -148,7 +158,8 @@ Enclosure TanhAt(const Dyadic& x, int64_t precision) {
     value = JustBelowOne(precision);  // 1 - tanh(x) < 2 exp(-2x)
   } else {
     const Enclosure e = Expm1At(twice, precision + 8);
-    value = {.low = Divide(e.low, e.low + Whole(2), precision, Direction::kDown), .high = Divide(e.high, e.high + Whole(2), precision, Direction::kUp)};
+    value = {.low = Divide(e.low, e.low + Whole(2), precision, Direction::kDown),
+             .high = Divide(e.high, e.high + Whole(2), precision, Direction::kUp)};
   }
   return x.sign() < 0 ? Negated(value) : value;
 }
@@ -173,7 +184,8 @@ Enclosure ErfOfPositive(const Dyadic& x, int64_t precision) {
   } else {
     const fixed::Bounds series = fixed::ErfSeries(x, p + kGuard + std::max<int64_t>(0, -Exponent(x)));
     const int64_t w = p + kGuard + std::max<int64_t>(0, -Exponent(x));
-    value = Multiply(Real::Between({.m = series.low, .e = -w}, {.m = series.high, .e = -w}), Reals(ExpAt(Negate(x * x), p)), p);
+    value = Multiply(Real::Between({.m = series.low, .e = -w}, {.m = series.high, .e = -w}),
+                     Reals(ExpAt(Negate(x * x), p)), p);
   }
   value = Divide(Multiply(Real::From(2.0), value, p), SquareRoot(PiReal(p), p), p);
   return Outward(EndsOf(value), precision);
@@ -184,8 +196,8 @@ Enclosure ErfAt(const Dyadic& x, int64_t precision) {
   return x.sign() > 0 ? ErfOfPositive(x, precision) : Negated(ErfOfPositive(Negate(x), precision));
 }
 
-/// exp(-x^2) / (x sqrt(pi)) times an asymptotic series where its smallest term, about exp(-x^2), is small enough; before that 1 - erf,
-/// which cancels as many bits.
+/// exp(-x^2) / (x sqrt(pi)) times an asymptotic series where its smallest term, about exp(-x^2), is small
+/// enough; before that 1 - erf, which cancels as many bits.
 Enclosure ErfcAt(const Dyadic& x, int64_t precision) {
   if (x.is_zero()) return Point(Whole(1));
   if (x.sign() < 0) {
@@ -198,7 +210,8 @@ Enclosure ErfcAt(const Dyadic& x, int64_t precision) {
   if (Compare(square, Whole(precision + 40)) > 0) {
     const int64_t p = precision + 16, w = 2 * p + kGuard;
     const fixed::Bounds series = fixed::ErfcSeries(x, w);
-    Real value = Multiply(Real::Between({.m = series.low, .e = -w}, {.m = series.high, .e = -w}), Reals(ExpAt(Negate(square), p)), p);
+    Real value = Multiply(Real::Between({.m = series.low, .e = -w}, {.m = series.high, .e = -w}),
+                          Reals(ExpAt(Negate(square), p)), p);
     value = Divide(value, Multiply(Real::From(x), SquareRoot(PiReal(p), p), p), p);
     return Outward(EndsOf(value), precision);
   }
@@ -210,16 +223,26 @@ Enclosure ErfcAt(const Dyadic& x, int64_t precision) {
 /// f at a point of its domain.
 Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
   switch (kind) {
-    case NodeKind::kExp: return ExpAt(x, precision);
-    case NodeKind::kExpm1: return Expm1At(x, precision);
-    case NodeKind::kLog: return LogAt(x, precision);
-    case NodeKind::kLog1p: return Log1pAt(x, precision);
-    case NodeKind::kSin: return WaveAt(Wave::kSin, x, precision);
-    case NodeKind::kCos: return WaveAt(Wave::kCos, x, precision);
-    case NodeKind::kTanh: return TanhAt(x, precision);
-    case NodeKind::kErf: return ErfAt(x, precision);
-    case NodeKind::kErfc: return ErfcAt(x, precision);
-    default: break;
+    case NodeKind::kExp:
+      return ExpAt(x, precision);
+    case NodeKind::kExpm1:
+      return Expm1At(x, precision);
+    case NodeKind::kLog:
+      return LogAt(x, precision);
+    case NodeKind::kLog1p:
+      return Log1pAt(x, precision);
+    case NodeKind::kSin:
+      return WaveAt(Wave::kSin, x, precision);
+    case NodeKind::kCos:
+      return WaveAt(Wave::kCos, x, precision);
+    case NodeKind::kTanh:
+      return TanhAt(x, precision);
+    case NodeKind::kErf:
+      return ErfAt(x, precision);
+    case NodeKind::kErfc:
+      return ErfcAt(x, precision);
+    default:
+      break;
   }
   ULPSCOPE_CHECK(false, "not a function node");
 }
@@ -227,12 +250,20 @@ Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
 double AtInfinity(NodeKind kind, double x) {
   const bool up = x > 0;
   switch (kind) {
-    case NodeKind::kExp: return up ? x : 0;
-    case NodeKind::kExpm1: return up ? x : -1;
-    case NodeKind::kLog: case NodeKind::kLog1p: return up ? x : std::nan("");
-    case NodeKind::kTanh: case NodeKind::kErf: return up ? 1 : -1;
-    case NodeKind::kErfc: return up ? 0 : 2;
-    default: return std::nan("");
+    case NodeKind::kExp:
+      return up ? x : 0;
+    case NodeKind::kExpm1:
+      return up ? x : -1;
+    case NodeKind::kLog:
+    case NodeKind::kLog1p:
+      return up ? x : std::nan("");
+    case NodeKind::kTanh:
+    case NodeKind::kErf:
+      return up ? 1 : -1;
+    case NodeKind::kErfc:
+      return up ? 0 : 2;
+    default:
+      return std::nan("");
   }
 }
 
@@ -257,11 +288,13 @@ Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision) {
   if (kind == NodeKind::kLog || kind == NodeKind::kLog1p) {
     const Dyadic edge = kind == NodeKind::kLog ? Dyadic{} : Whole(-1);
     if (Compare(a.hi(), edge) < 0) return DomainValue(std::nan(""));
-    if (Compare(a.lo(), edge) <= 0) return a.is_point() ? DomainValue(-std::numeric_limits<double>::infinity()) : UndecidedValue();
+    if (Compare(a.lo(), edge) <= 0)
+      return a.is_point() ? DomainValue(-std::numeric_limits<double>::infinity()) : UndecidedValue();
   }
   if (kind == NodeKind::kExp || kind == NodeKind::kExpm1) {
     const auto overflows = [](const Dyadic& x) { return x.sign() > 0 && Exponent(x) >= kSaturation; };
-    if (overflows(a.hi())) return overflows(a.lo()) ? DomainValue(std::numeric_limits<double>::infinity()) : UndecidedValue();
+    if (overflows(a.hi()))
+      return overflows(a.lo()) ? DomainValue(std::numeric_limits<double>::infinity()) : UndecidedValue();
   }
   const Enclosure low = At(kind, a.lo(), precision);
   if (a.is_point()) return Reals(low);
@@ -301,19 +334,24 @@ Table& TableOf(NodeKind kind, DType dtype, int64_t precision) {
 }  // namespace
 
 Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision) {
-  if (a.is_domain() || a.is_undecided() || !a.is_point() || a.lo().bits() > Binary16().precision) return ApplyFunction(kind, a, precision);
+  if (a.is_domain() || a.is_undecided() || !a.is_point() || a.lo().bits() > Binary16().precision)
+    return ApplyFunction(kind, a, precision);
   const double value = Approximate(a.lo());
   for (const DType dtype : {DType::kBfloat16, DType::kFloat16}) {
-    if (std::isfinite(value) && IsRepresentable(value, *FormatOf(dtype))) return TableOf(kind, dtype, precision).At(kind, dtype, value, precision);
+    if (std::isfinite(value) && IsRepresentable(value, *FormatOf(dtype)))
+      return TableOf(kind, dtype, precision).At(kind, dtype, value, precision);
   }
   return ApplyFunction(kind, a, precision);
 }
 
 Real ConstantOf(Irrational constant, int64_t precision) {
   switch (constant) {
-    case Irrational::kSqrtHalf: return SquareRoot(Real::From(0.5), precision);
-    case Irrational::kSqrtTwoOverPi: return SquareRoot(Divide(Real::From(2.0), PiReal(precision + 8), precision + 8), precision);
-    case Irrational::kNone: break;
+    case Irrational::kSqrtHalf:
+      return SquareRoot(Real::From(0.5), precision);
+    case Irrational::kSqrtTwoOverPi:
+      return SquareRoot(Divide(Real::From(2.0), PiReal(precision + 8), precision + 8), precision);
+    case Irrational::kNone:
+      break;
   }
   ULPSCOPE_CHECK(false, "a constant without a value");
 }

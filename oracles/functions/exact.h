@@ -1,18 +1,22 @@
-// Exact functions: proven enclosures of exp, log, sin, cos, tanh, erf and erfc at exact binary numbers, to any precision.
+// Exact functions: proven enclosures of exp, log, sin, cos, tanh, erf and erfc at exact binary numbers, to
+// any precision.
 //
-// Everything is fixed-point arithmetic on Boost's integers in units of 2^-W: an operation truncates by less than one unit, so
-// the error of a series is a count of its operations. W holds 96 bits more than asked for; each function states a bound on
-// its error in units (at most 2^64), and the enclosure is that far to both sides, then cut outwards to the precision asked for.
+// Everything is fixed-point arithmetic on Boost's integers in units of 2^-W: an operation truncates by less
+// than one unit, so the error of a series is a count of its operations. W holds 96 bits more than asked for;
+// each function states a bound on its error in units (at most 2^64), and the enclosure is that far to both
+// sides, then cut outwards to the precision asked for.
 //
-// How Ziv's doubling ends. At an algebraic argument other than the exact cases below, exp, expm1, log, log1p, sin, cos and tanh
-// are transcendental (Lindemann and Weierstrass), so they never meet a binary number or the middle between two, and
-// some precision decides every rounding. Exact cases: exp(0) = cos(0) = erfc(0) = 1, expm1(0) = log1p(0) = log(1) = sin(0) =
-// tanh(0) = erf(0) = 0; they come out as points. No such theorem is known for erf and erfc: there the cap of the
-// precision ends it, and the element is Undecided. The same holds for what is composed of several functions.
+// How Ziv's doubling ends. At an algebraic argument other than the exact cases below, exp, expm1, log, log1p,
+// sin, cos and tanh are transcendental (Lindemann and Weierstrass), so they never meet a binary number or the
+// middle between two, and some precision decides every rounding. Exact cases: exp(0) = cos(0) = erfc(0) = 1,
+// expm1(0) = log1p(0) = log(1) = sin(0) = tanh(0) = erf(0) = 0; they come out as points. No such theorem is
+// known for erf and erfc: there the cap of the precision ends it, and the element is Undecided. The same
+// holds for what is composed of several functions.
 //
-// Arguments that would cost without deciding anything are cut short: |exp's argument| >= 2^15 (the result is beyond 2^47000, so beyond
-// every format: overflow counts as infinity, underflow as [0, 2^-47000]); tanh and erf within 2^-(p+8) of their limit;
-// sin and cos of |x| >= 2^8192, which no binary64 number is, give [-1, 1].
+// Arguments that would cost without deciding anything are cut short: |exp's argument| >= 2^15 (the result is
+// beyond 2^47000, so beyond every format: overflow counts as infinity, underflow as [0, 2^-47000]); tanh and
+// erf within 2^-(p+8) of their limit; sin and cos of |x| >= 2^8192, which no binary64 number is, give [-1,
+// 1].
 #pragma once
 
 #include "oracles/exact/real.h"
@@ -20,11 +24,11 @@
 
 namespace ulpscope {
 
-/// f(a) enclosed to `precision` bits; `kind` is one of IsFunction. NaN and infinities follow IEEE 754-2019 9.2.1 (log(-1) is
-/// NaN, log(0) is -inf, exp(-inf) is 0, sin(inf) is NaN).
+/// f(a) enclosed to `precision` bits; `kind` is one of IsFunction. NaN and infinities follow IEEE
+/// 754-2019 9.2.1 (log(-1) is NaN, log(0) is -inf, exp(-inf) is 0, sin(inf) is NaN).
 Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision);
-/// The same through the tables of 65,536 entries for arguments of bfloat16 and float16: filled when first asked for, kept for the
-/// process, one per function and format. Thread-safe.
+/// The same through the tables of 65,536 entries for arguments of bfloat16 and float16: filled when first
+/// asked for, kept for the process, one per function and format. Thread-safe.
 Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision);
 Real ConstantOf(Irrational constant, int64_t precision);
 

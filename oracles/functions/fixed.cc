@@ -24,8 +24,8 @@ Integer InverseTangent(int64_t n, int sign, int64_t w) {
   return sum;
 }
 
-/// A constant at the widest w asked for so far; narrower ones are cut from it. 64 guard bits keep it within one unit, the cut adds
-/// one more.
+/// A constant at the widest w asked for so far; narrower ones are cut from it. 64 guard bits keep it within
+/// one unit, the cut adds one more.
 template <Integer (*kCompute)(int64_t)>
 Integer Cached(int64_t w) {
   thread_local Integer value;
@@ -40,7 +40,9 @@ Integer Cached(int64_t w) {
 
 /// Machin (1706).
 Integer ComputePi(int64_t w) { return 16 * InverseTangent(5, -1, w) - 4 * InverseTangent(239, -1, w); }
-Integer ComputeLn2(int64_t w) { return 18 * InverseTangent(26, 1, w) - 2 * InverseTangent(4801, 1, w) + 8 * InverseTangent(8749, 1, w); }
+Integer ComputeLn2(int64_t w) {
+  return 18 * InverseTangent(26, 1, w) - 2 * InverseTangent(4801, 1, w) + 8 * InverseTangent(8749, 1, w);
+}
 
 }  // namespace
 
@@ -58,9 +60,9 @@ int64_t BitLength(const Integer& a) { return a.is_zero() ? 0 : static_cast<int64
 Integer Pi(int64_t w) { return Cached<ComputePi>(w); }
 Integer Ln2(int64_t w) { return Cached<ComputeLn2>(w); }
 
-/// exp(r) = exp(r / 2^s)^(2^s). With |r / 2^s| < 2^-8 the terms t = t r / n err by e <= e/256 + 2 < 3 units, n <= w/8 of them,
-/// the remainder is below one unit; each squaring at most doubles the error, times 1.7 at most over all of them, and adds one unit.
-/// s <= 8 + w/128 <= 47: below 2^47 (3 w/8 + 50) 2 < 2^60.
+/// exp(r) = exp(r / 2^s)^(2^s). With |r / 2^s| < 2^-8 the terms t = t r / n err by e <= e/256 + 2 < 3 units,
+/// n <= w/8 of them, the remainder is below one unit; each squaring at most doubles the error, times 1.7 at
+/// most over all of them, and adds one unit. s <= 8 + w/128 <= 47: below 2^47 (3 w/8 + 50) 2 < 2^60.
 Integer Exp(const Integer& r, int64_t w) {
   const int64_t s = 8 + w / 128;
   const Integer small = ShiftRight(r, s);
@@ -73,7 +75,8 @@ Integer Exp(const Integer& r, int64_t w) {
   return sum;
 }
 
-/// Each power errs by less than 1.1 units, each quotient by one; z^2 <= 0.04, so there are fewer than w/4 terms.
+/// Each power errs by less than 1.1 units, each quotient by one; z^2 <= 0.04, so there are fewer than w/4
+/// terms.
 Integer TwiceAtanh(const Integer& z, int64_t w) {
   const Integer square = Multiply(z, z, w);
   Integer power = z, sum = z;
@@ -110,8 +113,8 @@ Bounds ErfSeries(const Dyadic& x, int64_t w) {
     high = (Multiply(high, high_square, w) + 1) / (2 * n + 3) + 1;
     sum.low += low;
     sum.high += high;
-    // From here each term is less than half of the one before, so all that follow are less than this one, up to the units of
-    // rounding up, which the lower bound does not have.
+    // From here each term is less than half of the one before, so all that follow are less than this one, up
+    // to the units of rounding up, which the lower bound does not have.
     if (low.is_zero() && high_square * 2 < (Integer(2 * n + 5) << Count(w))) {
       sum.high += 2 * high;
       return sum;

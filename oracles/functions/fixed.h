@@ -1,9 +1,8 @@
 // Fixed-point kernels: series on big integers in units of 2^-w, with their error bounds in units.
 #pragma once
 
-#include <cstdint>
-
 #include <boost/multiprecision/cpp_int.hpp>
+#include <cstdint>
 
 #include "oracles/exact/dyadic.h"
 
@@ -40,8 +39,9 @@ struct Bounds {
   Integer low, high;
 };
 Bounds ErfSeries(const Dyadic& x, int64_t w);
-/// sum over n of (-1)^n (2n-1)!! / (2x^2)^n, that is sqrt(pi) x exp(x^2) erfc(x), enclosed; cut where a term falls below
-/// 2^(w/2) units, or where terms begin to grow: the remainder of this alternating series is smaller than the first term left out.
+/// sum over n of (-1)^n (2n-1)!! / (2x^2)^n, that is sqrt(pi) x exp(x^2) erfc(x), enclosed; cut where a term
+/// falls below 2^(w/2) units, or where terms begin to grow: the remainder of this alternating series is
+/// smaller than the first term left out.
 Bounds ErfcSeries(const Dyadic& x, int64_t w);
 
 }  // namespace ulpscope::fixed

@@ -20,7 +20,9 @@ constexpr double kDenormal = std::numeric_limits<double>::denorm_min();
 constexpr TwoDoubles kOne{.hi = 1, .lo = 0};
 
 TwoDoubles Exact(double value) { return {.hi = value, .lo = 0}; }
-TwoDoubles Scale(TwoDoubles a, double power_of_two) { return {.hi = a.hi * power_of_two, .lo = a.lo * power_of_two}; }
+TwoDoubles Scale(TwoDoubles a, double power_of_two) {
+  return {.hi = a.hi * power_of_two, .lo = a.lo * power_of_two};
+}
 TwoDoubles Subtract(TwoDoubles a, TwoDoubles b) { return Add(a, Negate(b)); }
 
 /// A constant cut into pieces of 32 bits: a whole number below 2^20 times a piece is exact.
@@ -70,7 +72,8 @@ const std::array<TwoDoubles, 32>& InverseFactorials() {
   return table;
 }
 
-/// exp(r) - 1 for |r| <= 0.36: the series of r / 256 to degree 10 (remainder below 2^-118), then p -> 2p + p^2 eight times.
+/// exp(r) - 1 for |r| <= 0.36: the series of r / 256 to degree 10 (remainder below 2^-118), then p -> 2p +
+/// p^2 eight times.
 TwoDoubles SmallExpm1(TwoDoubles r) {
   const TwoDoubles x = Scale(r, 0x1p-8);
   TwoDoubles sum = InverseFactorials()[10];
@@ -83,12 +86,15 @@ TwoDoubles SmallExpm1(TwoDoubles r) {
 /// a 2^k; a result among the subnormals is rounded once, `lo` keeps the sign of the rest.
 TwoDoubles TimesPowerOfTwo(TwoDoubles a, int k) {
   const double hi = std::ldexp(a.hi, k);
-  if (!std::isfinite(hi) || std::fabs(hi) >= 0x1p-968) return {.hi = hi, .lo = std::isfinite(hi) ? std::ldexp(a.lo, k) : 0};
-  if (a.hi == 0 || k < -1200) return {.hi = std::copysign(0.0, a.hi), .lo = a.hi == 0 ? 0 : std::copysign(kDenormal, a.hi)};
+  if (!std::isfinite(hi) || std::fabs(hi) >= 0x1p-968)
+    return {.hi = hi, .lo = std::isfinite(hi) ? std::ldexp(a.lo, k) : 0};
+  if (a.hi == 0 || k < -1200)
+    return {.hi = std::copysign(0.0, a.hi), .lo = a.hi == 0 ? 0 : std::copysign(kDenormal, a.hi)};
   // In units of the subnormal quantum; a tie of the head is decided by the tail.
   const double units = std::ldexp(a.hi, k + 1074), tail = a.lo;
   double rounded = std::nearbyint(units);
-  if (std::fabs(units - rounded) == 0.5 && tail != 0) rounded = tail > 0 ? std::ceil(units) : std::floor(units);
+  if (std::fabs(units - rounded) == 0.5 && tail != 0)
+    rounded = tail > 0 ? std::ceil(units) : std::floor(units);
   const double rest = units == rounded ? tail : units - rounded;
   return {.hi = std::ldexp(rounded, -1074), .lo = rest == 0 ? 0 : std::copysign(kDenormal, rest)};
 }
@@ -107,7 +113,8 @@ TwoDoubles PairExpm1(TwoDoubles a) {
   return Subtract(PairExp(a), kOne);
 }
 
-/// One step of Halley's iteration on expm1 from the library's logarithm: cubic, so its 2^-50 becomes far less than 2^-104.
+/// One step of Halley's iteration on expm1 from the library's logarithm: cubic, so its 2^-50 becomes far less
+/// than 2^-104.
 TwoDoubles PairLog1p(TwoDoubles z) {
   if (std::fabs(z.hi) < 0x1p-300) return z;
   const double start = std::log1p(z.hi);
@@ -141,18 +148,21 @@ TwoDoubles FromExact(NodeKind kind, TwoDoubles a) {
 TwoDoubles SinSeries(TwoDoubles r) {
   const TwoDoubles square = Negate(Multiply(r, r));
   TwoDoubles sum = InverseFactorials()[29];
-  for (int n = 27; n >= 1; n -= 2) sum = Add(Multiply(sum, square), InverseFactorials()[static_cast<size_t>(n)]);
+  for (int n = 27; n >= 1; n -= 2)
+    sum = Add(Multiply(sum, square), InverseFactorials()[static_cast<size_t>(n)]);
   return Multiply(sum, r);
 }
 TwoDoubles CosSeries(TwoDoubles r) {
   const TwoDoubles square = Negate(Multiply(r, r));
   TwoDoubles sum = InverseFactorials()[30];
-  for (int n = 28; n >= 0; n -= 2) sum = Add(Multiply(sum, square), InverseFactorials()[static_cast<size_t>(n)]);
+  for (int n = 28; n >= 0; n -= 2)
+    sum = Add(Multiply(sum, square), InverseFactorials()[static_cast<size_t>(n)]);
   return sum;
 }
 
 TwoDoubles PairWave(NodeKind kind, TwoDoubles a) {
-  if (std::fabs(a.hi) < 0x1p-300) return kind == NodeKind::kSin ? a : TwoDoubles{.hi = 1, .lo = a.hi == 0 ? 0 : -kDenormal};
+  if (std::fabs(a.hi) < 0x1p-300)
+    return kind == NodeKind::kSin ? a : TwoDoubles{.hi = 1, .lo = a.hi == 0 ? 0 : -kDenormal};
   if (std::fabs(a.hi) > 0x1p19) return FromExact(kind, a);
   const double n = std::nearbyint(a.hi * 0.63661977236758134);
   const TwoDoubles r = n == 0 ? a : Reduce(a, n, HalfPiPieces());
@@ -188,7 +198,8 @@ TwoDoubles ErfSeries(TwoDoubles x) {
   return Divide(Scale(Multiply(sum, Gauss(x)), 2), RootOfPi());
 }
 
-/// Laplace's continued fraction, x + (1/2)/(x + (2/2)/(x + ...)), from the end; 110 levels leave less than 2^-105 at x >= 3.
+/// Laplace's continued fraction, x + (1/2)/(x + (2/2)/(x + ...)), from the end; 110 levels leave less than
+/// 2^-105 at x >= 3.
 TwoDoubles ErfcFraction(TwoDoubles x) {
   TwoDoubles tail = x;
   for (int level = 110; level >= 1; --level) tail = Add(x, Divide(Exact(0.5 * level), tail));
@@ -215,15 +226,25 @@ TwoDoubles PairErfc(TwoDoubles a) {
 
 TwoDoubles Compute(NodeKind kind, TwoDoubles a) {
   switch (kind) {
-    case NodeKind::kExp: return PairExp(a);
-    case NodeKind::kExpm1: return PairExpm1(a);
-    case NodeKind::kLog: return a.hi <= 0 ? Exact(std::log(a.hi)) : PairLog(a);
-    case NodeKind::kLog1p: return a.hi < -1 || (a.hi == -1 && a.lo <= 0) ? Exact(std::log1p(a.hi)) : PairLog1pAnywhere(a);
-    case NodeKind::kSin: case NodeKind::kCos: return PairWave(kind, a);
-    case NodeKind::kTanh: return PairTanh(a);
-    case NodeKind::kErf: return PairErf(a);
-    case NodeKind::kErfc: return PairErfc(a);
-    default: break;
+    case NodeKind::kExp:
+      return PairExp(a);
+    case NodeKind::kExpm1:
+      return PairExpm1(a);
+    case NodeKind::kLog:
+      return a.hi <= 0 ? Exact(std::log(a.hi)) : PairLog(a);
+    case NodeKind::kLog1p:
+      return a.hi < -1 || (a.hi == -1 && a.lo <= 0) ? Exact(std::log1p(a.hi)) : PairLog1pAnywhere(a);
+    case NodeKind::kSin:
+    case NodeKind::kCos:
+      return PairWave(kind, a);
+    case NodeKind::kTanh:
+      return PairTanh(a);
+    case NodeKind::kErf:
+      return PairErf(a);
+    case NodeKind::kErfc:
+      return PairErfc(a);
+    default:
+      break;
   }
   ULPSCOPE_CHECK(false, "not a function node");
 }
@@ -271,9 +292,12 @@ TwoDoubles PairFunction(NodeKind kind, TwoDoubles a) {
 
 TwoDoubles PairConstant(Irrational constant) {
   switch (constant) {
-    case Irrational::kSqrtHalf: return SquareRoot(Exact(0.5));
-    case Irrational::kSqrtTwoOverPi: return SquareRoot(Divide(kOne, TimesPieces(1, HalfPiPieces())));
-    case Irrational::kNone: break;
+    case Irrational::kSqrtHalf:
+      return SquareRoot(Exact(0.5));
+    case Irrational::kSqrtTwoOverPi:
+      return SquareRoot(Divide(kOne, TimesPieces(1, HalfPiPieces())));
+    case Irrational::kNone:
+      break;
   }
   ULPSCOPE_CHECK(false, "a constant without a value");
 }

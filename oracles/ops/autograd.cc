@@ -1,8 +1,9 @@
 // Gradients: reverse mode over elementary nodes, so that every op that is an expansion has one.
 //
-// The gradient of a cast is a cast back, of a broadcast a sum, of a product a product: textbook rules (Griewank and
-// Walther, Evaluating Derivatives, 2008, chapter 3). What matters here is where a framework could round: each gradient of a
-// named intermediate is a cut point of its own, "grad(NAME)", stored with the dtype of the value it belongs to.
+// The gradient of a cast is a cast back, of a broadcast a sum, of a product a product: textbook rules
+// (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). What matters here is where a framework
+// could round: each gradient of a named intermediate is a cut point of its own, "grad(NAME)", stored with the
+// dtype of the value it belongs to.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -17,7 +18,8 @@ class Reverse {
   explicit Reverse(Lowering& low) : low_(low) {}
 
   void Run(int root, int seed) {
-    if (!low_.needs_grad[static_cast<size_t>(root)]) throw LoweringError{"backward of a value that does not require a gradient"};
+    if (!low_.needs_grad[static_cast<size_t>(root)])
+      throw LoweringError{"backward of a value that does not require a gradient"};
     // Gradients of gradients are not asked for: nothing that is emitted from here on needs one.
     const bool grad_before = low_.grad_enabled;
     low_.grad_enabled = false;
@@ -48,11 +50,14 @@ class Reverse {
     grad = InDtype(grad, low_.at(arg).dtype);
     const int target = Identity(arg);
     const auto known = pending_.find(target);
-    if (known != pending_.end()) grad = low_.Elementwise(NodeKind::kAdd, {known->second, grad}, low_.at(arg).dtype);
+    if (known != pending_.end())
+      grad = low_.Elementwise(NodeKind::kAdd, {known->second, grad}, low_.at(arg).dtype);
     pending_[target] = grad;
     const std::string& name = low_.at(low_.plan.Root(arg)).name;
     auto& root = low_.at(low_.plan.Root(grad));
-    if (!name.empty() && root.name.empty() && root.kind != NodeKind::kInput && root.kind != NodeKind::kConstant) root.name = "grad(" + name + ")";
+    if (!name.empty() && root.name.empty() && root.kind != NodeKind::kInput &&
+        root.kind != NodeKind::kConstant)
+      root.name = "grad(" + name + ")";
   }
 
   /// A freshly computed gradient is stored in the dtype of its value; anything else is copied into it.
@@ -78,32 +83,45 @@ class Reverse {
 
   int Mul(int a, int b) { return low_.Elementwise(NodeKind::kMul, {a, b}); }
 
-  int OneMinus(int a) { return low_.Elementwise(NodeKind::kSub, {low_.Scalar(1, low_.at(a).dtype), a}, low_.at(a).dtype); }
+  int OneMinus(int a) {
+    return low_.Elementwise(NodeKind::kSub, {low_.Scalar(1, low_.at(a).dtype), a}, low_.at(a).dtype);
+  }
 
   void Step(int id, int grad) {
     first_ = static_cast<int>(low_.plan.nodes.size());
     const PlanNode node = low_.at(id);
     const auto arg = [&](size_t i) { return node.args.at(i); };
     switch (node.kind) {
-      case NodeKind::kInput: case NodeKind::kConstant: break;
-      case NodeKind::kView: View(id, node, grad); break;
-      case NodeKind::kAdd: Give(arg(0), grad); Give(arg(1), grad); break;
+      case NodeKind::kInput:
+      case NodeKind::kConstant:
+        break;
+      case NodeKind::kView:
+        View(id, node, grad);
+        break;
+      case NodeKind::kAdd:
+        Give(arg(0), grad);
+        Give(arg(1), grad);
+        break;
       case NodeKind::kSub:
         Give(arg(0), grad);
-        if (low_.needs_grad[static_cast<size_t>(arg(1))]) Give(arg(1), low_.Elementwise(NodeKind::kNeg, {grad}));
+        if (low_.needs_grad[static_cast<size_t>(arg(1))])
+          Give(arg(1), low_.Elementwise(NodeKind::kNeg, {grad}));
         break;
       case NodeKind::kMul:
         if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), Mul(grad, arg(1)));
         if (low_.needs_grad[static_cast<size_t>(arg(1))]) Give(arg(1), Mul(grad, arg(0)));
         break;
       case NodeKind::kDiv:
-        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(1)}));
+        if (low_.needs_grad[static_cast<size_t>(arg(0))])
+          Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(1)}));
         if (low_.needs_grad[static_cast<size_t>(arg(1))]) {
           const int ratio = low_.Elementwise(NodeKind::kDiv, {id, arg(1)});
           Give(arg(1), low_.Elementwise(NodeKind::kNeg, {Mul(grad, ratio)}));
         }
         break;
-      case NodeKind::kNeg: Give(arg(0), low_.Elementwise(NodeKind::kNeg, {grad})); break;
+      case NodeKind::kNeg:
+        Give(arg(0), low_.Elementwise(NodeKind::kNeg, {grad}));
+        break;
       case NodeKind::kSqrt: {
         const int twice = low_.Elementwise(NodeKind::kAdd, {id, id});
         Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, twice}));
@@ -115,16 +133,40 @@ class Reverse {
         Give(arg(0), Mul(grad, Mul(cube, half)));
         break;
       }
-      case NodeKind::kExp: Give(arg(0), Mul(grad, id)); break;
-      case NodeKind::kLog: Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(0)})); break;
-      case NodeKind::kSin: Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCos, {arg(0)}))); break;
-      case NodeKind::kCos: Give(arg(0), Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {arg(0)}))); break;
-      case NodeKind::kTanh: Give(arg(0), Mul(grad, OneMinus(Mul(id, id)))); break;
-      case NodeKind::kRelu: case NodeKind::kAbs: case NodeKind::kMaximum: case NodeKind::kExpm1: case NodeKind::kLog1p: case NodeKind::kErf: case NodeKind::kErfc:
+      case NodeKind::kExp:
+        Give(arg(0), Mul(grad, id));
+        break;
+      case NodeKind::kLog:
+        Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(0)}));
+        break;
+      case NodeKind::kSin:
+        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCos, {arg(0)})));
+        break;
+      case NodeKind::kCos:
+        Give(arg(0),
+             Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {arg(0)})));
+        break;
+      case NodeKind::kTanh:
+        Give(arg(0), Mul(grad, OneMinus(Mul(id, id))));
+        break;
+      case NodeKind::kRelu:
+      case NodeKind::kAbs:
+      case NodeKind::kMaximum:
+      case NodeKind::kExpm1:
+      case NodeKind::kLog1p:
+      case NodeKind::kErf:
+      case NodeKind::kErfc:
         throw LoweringError{"the oracle has no gradient for this op"};
-      case NodeKind::kCast: case NodeKind::kStore: Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype)); break;
-      case NodeKind::kContract: Contract(node, grad); break;
-      case NodeKind::kReduce: Reduce(node, grad); break;
+      case NodeKind::kCast:
+      case NodeKind::kStore:
+        Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype));
+        break;
+      case NodeKind::kContract:
+        Contract(node, grad);
+        break;
+      case NodeKind::kReduce:
+        Reduce(node, grad);
+        break;
     }
   }
 
@@ -133,20 +175,27 @@ class Reverse {
     const int source = node.args[0];
     if (origin == low_.views.end()) throw LoweringError{"the oracle has no gradient for this view"};
     switch (origin->second.kind) {
-      case Lowering::ViewOrigin::Kind::kReshape: Give(source, low_.Reshape(grad, low_.at(source).shape)); break;
-      case Lowering::ViewOrigin::Kind::kExpand: Give(source, low_.SumTo(grad, low_.at(source).shape)); break;
+      case Lowering::ViewOrigin::Kind::kReshape:
+        Give(source, low_.Reshape(grad, low_.at(source).shape));
+        break;
+      case Lowering::ViewOrigin::Kind::kExpand:
+        Give(source, low_.SumTo(grad, low_.at(source).shape));
+        break;
       case Lowering::ViewOrigin::Kind::kPermute: {
         std::vector<int64_t> inverse(origin->second.order.size());
-        for (size_t i = 0; i < inverse.size(); ++i) inverse[static_cast<size_t>(origin->second.order[i])] = static_cast<int64_t>(i);
+        for (size_t i = 0; i < inverse.size(); ++i)
+          inverse[static_cast<size_t>(origin->second.order[i])] = static_cast<int64_t>(i);
         Give(source, low_.Permute(grad, inverse));
         break;
       }
-      case Lowering::ViewOrigin::Kind::kSelect: throw LoweringError{"the oracle has no gradient for select"};
+      case Lowering::ViewOrigin::Kind::kSelect:
+        throw LoweringError{"the oracle has no gradient for select"};
     }
   }
 
   void Contract(const PlanNode& node, int grad) {
-    if (node.alpha != 1 || node.beta != 1) throw LoweringError{"the oracle has no gradient for alpha or beta other than 1"};
+    if (node.alpha != 1 || node.beta != 1)
+      throw LoweringError{"the oracle has no gradient for alpha or beta other than 1"};
     const auto autocast = low_.autocast;
     low_.autocast.reset();
     const int a = node.args[0], b = node.args[1];
@@ -164,7 +213,8 @@ class Reverse {
   }
 
   Lowering& low_;
-  std::map<int, int> pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
+  std::map<int, int>
+      pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
   int first_ = 0;
 };
 

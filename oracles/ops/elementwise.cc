@@ -5,7 +5,8 @@ namespace ulpscope {
 namespace {
 
 void Need(const OpCall& call, size_t count) {
-  if (call.args.size() != count) throw LoweringError{call.step.op + ": needs " + std::to_string(count) + " operand(s)"};
+  if (call.args.size() != count)
+    throw LoweringError{call.step.op + ": needs " + std::to_string(count) + " operand(s)"};
 }
 
 int Scaled(Lowering& low, const OpCall& call, int node) {
@@ -20,7 +21,8 @@ int Binary(Lowering& low, const OpCall& call, NodeKind kind, int a, int b) {
   Need(call, 2);
   // A Python scalar never decides the type next to a tensor.
   std::optional<DType> dtype;
-  if (call.is_scalar[0] != call.is_scalar[1]) dtype = low.at(call.is_scalar[0] ? call.args[1] : call.args[0]).dtype;
+  if (call.is_scalar[0] != call.is_scalar[1])
+    dtype = low.at(call.is_scalar[0] ? call.args[1] : call.args[0]).dtype;
   return low.Elementwise(kind, {a, b}, dtype);
 }
 
@@ -82,7 +84,9 @@ int LowerEmpty(Lowering& low, const OpCall& call) { return LowerFull(low, call);
 
 int LowerFull(Lowering& low, const OpCall& call) {
   const DType dtype = DTypeAttr(call.step, "dtype").value_or(DType::kFloat32);
-  const double value = call.step.op == "ones" ? 1 : call.step.op == "full" ? NumberAttr(call.step, "value", 0) : 0;
+  const double value = call.step.op == "ones"   ? 1
+                       : call.step.op == "full" ? NumberAttr(call.step, "value", 0)
+                                                : 0;
   return low.Expand(low.Scalar(value, dtype), IntsAttr(call.step, "shape"));
 }
 

@@ -1,8 +1,9 @@
 // Transcendental functions and activations.
 //
-// exp, tanh and the like are one step each: every framework evaluates them in one kernel. sigmoid, silu and gelu are composites,
-// since some backends (jax, op by op or compiled) round between their steps. The slack of a step bounds what the other algebraic
-// forms differ by, in units of the format that they compute in: 1 + erf cancels for negative arguments where erfc does not.
+// exp, tanh and the like are one step each: every framework evaluates them in one kernel. sigmoid, silu and
+// gelu are composites, since some backends (jax, op by op or compiled) round between their steps. The slack
+// of a step bounds what the other algebraic forms differ by, in units of the format that they compute in: 1 +
+// erf cancels for negative arguments where erfc does not.
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -16,12 +17,19 @@ int Unary(Lowering& low, const OpCall& call, NodeKind kind) {
 /// The steps of one composite op: each in the op's compute format, under a name of its own.
 class Composite {
  public:
-  Composite(Lowering& low, const OpCall& call) : low_(low), prefix_(call.step.as.empty() ? call.step.op : call.step.as), own_(low.at(call.args.at(0)).dtype) {}
+  Composite(Lowering& low, const OpCall& call)
+      : low_(low),
+        prefix_(call.step.as.empty() ? call.step.op : call.step.as),
+        own_(low.at(call.args.at(0)).dtype) {}
 
   DType inner() const { return own_ == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
-  int Step(NodeKind kind, std::vector<int> args, const char* part) { return low_.Inner(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part); }
+  int Step(NodeKind kind, std::vector<int> args, const char* part) {
+    return low_.Inner(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
+  }
   /// A constant, converted to the format of the steps.
-  int Held(int constant, const char* part) { return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part); }
+  int Held(int constant, const char* part) {
+    return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part);
+  }
   int Slack(int node, std::vector<int> nodes, double factor) {
     low_.at(node).slack = std::move(nodes);
     low_.at(node).slack_factor = factor;
@@ -64,11 +72,18 @@ int TanhGelu(Lowering& low, const OpCall& call) {
   Composite op(low, call);
   const int x = call.args.at(0);
   const int cube = op.Step(NodeKind::kMul, {op.Step(NodeKind::kMul, {x, x}, "square"), x}, "cube");
-  const int small = op.Step(NodeKind::kMul, {cube, op.Held(low.Constant(44715, 1000000, op.inner()), "cubic_factor")}, "cubic");
+  const int small = op.Step(
+      NodeKind::kMul, {cube, op.Held(low.Constant(44715, 1000000, op.inner()), "cubic_factor")}, "cubic");
   const int sum = op.Step(NodeKind::kAdd, {x, small}, "sum");
-  const int argument = op.Slack(op.Step(NodeKind::kMul, {op.Held(low.IrrationalConstant(Irrational::kSqrtTwoOverPi, op.inner()), "sqrt_two_over_pi"), sum}, "argument"), {sum}, 8);
+  const int argument = op.Slack(
+      op.Step(
+          NodeKind::kMul,
+          {op.Held(low.IrrationalConstant(Irrational::kSqrtTwoOverPi, op.inner()), "sqrt_two_over_pi"), sum},
+          "argument"),
+      {sum}, 8);
   const int one = low.Scalar(1, op.inner());
-  const int tail = op.Slack(op.Step(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "tail"), {one}, 16);
+  const int tail = op.Slack(
+      op.Step(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "tail"), {one}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
   return op.Result(op.Slack(result, {result}, 4));

@@ -5,7 +5,8 @@ namespace ulpscope {
 
 int LowerSum(Lowering& low, const OpCall& call) {
   if (call.args.size() != 1) throw LoweringError{"sum: needs 1 operand"};
-  return low.Sum(call.args[0], IntsAttr(call.step, "dim"), BoolAttr(call.step, "keepdim", false), DTypeAttr(call.step, "dtype"));
+  return low.Sum(call.args[0], IntsAttr(call.step, "dim"), BoolAttr(call.step, "keepdim", false),
+                 DTypeAttr(call.step, "dtype"));
 }
 
 int LowerMean(Lowering& low, const OpCall& call) {
@@ -16,17 +17,19 @@ int LowerMean(Lowering& low, const OpCall& call) {
   return low.Elementwise(NodeKind::kDiv, {sum, low.Constant(count, 1, dtype)}, dtype);
 }
 
-/// (x - mean) / sqrt(var + eps) * weight + bias over the last axes; var is the biased variance (torch.nn.functional.layer_norm).
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last axes; var is the biased variance
+/// (torch.nn.functional.layer_norm).
 ///
-/// Frameworks use several algebraic forms: two passes, Welford, E[x^2] - mean^2, x * scale + shift. The elementary steps
-/// below are one of them; the slack of each step bounds what the others can differ by, in units of the format they
-/// compute in: the variance of the one-pass form errs by a multiple of E[x^2], the folded affine form by multiples of
-/// |x| rstd |w|, |mean| rstd |w| and |b|.
+/// Frameworks use several algebraic forms: two passes, Welford, E[x^2] - mean^2, x * scale + shift. The
+/// elementary steps below are one of them; the slack of each step bounds what the others can differ by, in
+/// units of the format they compute in: the variance of the one-pass form errs by a multiple of E[x^2], the
+/// folded affine form by multiples of |x| rstd |w|, |mean| rstd |w| and |b|.
 int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const auto normalized = IntsAttr(call.step, "normalized_shape");
   const Shape shape = low.at(x).shape;
-  if (normalized.empty() || normalized.size() > shape.size()) throw LoweringError{"layer_norm: normalized_shape does not fit"};
+  if (normalized.empty() || normalized.size() > shape.size())
+    throw LoweringError{"layer_norm: normalized_shape does not fit"};
   std::vector<int64_t> axes;
   int64_t count = 1;
   for (size_t i = shape.size() - normalized.size(); i < shape.size(); ++i) {
@@ -40,11 +43,17 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const int length = low.Constant(count, 1, inner);
   const int eps = low.Scalar(NumberAttr(call.step, "eps", 1e-5), inner);
 
-  const int mean = name(low.Elementwise(NodeKind::kDiv, {name(low.Sum(x, axes, true, inner), "sum"), length}, inner), "mean");
+  const int mean = name(
+      low.Elementwise(NodeKind::kDiv, {name(low.Sum(x, axes, true, inner), "sum"), length}, inner), "mean");
   const int centered = name(low.Elementwise(NodeKind::kSub, {x, mean}, inner), "centered");
   const int square = name(low.Elementwise(NodeKind::kMul, {centered, centered}, inner), "square");
-  const int variance = name(low.Elementwise(NodeKind::kDiv, {name(low.Sum(square, axes, true, inner), "square_sum"), length}, inner), "var");
-  const int raw = low.Elementwise(NodeKind::kDiv, {low.Sum(low.Elementwise(NodeKind::kMul, {x, x}, inner), axes, true, inner), length}, inner);
+  const int variance =
+      name(low.Elementwise(NodeKind::kDiv, {name(low.Sum(square, axes, true, inner), "square_sum"), length},
+                           inner),
+           "var");
+  const int raw = low.Elementwise(
+      NodeKind::kDiv, {low.Sum(low.Elementwise(NodeKind::kMul, {x, x}, inner), axes, true, inner), length},
+      inner);
   low.at(variance).slack = {raw};
   low.at(variance).slack_factor = static_cast<double>(count) + 8;
   const int shifted = name(low.Elementwise(NodeKind::kAdd, {variance, eps}, inner), "var_eps");
@@ -55,7 +64,8 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
   low.at(rstd).slack_factor = 4;
 
   int result = low.Elementwise(NodeKind::kMul, {centered, rstd}, inner);
-  std::vector<int> forms{low.Elementwise(NodeKind::kMul, {x, rstd}, inner), low.Elementwise(NodeKind::kMul, {mean, rstd}, inner)};
+  std::vector<int> forms{low.Elementwise(NodeKind::kMul, {x, rstd}, inner),
+                         low.Elementwise(NodeKind::kMul, {mean, rstd}, inner)};
   const bool affine = call.args.size() > 1;
   for (size_t i = 1; i < call.args.size(); ++i) {
     name(result, i == 1 ? "normalized" : "scaled");

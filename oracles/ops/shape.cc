@@ -20,9 +20,15 @@ int LowerTranspose(Lowering& low, const OpCall& call) {
                        last_two && call.step.op != "t" ? -1 : NeedInt(call.step, "dim1", 1));
 }
 
-int LowerReshape(Lowering& low, const OpCall& call) { return low.Reshape(call.args.at(0), IntsAttr(call.step, "shape")); }
-int LowerExpand(Lowering& low, const OpCall& call) { return low.Expand(call.args.at(0), IntsAttr(call.step, "shape")); }
-int LowerPermute(Lowering& low, const OpCall& call) { return low.Permute(call.args.at(0), IntsAttr(call.step, "dims")); }
+int LowerReshape(Lowering& low, const OpCall& call) {
+  return low.Reshape(call.args.at(0), IntsAttr(call.step, "shape"));
+}
+int LowerExpand(Lowering& low, const OpCall& call) {
+  return low.Expand(call.args.at(0), IntsAttr(call.step, "shape"));
+}
+int LowerPermute(Lowering& low, const OpCall& call) {
+  return low.Permute(call.args.at(0), IntsAttr(call.step, "dims"));
+}
 
 int LowerSelect(Lowering& low, const OpCall& call) {
   return low.Select(call.args.at(0), NeedInt(call.step, "dim", 0), NeedInt(call.step, "index", std::nullopt));

@@ -1,7 +1,8 @@
 // softmax, log_softmax, logsumexp and rms_norm: composites around one sum.
 //
-// Frameworks shift by the maximum (in one pass or two), by exp or by exp2 of a scaled argument, and divide or multiply by a reciprocal.
-// The steps below are one of these forms; the slack of each bounds the others, in units of the format that they compute in.
+// Frameworks shift by the maximum (in one pass or two), by exp or by exp2 of a scaled argument, and divide or
+// multiply by a reciprocal. The steps below are one of these forms; the slack of each bounds the others, in
+// units of the format that they compute in.
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -22,7 +23,8 @@ std::vector<int64_t> OneAxis(const OpCall& call) {
 
 Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   int x = call.args.at(0);
-  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype) x = low.Cast(x, *dtype);
+  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype)
+    x = low.Cast(x, *dtype);
   Exponentials made;
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
@@ -32,7 +34,8 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   made.shifted = name(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
   low.at(made.shifted).slack = {x, made.top};
   low.at(made.shifted).slack_factor = 2;
-  // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector headers).
+  // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector
+  // headers).
   made.exp = name(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
   low.at(made.exp).slack = {made.exp};
   low.at(made.exp).slack_factor = 40;
@@ -58,19 +61,23 @@ int LowerSoftmax(Lowering& low, const OpCall& call) {
 
 int LowerLogSoftmax(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
-  const int log = low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int log =
+      low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
   const int result = low.Elementwise(NodeKind::kSub, {parts.shifted, log}, parts.inner);
   return Finish(low, parts, result, {parts.shifted, parts.top, log}, 4);
 }
 
 int LowerLogsumexp(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
-  const int log = low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
-  const int result = Finish(low, parts, low.Elementwise(NodeKind::kAdd, {parts.top, log}, parts.inner), {parts.top, log}, 4);
+  const int log =
+      low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int result =
+      Finish(low, parts, low.Elementwise(NodeKind::kAdd, {parts.top, log}, parts.inner), {parts.top, log}, 4);
   if (BoolAttr(call.step, "keepdim", false)) return result;
   Shape shape = low.at(result).shape;
   const int64_t dim = OneAxis(call)[0];
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim));
+  shape.erase(shape.begin() +
+              static_cast<std::ptrdiff_t>(dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim));
   return low.Reshape(result, shape);
 }
 
@@ -79,7 +86,8 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const auto normalized = IntsAttr(call.step, "normalized_shape");
   const Shape shape = low.at(x).shape;
-  if (normalized.empty() || normalized.size() > shape.size()) throw LoweringError{"rms_norm: normalized_shape does not fit"};
+  if (normalized.empty() || normalized.size() > shape.size())
+    throw LoweringError{"rms_norm: normalized_shape does not fit"};
   std::vector<int64_t> axes;
   int64_t count = 1;
   for (size_t i = shape.size() - normalized.size(); i < shape.size(); ++i) {
@@ -90,7 +98,11 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
   const std::string prefix = call.step.as.empty() ? "rms_norm" : call.step.as;
   const auto name = [&](int node, const char* part) { return low.Inner(node, prefix + "." + part); };
   const int square = name(low.Elementwise(NodeKind::kMul, {x, x}, inner), "square");
-  const int mean = name(low.Elementwise(NodeKind::kDiv, {name(low.Sum(square, axes, true, inner), "square_sum"), low.Constant(count, 1, inner)}, inner), "mean");
+  const int mean = name(
+      low.Elementwise(NodeKind::kDiv,
+                      {name(low.Sum(square, axes, true, inner), "square_sum"), low.Constant(count, 1, inner)},
+                      inner),
+      "mean");
   low.at(mean).slack = {mean};
   low.at(mean).slack_factor = 2;
   const int eps = low.Scalar(NumberAttr(call.step, "eps", 0), inner);
@@ -101,7 +113,8 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
   low.at(rstd).slack = {rstd};
   low.at(rstd).slack_factor = 4;
   int result = low.Elementwise(NodeKind::kMul, {x, rstd}, inner);
-  if (call.args.size() > 1) result = low.Elementwise(NodeKind::kMul, {name(result, "normalized"), call.args[1]}, inner);
+  if (call.args.size() > 1)
+    result = low.Elementwise(NodeKind::kMul, {name(result, "normalized"), call.args[1]}, inner);
   low.at(result).slack = {result};
   low.at(result).slack_factor = 6;
   low.at(result).dtype = own;

@@ -1,6 +1,7 @@
-// Benches of the certified fast path. All ratios are medians of interleaved rounds, in CPU time (of several threads: of the
-// longest part between two meetings, so that a busy machine does no harm), with OpenBLAS's dgemm of the same size in the same rounds as the unit; conversion, scan,
-// proof and fallback are part of the oracle's time.
+// Benches of the certified fast path. All ratios are medians of interleaved rounds, in CPU time (of several
+// threads: of the longest part between two meetings, so that a busy machine does no harm), with OpenBLAS's
+// dgemm of the same size in the same rounds as the unit; conversion, scan, proof and fallback are part of the
+// oracle's time.
 //
 //   bench [--quick] [GOOGLE_BENCHMARK_OPTION...]
 #include <benchmark/benchmark.h>
@@ -50,7 +51,8 @@ double Timed(const std::function<void()>& work) {
 }
 
 double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
@@ -66,7 +68,8 @@ std::vector<double> Normal(int64_t count, uint64_t seed) {
 
 TensorData Into(DType dtype, const std::vector<double>& values) {
   TensorData data = TensorData::Zeros(dtype, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) data.Set(static_cast<int64_t>(i), RoundTo(values[i], *FormatOf(dtype)));
+  for (size_t i = 0; i < values.size(); ++i)
+    data.Set(static_cast<int64_t>(i), RoundTo(values[i], *FormatOf(dtype)));
   return data;
 }
 
@@ -99,8 +102,10 @@ std::unique_ptr<Problem> Make(DType dtype, int64_t n, int64_t batch, Data data) 
   }
   p->typed_a = Into(dtype, p->a);
   p->typed_b = Into(dtype, p->b);
-  const fast::Matrix shape{.data = nullptr, .dtype = dtype, .batch_stride = n * n, .row_stride = n, .column_stride = 1};
-  p->product = {.batch = batch, .m = n, .n = n, .k = n, .a = shape, .b = shape, .c = {}, .alpha = 1, .beta = 1};
+  const fast::Matrix shape{
+      .data = nullptr, .dtype = dtype, .batch_stride = n * n, .row_stride = n, .column_stride = 1};
+  p->product = {
+      .batch = batch, .m = n, .n = n, .k = n, .a = shape, .b = shape, .c = {}, .alpha = 1, .beta = 1};
   p->product.a.data = p->typed_a.bytes.data();
   p->product.b.data = p->typed_b.bytes.data();
   return p;
@@ -112,11 +117,13 @@ void Dgemm(Problem& p, fast::Team& team) {
   const int64_t n = p.n, rows = p.batch == 1 ? n : p.batch;
   team.For(rows, p.batch == 1 ? 8 : 1, [&](int64_t begin, int64_t end, int) {
     if (p.batch == 1) {
-      blas.Multiply(end - begin, n, n, p.a.data() + begin * n, n, fast::Layout::kRows, p.b.data(), n, fast::Layout::kColumns, p.c.data() + begin * n, n);
+      blas.Multiply(end - begin, n, n, p.a.data() + begin * n, n, fast::Layout::kRows, p.b.data(), n,
+                    fast::Layout::kColumns, p.c.data() + begin * n, n);
       return;
     }
     for (int64_t item = begin; item < end; ++item)
-      blas.Multiply(n, n, n, p.a.data() + item * n * n, n, fast::Layout::kRows, p.b.data() + item * n * n, n, fast::Layout::kColumns, p.c.data() + item * n * n, n);
+      blas.Multiply(n, n, n, p.a.data() + item * n * n, n, fast::Layout::kRows, p.b.data() + item * n * n, n,
+                    fast::Layout::kColumns, p.c.data() + item * n * n, n);
   });
 }
 
@@ -149,7 +156,9 @@ void Ratio(benchmark::State& state, const RatioRow& row) {
   fast::Team team(row.threads);
   Engine engine({.threads = row.threads});
   Results results;
-  const auto oracle = [&] { Check(engine.Compute(p->product, &results), "the floating-point environment is not the default one"); };
+  const auto oracle = [&] {
+    Check(engine.Compute(p->product, &results), "the floating-point environment is not the default one");
+  };
   oracle();
   Dgemm(*p, team);
   std::vector<double> ours, theirs;
@@ -174,10 +183,19 @@ void Ratio(benchmark::State& state, const RatioRow& row) {
   std::string note = "dgemm " + std::to_string(unit * 1e9 / macs).substr(0, 6) + " ns";
   if (row.data != Data::kNormal) {
     Check(fallen > results.size() / 10 * 9, "data that was to fall back did not");
-    note += ", " + std::to_string(counts.deep) + " deep, " + std::to_string(counts.accumulated) + " accumulated";
+    note +=
+        ", " + std::to_string(counts.deep) + " deep, " + std::to_string(counts.accumulated) + " accumulated";
   }
-  const std::string size = row.batch == 1 ? std::to_string(row.n) : std::to_string(row.batch) + " x " + std::to_string(row.n);
-  Table::Instance().Add({.what = std::string(row.what) + " " + std::string(Name(row.dtype)), .size = size, .threads = row.threads, .figure = ratio, .gate = row.gate, .aim = row.aim, .sense = Sense::kAtMost, .note = note});
+  const std::string size =
+      row.batch == 1 ? std::to_string(row.n) : std::to_string(row.batch) + " x " + std::to_string(row.n);
+  Table::Instance().Add({.what = std::string(row.what) + " " + std::string(Name(row.dtype)),
+                         .size = size,
+                         .threads = row.threads,
+                         .figure = ratio,
+                         .gate = row.gate,
+                         .aim = row.aim,
+                         .sense = Sense::kAtMost,
+                         .note = note});
 }
 
 // ---- tiny products, against the loop that one would write ----
@@ -212,13 +230,23 @@ void Tiny(benchmark::State& state, DType dtype) {
   }
   const double ratio = Median(ours) / Median(theirs);
   state.counters["ratio"] = ratio;
-  const std::string note = "loop " + std::to_string(Median(theirs) * 1e2).substr(0, 6) + " us, oracle " + std::to_string(Median(ours) * 1e2).substr(0, 6) + " us each";
-  Table::Instance().Add({.what = "batch against a float64 loop " + std::string(Name(dtype)), .size = "10000 x 8", .threads = 1, .figure = ratio, .gate = 20, .aim = 5, .sense = Sense::kAtMost, .note = note});
+  const std::string note = "loop " + std::to_string(Median(theirs) * 1e2).substr(0, 6) + " us, oracle " +
+                           std::to_string(Median(ours) * 1e2).substr(0, 6) + " us each";
+  Table::Instance().Add({.what = "batch against a float64 loop " + std::string(Name(dtype)),
+                         .size = "10000 x 8",
+                         .threads = 1,
+                         .figure = ratio,
+                         .gate = 20,
+                         .aim = 5,
+                         .sense = Sense::kAtMost,
+                         .note = note});
 }
 
 // ---- Boost ----
 
-using Quad = boost::multiprecision::number<boost::multiprecision::cpp_bin_float<113, boost::multiprecision::digit_base_2>, boost::multiprecision::et_off>;
+using Quad = boost::multiprecision::number<
+    boost::multiprecision::cpp_bin_float<113, boost::multiprecision::digit_base_2>,
+    boost::multiprecision::et_off>;
 
 /// Sampled by rows: all of it would take a minute.
 void SpeedUp(benchmark::State& state, int64_t n) {
@@ -242,8 +270,15 @@ void SpeedUp(benchmark::State& state, int64_t n) {
   for (const DType dtype : {DType::kBfloat16, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const auto own = g_seconds_per_multiply_add.find(dtype);
     if (own == g_seconds_per_multiply_add.end()) continue;
-    Table::Instance().Add({.what = "speed-up over cpp_bin_float<113> " + std::string(Name(dtype)), .size = std::to_string(n), .threads = 1, .figure = boost_time / own->second, .gate = 800, .aim = 2000,
-                           .sense = Sense::kAtLeast, .note = "Boost " + std::to_string(boost_time * 1e9).substr(0, 5) + " ns per multiply-add"});
+    Table::Instance().Add(
+        {.what = "speed-up over cpp_bin_float<113> " + std::string(Name(dtype)),
+         .size = std::to_string(n),
+         .threads = 1,
+         .figure = boost_time / own->second,
+         .gate = 800,
+         .aim = 2000,
+         .sense = Sense::kAtLeast,
+         .note = "Boost " + std::to_string(boost_time * 1e9).substr(0, 5) + " ns per multiply-add"});
   }
 }
 
@@ -253,14 +288,17 @@ Real Exact(const Problem& p, int64_t element) {
   const int64_t i = element / p.n, j = element % p.n;
   Real sum = Real::From(0.0);
   for (int64_t k = 0; k < p.n; ++k)
-    sum = Add(sum, Multiply(Real::From(p.typed_a.At(i * p.n + k)), Real::From(p.typed_b.At(k * p.n + j)), 256), 256);
+    sum =
+        Add(sum, Multiply(Real::From(p.typed_a.At(i * p.n + k)), Real::From(p.typed_b.At(k * p.n + j)), 256),
+            256);
   return sum;
 }
 
 void Wrong(benchmark::State& state, bool quick) {
   int64_t compared = 0, wrong = 0;
   for (auto _ : state) {
-    for (const DType dtype : {DType::kBfloat16, DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
+    for (const DType dtype : {DType::kBfloat16, DType::kFloat16, DType::kFloat32, DType::kFloat64,
+                              DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
       for (const Data data : {Data::kNormal, Data::kCancelling, Data::kFullRange}) {
         for (const int64_t n : {int64_t{64}, int64_t{quick ? 256 : 1024}}) {
           const auto p = Make(dtype, n, 1, data);
@@ -279,10 +317,23 @@ void Wrong(benchmark::State& state, bool quick) {
     if (!self_test.empty()) ++wrong;
   }
   Check(compared > 0, "nothing was compared");
-  Table::Instance().Add({.what = "wrong results (of " + std::to_string(compared) + " against Boost)", .size = "", .threads = 1, .figure = static_cast<double>(wrong), .gate = 0, .aim = 0, .sense = Sense::kAtMost, .note = ""});
+  Table::Instance().Add({.what = "wrong results (of " + std::to_string(compared) + " against Boost)",
+                         .size = "",
+                         .threads = 1,
+                         .figure = static_cast<double>(wrong),
+                         .gate = 0,
+                         .aim = 0,
+                         .sense = Sense::kAtMost,
+                         .note = ""});
   for (const auto& [dtype, fallen] : g_fallen) {
     const double share = static_cast<double>(fallen.fallen) / static_cast<double>(fallen.elements);
-    Table::Instance().Add({.what = "fallback share on N(0,1) " + std::string(Name(dtype)), .size = "", .threads = 1, .figure = share, .gate = 1e-5, .aim = 2e-6, .sense = Sense::kAtMost,
+    Table::Instance().Add({.what = "fallback share on N(0,1) " + std::string(Name(dtype)),
+                           .size = "",
+                           .threads = 1,
+                           .figure = share,
+                           .gate = 1e-5,
+                           .aim = 2e-6,
+                           .sense = Sense::kAtMost,
                            .note = std::to_string(fallen.fallen) + " of " + std::to_string(fallen.elements)});
   }
 }
@@ -295,33 +346,85 @@ void Register(bool quick) {
     const bool narrow = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
     for (const int threads : {1, 2}) {
       // At this size threads share a batch.
-      rows.push_back({.what = "exact or certified", .dtype = dtype, .n = 64, .batch = threads == 1 ? 1 : 64, .threads = threads, .data = Data::kNormal, .gate = narrow ? 2.0 : 4.5, .aim = narrow ? 1.3 : 3.0});
+      rows.push_back({.what = "exact or certified",
+                      .dtype = dtype,
+                      .n = 64,
+                      .batch = threads == 1 ? 1 : 64,
+                      .threads = threads,
+                      .data = Data::kNormal,
+                      .gate = narrow ? 2.0 : 4.5,
+                      .aim = narrow ? 1.3 : 3.0});
       for (const int64_t n : sizes)
-        rows.push_back({.what = "exact or certified", .dtype = dtype, .n = n, .batch = 1, .threads = threads, .data = Data::kNormal, .gate = narrow ? 1.35 : 2.75, .aim = narrow ? 1.1 : 2.0});
+        rows.push_back({.what = "exact or certified",
+                        .dtype = dtype,
+                        .n = n,
+                        .batch = 1,
+                        .threads = threads,
+                        .data = Data::kNormal,
+                        .gate = narrow ? 1.35 : 2.75,
+                        .aim = narrow ? 1.1 : 2.0});
     }
   }
-  rows.push_back({.what = "everything falls back, cancelling", .dtype = DType::kFloat64, .n = 256, .batch = 1, .threads = 1, .data = Data::kCancelling, .gate = 300, .aim = 10});
-  rows.push_back({.what = "everything falls back, full range", .dtype = DType::kFloat64, .n = 256, .batch = 1, .threads = 1, .data = Data::kFullRange, .gate = 300, .aim = 10});
+  rows.push_back({.what = "everything falls back, cancelling",
+                  .dtype = DType::kFloat64,
+                  .n = 256,
+                  .batch = 1,
+                  .threads = 1,
+                  .data = Data::kCancelling,
+                  .gate = 300,
+                  .aim = 10});
+  rows.push_back({.what = "everything falls back, full range",
+                  .dtype = DType::kFloat64,
+                  .n = 256,
+                  .batch = 1,
+                  .threads = 1,
+                  .data = Data::kFullRange,
+                  .gate = 300,
+                  .aim = 10});
   for (const RatioRow& row : rows) {
-    const std::string name = std::string(row.data == Data::kNormal ? "ratio/" : row.data == Data::kCancelling ? "cancelling/" : "full_range/") + std::string(Name(row.dtype)) + "/" + std::to_string(row.n) + "/threads:" + std::to_string(row.threads);
+    const std::string name = std::string(row.data == Data::kNormal       ? "ratio/"
+                                         : row.data == Data::kCancelling ? "cancelling/"
+                                                                         : "full_range/") +
+                             std::string(Name(row.dtype)) + "/" + std::to_string(row.n) +
+                             "/threads:" + std::to_string(row.threads);
     const int64_t work = row.batch * row.n * row.n * row.n;
-    const int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 31) / work, 5, 301)) / (row.data == Data::kFullRange ? 10 : 1) / g_scale | 1;
-    benchmark::RegisterBenchmark(name.c_str(), [row](benchmark::State& state) { Ratio(state, row); })->Iterations(std::max(3, rounds))->UseManualTime()->Unit(benchmark::kMicrosecond);
+    const int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 31) / work, 5, 301)) /
+                           (row.data == Data::kFullRange ? 10 : 1) / g_scale |
+                       1;
+    benchmark::RegisterBenchmark(name.c_str(), [row](benchmark::State& state) { Ratio(state, row); })
+        ->Iterations(std::max(3, rounds))
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
   }
   for (const DType dtype : {DType::kBfloat16, DType::kFloat32, DType::kFloat64})
-    benchmark::RegisterBenchmark(("batch_of_8x8x8/" + std::string(Name(dtype))).c_str(), [dtype](benchmark::State& state) { Tiny(state, dtype); })->Iterations(21)->UseManualTime()->Unit(benchmark::kMicrosecond);
-  if (!quick) benchmark::RegisterBenchmark("cpp_bin_float_113/1024", [](benchmark::State& state) { SpeedUp(state, 1024); })->Iterations(20)->UseManualTime()->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("agreement_with_boost", [quick](benchmark::State& state) { Wrong(state, quick); })->Iterations(1)->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("batch_of_8x8x8/" + std::string(Name(dtype))).c_str(),
+                                 [dtype](benchmark::State& state) { Tiny(state, dtype); })
+        ->Iterations(21)
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+  if (!quick)
+    benchmark::RegisterBenchmark("cpp_bin_float_113/1024",
+                                 [](benchmark::State& state) { SpeedUp(state, 1024); })
+        ->Iterations(20)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("agreement_with_boost",
+                               [quick](benchmark::State& state) { Wrong(state, quick); })
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
 }
 
-/// OpenBLAS reads its environment when it is loaded: start again with the one that makes the unit what it should be.
+/// OpenBLAS reads its environment when it is loaded: start again with the one that makes the unit what it
+/// should be.
 void Restart(char** argv) {
   const char* core = fast::KernelsOf(fast::Level::kAvx512) != nullptr ? "SkylakeX" : "Haswell";
   const auto is = [](const char* name, const char* value) {
     const char* now = std::getenv(name);
     return now != nullptr && std::strcmp(now, value) == 0;
   };
-  if (is("OPENBLAS_CORETYPE", core) && is("OPENBLAS_NUM_THREADS", "1") && std::getenv("OPENBLAS_L2_SIZE") == nullptr) return;
+  if (is("OPENBLAS_CORETYPE", core) && is("OPENBLAS_NUM_THREADS", "1") &&
+      std::getenv("OPENBLAS_L2_SIZE") == nullptr)
+    return;
   setenv("OPENBLAS_CORETYPE", core, 1);
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   unsetenv("OPENBLAS_L2_SIZE");
@@ -345,12 +448,14 @@ int Main(int argc, char** argv) {
   g_scale = quick ? 3 : 1;
   Check(fast::Blas::Get() != nullptr, "OpenBLAS cannot be bound: there is no unit to measure in");
   const std::string core = fast::Blas::Get()->CoreName();
-  std::printf("BLAS core %s, kernels %s, %s\n", core.c_str(), fast::BestKernels().name, fast::DescribeFloatEnvironment().c_str());
+  std::printf("BLAS core %s, kernels %s, %s\n", core.c_str(), fast::BestKernels().name,
+              fast::DescribeFloatEnvironment().c_str());
   Register(quick);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 4;
   benchmark::RunSpecifiedBenchmarks();
-  std::printf("\nBLAS core %s, kernels %s, %s\n", core.c_str(), fast::BestKernels().name, fast::DescribeFloatEnvironment().c_str());
+  std::printf("\nBLAS core %s, kernels %s, %s\n", core.c_str(), fast::BestKernels().name,
+              fast::DescribeFloatEnvironment().c_str());
   const int fallen = Table::Instance().Print();
   return Table::Instance().size() == 0 || fallen > 0 ? 1 : 0;
 }

@@ -293,12 +293,15 @@ TEST(Probes, EachRowIsTheOperandOfItsDotProduct) {
   for (const std::string& family : ProbeFamilies()) {
     const int64_t k = 64;
     std::vector<ProbeDot> all;
-    for (const ProbeGroup& group : ProbeGroups(family, DType::kFloat32, k)) all.insert(all.end(), group.members.begin(), group.members.end());
+    for (const ProbeGroup& group : ProbeGroups(family, DType::kFloat32, k))
+      all.insert(all.end(), group.members.begin(), group.members.end());
     ASSERT_FALSE(all.empty()) << family;
     const auto rows = static_cast<int64_t>(all.size()) + 3;
-    const TensorData a = Generate(Spec(DType::kFloat32, {rows, k}, {.value = Parameters{{"probe", Text(family)}}}));
+    const TensorData a =
+        Generate(Spec(DType::kFloat32, {rows, k}, {.value = Parameters{{"probe", Text(family)}}}));
     // Batched, along the second last dimension: three columns in each of the batches.
-    const TensorData b = Generate(Spec(DType::kFloat32, {(rows + 2) / 3, k, 3}, Fill("probe", {{"name", Text(family)}, {"role", Text("b")}})));
+    const TensorData b = Generate(Spec(DType::kFloat32, {(rows + 2) / 3, k, 3},
+                                       Fill("probe", {{"name", Text(family)}, {"role", Text("b")}})));
     for (int64_t r = 0; r < rows; ++r) {
       const ProbeDot& dot = all[static_cast<size_t>(r) % all.size()];
       std::vector<double> expected_a(k, 0.0), expected_b(k, 0.0), found_b;
@@ -316,7 +319,9 @@ TEST(Probes, EachRowIsTheOperandOfItsDotProduct) {
 }
 
 TEST(Probes, AnAddendIsThatOfItsDotProduct) {
-  const TensorData addend = Generate(Spec(DType::kFloat32, {4, 1}, Fill("probe", {{"name", Text("fuse")}, {"role", Text("addend")}, {"k", Text("64")}})));
+  const TensorData addend =
+      Generate(Spec(DType::kFloat32, {4, 1},
+                    Fill("probe", {{"name", Text("fuse")}, {"role", Text("addend")}, {"k", Text("64")}})));
   const auto groups = ProbeGroups("fuse", DType::kFloat32, 64);
   ASSERT_GE(groups.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
@@ -326,12 +331,15 @@ TEST(Probes, AnAddendIsThatOfItsDotProduct) {
 }
 
 TEST(Records, GiveTheirBitsAndRoundOnlyWhereTheDTypeIsNarrower) {
-  const auto fill = [](const char* tensor) { return Fill("record", {{"name", Text("a100_fp16")}, {"tensor", Text(tensor)}}); };
+  const auto fill = [](const char* tensor) {
+    return Fill("record", {{"name", Text("a100_fp16")}, {"tensor", Text(tensor)}});
+  };
   const TensorData a = Generate(Spec(DType::kFloat16, {5000, 1, 8}, fill("a")));
   const TensorData front = Generate(Spec(DType::kFloat16, {3, 8}, fill("a")));
   EXPECT_EQ(Digest(a), 0x860305f50bb088d9u) << std::hex << Digest(a);
   EXPECT_TRUE(std::equal(front.bytes.begin(), front.bytes.end(), a.bytes.begin()));
-  const TensorData wide = Generate(Spec(DType::kFloat32, {5000}, fill("c"))), narrow = Generate(Spec(DType::kFloat16, {5000}, fill("c")));
+  const TensorData wide = Generate(Spec(DType::kFloat32, {5000}, fill("c"))),
+                   narrow = Generate(Spec(DType::kFloat16, {5000}, fill("c")));
   int64_t rounded = 0;
   for (int64_t i = 0; i < 5000; ++i) {
     EXPECT_EQ(narrow.At(i), RoundTo(wide.At(i), Binary16()));

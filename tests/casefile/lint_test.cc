@@ -59,9 +59,12 @@ TEST(Lint, DataTooPoorToTellModelsApart) {
 }
 
 std::string Narrow(const std::string& x, const std::string& w, const std::string& acc) {
-  return "cases:\n  - name: c\n    tags: [ci]\n    tensors:\n      x: {dtype: bfloat16, shape: [16, 64], fill: " + x +
-         "}\n      w: {dtype: bfloat16, shape: [64, 16], fill: " + w +
-         "}\n    program: [{op: mm, of: [x, w], as: r}]\n    observe: [r]\n    contract: {status: de_facto, accept: {r: {acc: " + acc + "}}}\n";
+  return "cases:\n  - name: c\n    tags: [ci]\n    tensors:\n      x: {dtype: bfloat16, shape: [16, 64], "
+         "fill: " +
+         x + "}\n      w: {dtype: bfloat16, shape: [64, 16], fill: " + w +
+         "}\n    program: [{op: mm, of: [x, w], as: r}]\n    observe: [r]\n    contract: {status: de_facto, "
+         "accept: {r: {acc: " +
+         acc + "}}}\n";
 }
 
 TEST(Lint, NarrowStoresHideAccumulatorsAndTheProbesThatShowThemAreNamed) {
@@ -69,8 +72,10 @@ TEST(Lint, NarrowStoresHideAccumulatorsAndTheProbesThatShowThemAreNamed) {
   EXPECT_THAT(Warnings(Narrow("normal", "normal", "[at_least_float32]")), IsEmpty());
   EXPECT_THAT(Warnings(Narrow("normal", "normal", "[bfloat16]")), IsEmpty());
   const std::string part = "holds only a part of probe pair; found 16 of its ";
-  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "{probe: {name: pair, role: b}}", "[at_least_float32]")), ElementsAre(HasSubstr(part), HasSubstr(part)));
-  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "normal", "[at_least_float32]")), ElementsAre(HasSubstr(part), HasSubstr("a tensor with {probe: {name: pair, role: b}}")));
+  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "{probe: {name: pair, role: b}}", "[at_least_float32]")),
+              ElementsAre(HasSubstr(part), HasSubstr(part)));
+  EXPECT_THAT(Warnings(Narrow("{probe: pair}", "normal", "[at_least_float32]")),
+              ElementsAre(HasSubstr(part), HasSubstr("a tensor with {probe: {name: pair, role: b}}")));
 }
 
 TEST(Lint, OperandsThatFitAlready) {

@@ -152,9 +152,9 @@ TEST(DoctorAdapter, KnowsEveryFaultThereIs) {
     if (std::regex_search(line, match, row) && !kFaults.contains(match[1])) harmless.push_back(match[1]);
   }
   // A trace that lies in a form that is right is the judge's to find, from the numbers.
-  EXPECT_EQ(harmless, (std::vector<std::string>{"none", "stdout_flood", "stderr_flood", "orphan",
-                                                "temporary_files", "shm_litter", "trace_rounds", "trace_hides",
-                                                "trace_redundant"}));
+  EXPECT_EQ(harmless,
+            (std::vector<std::string>{"none", "stdout_flood", "stderr_flood", "orphan", "temporary_files",
+                                      "shm_litter", "trace_rounds", "trace_hides", "trace_redundant"}));
 }
 
 TEST(DoctorAdapter, SaysWhatCannotBeAsked) {

@@ -1,5 +1,5 @@
-// ulpscope probe: it gives back the model and the order that the emulated backend was run at, and has an answer for everything
-// that a backend may do instead.
+// ulpscope probe: it gives back the model and the order that the emulated backend was run at, and has an
+// answer for everything that a backend may do instead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,18 +40,22 @@ class Probe : public ::testing::Test {
   Outcome Run(const std::string& backend, const std::string& options) const {
     const fs::path errors = dir_ / "stderr", sheet = dir_ / "sheet.json";
     fs::remove(sheet);
-    const std::string command = "cd " + ShellQuote(dir_.string()) + " && " + ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe " + ShellQuote(backend) + " " +
-                                options + " --json sheet.json 2>" + ShellQuote(errors.string()) + " </dev/null";
+    const std::string command = "cd " + ShellQuote(dir_.string()) + " && " +
+                                ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe " +
+                                ShellQuote(backend) + " " + options + " --json sheet.json 2>" +
+                                ShellQuote(errors.string()) + " </dev/null";
     Outcome outcome;
     FILE* pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> buffer;
-    while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) outcome.out.append(buffer.data(), count);
+    while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+      outcome.out.append(buffer.data(), count);
     const int status = ::pclose(pipe);
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     outcome.err = testing::ReadAll(errors.string());
     if (fs::exists(sheet)) {
       outcome.sheet = json::parse(testing::ReadAll(sheet.string()));
-      testing::SchemaValidator validator(json::parse(testing::ReadAll(std::string(ULPSCOPE_SOURCE_DIR) + "/reports/datasheet.schema.json")));
+      testing::SchemaValidator validator(
+          json::parse(testing::ReadAll(std::string(ULPSCOPE_SOURCE_DIR) + "/reports/datasheet.schema.json")));
       EXPECT_EQ(validator.Validate(outcome.sheet), std::vector<std::string>{}) << backend;
     }
     return outcome;
@@ -68,7 +72,9 @@ class Probe : public ::testing::Test {
     ADD_FAILURE() << "no line " << key;
     return {};
   }
-  static std::vector<std::string> Words(const json& sheet, const std::string& key) { return Line(sheet, key)["words"].get<std::vector<std::string>>(); }
+  static std::vector<std::string> Words(const json& sheet, const std::string& key) {
+    return Line(sheet, key)["words"].get<std::vector<std::string>>();
+  }
 
   fs::path dir_;
 };
@@ -81,20 +87,48 @@ struct Known {
 
 TEST_F(Probe, GivesBackTheModelThatItWasRunAt) {
   const std::vector<Known> rows{
-      {"--dtype float32", "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=tf32_rne;prod=exact;acc=float32;mid=none;out=float32_rne", {"in=*:tf32_rne;prod=exact;acc=float32;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=tf32_rz;prod=exact;acc=float32;mid=none;out=float32_rne", {"in=*:tf32_rz;prod=exact;acc=float32;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=bfloat16_rne;prod=exact;acc=float32;mid=none;out=float32_rne", {"in=*:bfloat16_rne;prod=exact;acc=float32;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=as_is;prod=exact;acc=float64;mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=float64;mid=none;out=float32_rne"}},
-      {"--dtype float32", "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", {"in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne"}},
-      {"--dtype float32", "in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne"}},
-      {"--dtype bfloat16", "in=as_is;prod=exact;acc=bfloat16;mid=none;out=bfloat16_rne", {"in=as_is;prod=exact;acc=bfloat16;mid=none;out=bfloat16_rne"}},
-      {"--dtype bfloat16", "in=as_is;prod=exact;acc=float32;mid=none;out=bfloat16_rne", {"in=as_is;prod=exact;acc=float32;mid=none;out=bfloat16_rne"}},
-      {"--dtype bfloat16 --out-dtype float32", "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", {"in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne"}},
-      {"--dtype float16 --out-dtype float32", "in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne"}},
-      {"--dtype bfloat16 --out-dtype float32", "in=as_is;prod=exact;acc=blockfma(16,25,rz);mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=blockfma(16,25,rz);mid=none;out=float32_rne"}},
-      {"--dtype float32 --out-dtype float32", "in=as_is;prod=exact;acc=split_k(bfloat16,float32);mid=none;out=float32_rne", {"in=as_is;prod=exact;acc=split_k(bfloat16,float32);mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=tf32_rne;prod=exact;acc=float32;mid=none;out=float32_rne",
+       {"in=*:tf32_rne;prod=exact;acc=float32;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=tf32_rz;prod=exact;acc=float32;mid=none;out=float32_rne",
+       {"in=*:tf32_rz;prod=exact;acc=float32;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=bfloat16_rne;prod=exact;acc=float32;mid=none;out=float32_rne",
+       {"in=*:bfloat16_rne;prod=exact;acc=float32;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=as_is;prod=exact;acc=float64;mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=float64;mid=none;out=float32_rne"}},
+      {"--dtype float32",
+       "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne",
+       {"in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne"}},
+      {"--dtype float32",
+       "in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne"}},
+      {"--dtype bfloat16",
+       "in=as_is;prod=exact;acc=bfloat16;mid=none;out=bfloat16_rne",
+       {"in=as_is;prod=exact;acc=bfloat16;mid=none;out=bfloat16_rne"}},
+      {"--dtype bfloat16",
+       "in=as_is;prod=exact;acc=float32;mid=none;out=bfloat16_rne",
+       {"in=as_is;prod=exact;acc=float32;mid=none;out=bfloat16_rne"}},
+      {"--dtype bfloat16 --out-dtype float32",
+       "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne",
+       {"in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne"}},
+      {"--dtype float16 --out-dtype float32",
+       "in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne"}},
+      {"--dtype bfloat16 --out-dtype float32",
+       "in=as_is;prod=exact;acc=blockfma(16,25,rz);mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=blockfma(16,25,rz);mid=none;out=float32_rne"}},
+      {"--dtype float32 --out-dtype float32",
+       "in=as_is;prod=exact;acc=split_k(bfloat16,float32);mid=none;out=float32_rne",
+       {"in=as_is;prod=exact;acc=split_k(bfloat16,float32);mid=none;out=float32_rne"}},
   };
   for (const Known& row : rows) {
     SCOPED_TRACE(std::string(row.options) + " " + row.model);
@@ -113,7 +147,9 @@ TEST_F(Probe, GivesBackTheModelThatItWasRunAt) {
 }
 
 TEST_F(Probe, LinesSayWhatBlockUnitsDo) {
-  const Outcome outcome = Emulated("sequential", "in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne", "--dtype float16 --out-dtype float32");
+  const Outcome outcome =
+      Emulated("sequential", "in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne",
+               "--dtype float16 --out-dtype float32");
   EXPECT_EQ(Words(outcome.sheet, "group_size"), std::vector<std::string>{"8"});
   EXPECT_EQ(Words(outcome.sheet, "alignment_bits"), std::vector<std::string>{"1"});
   EXPECT_EQ(Words(outcome.sheet, "accumulator_rounding"), std::vector<std::string>{"rz"});
@@ -122,17 +158,21 @@ TEST_F(Probe, LinesSayWhatBlockUnitsDo) {
 }
 
 TEST_F(Probe, NamesTheOrder) {
-  const std::vector<std::pair<const char*, const char*>> rows{{"sequential", "sequential"},
-                                                              {"reversed", "reversed"},
-                                                              {"lanes8", "8 lanes, folded in halves"},
-                                                              {"pairwise", "pairwise"},
-                                                              {"blocks16", "blocks of 16, each sequential, added one after another"},
-                                                              {"odd_first_pairs", "sequential in pairs, the odd one first"}};
+  const std::vector<std::pair<const char*, const char*>> rows{
+      {"sequential", "sequential"},
+      {"reversed", "reversed"},
+      {"lanes8", "8 lanes, folded in halves"},
+      {"pairwise", "pairwise"},
+      {"blocks16", "blocks of 16, each sequential, added one after another"},
+      {"odd_first_pairs", "sequential in pairs, the odd one first"}};
   for (const auto& [order, name] : rows) {
     for (const char* dtype : {"float32", "bfloat16", "float16"}) {
-      const Outcome outcome = Emulated(order, std::string("in=as_is;prod=exact;acc=float32;mid=none;out=") + dtype + "_rne", std::string("--dtype ") + dtype);
+      const Outcome outcome =
+          Emulated(order, std::string("in=as_is;prod=exact;acc=float32;mid=none;out=") + dtype + "_rne",
+                   std::string("--dtype ") + dtype);
       EXPECT_EQ(Words(outcome.sheet, "order"), std::vector<std::string>{name}) << dtype;
-      EXPECT_THAT(Line(outcome.sheet, "order")["text"].get<std::string>(), HasSubstr("at all 64 coordinates"));
+      EXPECT_THAT(Line(outcome.sheet, "order")["text"].get<std::string>(),
+                  HasSubstr("at all 64 coordinates"));
       EXPECT_NE(outcome.sheet["tree"], "");
     }
   }
@@ -148,7 +188,9 @@ TEST_F(Probe, ShortSumsTellLessAndSaySo) {
     EXPECT_EQ(Line(outcome.sheet, "order")["state"] == "not_read", k < 3) << k;
     EXPECT_EQ(Line(outcome.sheet, "split_k")["state"] == "not_read", k < 4) << k;
     // Nine passes of bfloat16 leave nothing out that one product shows.
-    EXPECT_EQ(Line(outcome.sheet, "input_rounding")["words"], k == 1 ? json({"as_is", "bf16x9"}) : json({"as_is"})) << k;
+    EXPECT_EQ(Line(outcome.sheet, "input_rounding")["words"],
+              k == 1 ? json({"as_is", "bf16x9"}) : json({"as_is"}))
+        << k;
   }
 }
 
@@ -158,15 +200,16 @@ TEST_F(Probe, UsageErrorsAre4AndRunNothing) {
     const char* options;
     const char* says;
   };
-  for (const Row& row : std::vector<Row>{{"emulatd", "", "did you mean 'emulated'?"},
-                                         {"emulated:modle=x", "", "model"},
-                                         {"hipblas", "", "hipblas is not installed"},
-                                         {"emulated", "--dtype bfloat1", "did you mean 'bfloat16'?"},
-                                         {"emulated", "--dtype int32", "no dtype that can be probed"},
-                                         {"emulated", "--out-dtype float8_e5m2", "no dtype that can be probed"},
-                                         {"emulated", "--k 0", "1 to 65536"},
-                                         {"emulated", "--k -3", "1 to 65536"},
-                                         {"emulated", "--form mm", "matmul, bmm, dot"}}) {
+  for (const Row& row :
+       std::vector<Row>{{"emulatd", "", "did you mean 'emulated'?"},
+                        {"emulated:modle=x", "", "model"},
+                        {"hipblas", "", "hipblas is not installed"},
+                        {"emulated", "--dtype bfloat1", "did you mean 'bfloat16'?"},
+                        {"emulated", "--dtype int32", "no dtype that can be probed"},
+                        {"emulated", "--out-dtype float8_e5m2", "no dtype that can be probed"},
+                        {"emulated", "--k 0", "1 to 65536"},
+                        {"emulated", "--k -3", "1 to 65536"},
+                        {"emulated", "--form mm", "matmul, bmm, dot"}}) {
     const Outcome outcome = Run(row.backend, row.options);
     EXPECT_EQ(outcome.code, 4) << row.backend << " " << row.options;
     EXPECT_THAT(outcome.err, HasSubstr(row.says)) << row.options;
@@ -183,34 +226,38 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
     const char* outcome;
     const char* says;
   };
-  for (const Row& row : std::vector<Row>{{"faulty:fault=none", 0, "read", ""},
-                                         {"faulty:fault=raise", 5, "refused", "raised"},
-                                         {"recorded", 5, "refused", "one baddbmm"},
-                                         {"faulty:fault=nan", 1, "unmodelled", "observed nan"},
-                                         {"faulty:fault=nondeterministic", 1, "nondeterministic", "other bits"},
-                                         {"faulty:fault=segv", 6, "broken", "SIGSEGV"},
-                                         {"faulty:fault=bad_alloc", 6, "broken", "out_of_memory"},
-                                         {"faulty:fault=unwritten", 6, "broken", "never written"},
-                                         {"faulty:fault=ftz", 6, "broken", "subnormal"},
-                                         {"faulty:fault=hang", 6, "broken", "timed_out"}}) {
+  for (const Row& row :
+       std::vector<Row>{{"faulty:fault=none", 0, "read", ""},
+                        {"faulty:fault=raise", 5, "refused", "raised"},
+                        {"recorded", 5, "refused", "one baddbmm"},
+                        {"faulty:fault=nan", 1, "unmodelled", "observed nan"},
+                        {"faulty:fault=nondeterministic", 1, "nondeterministic", "other bits"},
+                        {"faulty:fault=segv", 6, "broken", "SIGSEGV"},
+                        {"faulty:fault=bad_alloc", 6, "broken", "out_of_memory"},
+                        {"faulty:fault=unwritten", 6, "broken", "never written"},
+                        {"faulty:fault=ftz", 6, "broken", "subnormal"},
+                        {"faulty:fault=hang", 6, "broken", "timed_out"}}) {
     const Outcome outcome = Run(row.backend, "--dtype bfloat16 --timeout 2");
     EXPECT_EQ(outcome.code, row.code) << row.backend << " " << outcome.err;
     ASSERT_TRUE(outcome.sheet.is_object()) << row.backend;
     EXPECT_EQ(outcome.sheet["outcome"], row.outcome) << row.backend;
     EXPECT_THAT(outcome.sheet["reason"].get<std::string>(), HasSubstr(row.says)) << row.backend;
     EXPECT_EQ(outcome.err.empty(), row.code == 0) << row.backend << " " << outcome.err;
-    const bool nothing_read = row.code == 6 || row.code == 5 || std::string_view(row.outcome) == "nondeterministic";
+    const bool nothing_read =
+        row.code == 6 || row.code == 5 || std::string_view(row.outcome) == "nondeterministic";
     EXPECT_EQ(outcome.sheet["lines"].empty(), nothing_read) << row.backend;
     EXPECT_EQ(outcome.sheet["models"].empty(), row.code != 0) << row.backend;
   }
 }
 
 TEST_F(Probe, JsonCanGoToStdoutAlone) {
-  const std::string command = ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe emulated --form dot --json -";
+  const std::string command =
+      ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe emulated --form dot --json -";
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string out;
   std::array<char, 4096> buffer;
-  while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) out.append(buffer.data(), count);
+  while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    out.append(buffer.data(), count);
   EXPECT_EQ(::pclose(pipe), 0);
   EXPECT_EQ(json::parse(out, nullptr, false).value("schema", ""), "ulpscope.datasheet/1");
 }

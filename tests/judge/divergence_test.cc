@@ -335,16 +335,35 @@ std::vector<Cast> Pair(const std::string& stage) {
   return {down, up};
 }
 
-/// A product stored as `stored`, shown through a reshape and converted to float32, as one stage names it; the parameters
-/// are nodes 1 and 2 of the stage, the conversion is its node 5.
+/// A product stored as `stored`, shown through a reshape and converted to float32, as one stage names it; the
+/// parameters are nodes 1 and 2 of the stage, the conversion is its node 5.
 std::vector<TraceNode> ProductTrace(const std::string& stage, int64_t first, const std::string& stored) {
-  const TraceTensor narrow{"bfloat16", {2, 2}}, product{stored, {2, 2}}, shown{stored, {4, 1}}, wide{"float32", {4, 1}};
+  const TraceTensor narrow{"bfloat16", {2, 2}}, product{stored, {2, 2}}, shown{stored, {4, 1}},
+      wide{"float32", {4, 1}};
   return {{.id = first, .stage = stage, .op = "graph 1"},
           {.id = first + 1, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
           {.id = first + 2, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
-          {.id = first + 3, .parent = first, .stage = stage, .op = "dot", .from = {first + 1, first + 2}, .inputs = {narrow, narrow}, .outputs = {product}},
-          {.id = first + 4, .parent = first, .stage = stage, .op = "aten::_unsafe_view", .from = {first + 3}, .inputs = {product}, .outputs = {shown}},
-          {.id = first + 5, .parent = first, .stage = stage, .op = "convert", .from = {first + 4}, .inputs = {shown}, .outputs = {wide}}};
+          {.id = first + 3,
+           .parent = first,
+           .stage = stage,
+           .op = "dot",
+           .from = {first + 1, first + 2},
+           .inputs = {narrow, narrow},
+           .outputs = {product}},
+          {.id = first + 4,
+           .parent = first,
+           .stage = stage,
+           .op = "aten::_unsafe_view",
+           .from = {first + 3},
+           .inputs = {product},
+           .outputs = {shown}},
+          {.id = first + 5,
+           .parent = first,
+           .stage = stage,
+           .op = "convert",
+           .from = {first + 4},
+           .inputs = {shown},
+           .outputs = {wide}}};
 }
 
 TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded) {
@@ -369,7 +388,8 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
             "(hlo -> hlo_optimized).");
   EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
 
-  Observation same = traced;  // the later stage stores it narrow as well: lost between that one and the execution
+  Observation same =
+      traced;  // the later stage stores it narrow as well: lost between that one and the execution
   same.trace.resize(6);
   EXPECT_EQ(find(same, Float32()).at(0).stages, (std::vector<std::string>{"hlo", "execution"}));
   // Narrow values that the stage was given, or that it only moves, were not rounded there.
@@ -385,7 +405,12 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   EXPECT_TRUE(find(fused, Float32()).empty());
   fused.trace[3] = traced.trace[3];
   fused.trace[4].op = "fusion reshape_fusion";
-  fused.trace.push_back({.id = 20, .parent = 4, .stage = "hlo", .op = "bitcast", .from = {2}, .outputs = traced.trace[4].outputs});
+  fused.trace.push_back({.id = 20,
+                         .parent = 4,
+                         .stage = "hlo",
+                         .op = "bitcast",
+                         .from = {2},
+                         .outputs = traced.trace[4].outputs});
   EXPECT_TRUE(find(fused, Float32()).empty()) << "the fusion gives back a parameter";
   fused.trace.back().from = {3};
   EXPECT_EQ(find(fused, Float32()).size(), 1u) << "the fusion gives back the product";

@@ -1,4 +1,5 @@
-// Subnormals that a product drops: each way of dropping them comes back under its own name, and only where it shows.
+// Subnormals that a product drops: each way of dropping them comes back under its own name, and only where it
+// shows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,8 @@ std::map<std::string, TensorData> Inputs(const Case& c, Sizes sizes) {
   return inputs;
 }
 
-Classification Classify(const Case& c, const std::map<std::string, TensorData>& inputs, const std::string& model) {
+Classification Classify(const Case& c, const std::map<std::string, TensorData>& inputs,
+                        const std::string& model) {
   const auto parsed = ParsePrecisionModel(model);
   EXPECT_TRUE(parsed) << model;
   const auto values = EmulateProgram(c, inputs, *parsed, "odd_first_pairs");
@@ -56,9 +58,9 @@ const std::string kDaz = "in=a:as_is+daz,b:as_is+daz;prod=exact;acc=";
 
 TEST(Flushing, OperandsAndSumsAreNamedApart) {
   const Case c = Product();
-  for (const auto& [sizes, in, acc] : {std::tuple{kSubnormalOperands, "as_is+daz", "float32"},
-                                       std::tuple{kSubnormalSums, "as_is", "float32+ftz"},
-                                       std::tuple{kBoth, "as_is+daz", "float32+ftz"}}) {
+  for (const auto& [sizes, in, acc] :
+       {std::tuple{kSubnormalOperands, "as_is+daz", "float32"},
+        std::tuple{kSubnormalSums, "as_is", "float32+ftz"}, std::tuple{kBoth, "as_is+daz", "float32+ftz"}}) {
     const std::string model = (std::string(in) == "as_is" ? "in=as_is;prod=exact;acc=" : kDaz) + acc + kTail;
     const Classification found = Classify(c, Inputs(c, sizes), model);
     ASSERT_EQ(found.checked, 144) << model;
@@ -67,7 +69,9 @@ TEST(Flushing, OperandsAndSumsAreNamedApart) {
     EXPECT_THAT(found.facets.at("acc"), ::testing::Contains(acc)) << model;
     // What would explain the numbers without dropping anything is gone.
     for (const PrecisionModel& rival : found.models_proved) {
-      EXPECT_TRUE(rival.Name().find("+daz") != std::string::npos || rival.Name().find("+ftz") != std::string::npos) << rival.Name();
+      EXPECT_TRUE(rival.Name().find("+daz") != std::string::npos ||
+                  rival.Name().find("+ftz") != std::string::npos)
+          << rival.Name();
     }
   }
 }
@@ -83,9 +87,11 @@ TEST(Flushing, ATellingProductNamesBoth) {
 TEST(Flushing, NumbersThatKeepTheirSubnormalsAreNotSuspected) {
   const Case c = Product();
   for (const Sizes sizes : {kSubnormalOperands, kSubnormalSums, kBoth, Sizes{.a = 0, .b = 0}}) {
-    const Classification found = Classify(c, Inputs(c, sizes), std::string("in=as_is;prod=exact;acc=float32") + kTail);
+    const Classification found =
+        Classify(c, Inputs(c, sizes), std::string("in=as_is;prod=exact;acc=float32") + kTail);
     ASSERT_FALSE(found.models.empty());
-    for (const PrecisionModel& model : found.models) EXPECT_THAT(model.Name(), Not(::testing::ContainsRegex("[+](daz|ftz)")));
+    for (const PrecisionModel& model : found.models)
+      EXPECT_THAT(model.Name(), Not(::testing::ContainsRegex("[+](daz|ftz)")));
   }
 }
 

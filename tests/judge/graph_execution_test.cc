@@ -1,4 +1,5 @@
-// Which node of a trace a widening takes its narrow value from: one that computed it, or one that only hands it on.
+// Which node of a trace a widening takes its narrow value from: one that computed it, or one that only hands
+// it on.
 #include "harness/judge/graph_execution.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ using testing::Classify;
 using testing::Model;
 using testing::Value;
 
-TraceNode Node(int64_t id, std::string op, std::vector<int64_t> from, std::string dtype, int64_t parent = -1) {
+TraceNode Node(int64_t id, std::string op, std::vector<int64_t> from, std::string dtype,
+               int64_t parent = -1) {
   return {.id = id,
           .parent = parent,
           .stage = "hlo",
@@ -59,16 +61,17 @@ TEST(GraphExecution, AValueThatCameInNarrowIsNone) {
 }
 
 TEST(GraphExecution, WhatIsHandedIntoAFusionIsWhatItWasOutside) {
-  const std::vector<TraceNode> outside{Node(0, "parameter", {}, "bfloat16"), Node(1, "fusion wide", {0}, "float32"),
-                                       Node(2, "parameter", {0}, "bfloat16", 1),
-                                       Node(3, "convert", {2}, "float32", 1)};
+  const std::vector<TraceNode> outside{
+      Node(0, "parameter", {}, "bfloat16"), Node(1, "fusion wide", {0}, "float32"),
+      Node(2, "parameter", {0}, "bfloat16", 1), Node(3, "convert", {2}, "float32", 1)};
   EXPECT_FALSE(Find(outside));
   std::vector<TraceNode> computed = outside;
   computed.insert(computed.begin() + 1, Node(7, "fusion narrow", {0}, "bfloat16"));
   computed[3].from = {7};
   EXPECT_TRUE(Find(computed));
-  EXPECT_FALSE(Find({Node(0, "input", {}, "bfloat16"), Node(1, "jit", {0}, "float32"),
-                     Node(2, "input", {0}, "bfloat16", 1), Node(3, "convert_element_type", {2}, "float32", 1)}));
+  EXPECT_FALSE(
+      Find({Node(0, "input", {}, "bfloat16"), Node(1, "jit", {0}, "float32"),
+            Node(2, "input", {0}, "bfloat16", 1), Node(3, "convert_element_type", {2}, "float32", 1)}));
 }
 
 TEST(GraphExecution, WhatAKernelLoadsIsWhatTheCallBeforeItMade) {

@@ -100,11 +100,18 @@ TEST(Judge, ExpectedCountsOfCasts) {
   const auto reason = [&](const Expectation& expectation) {
     return JudgeCase(Expecting(expectation), "torch-inductor", observation, {}, Torch213()).reason;
   };
-  EXPECT_EQ(reason(none), "changed: expected 0 casts from bfloat16 to float32 in lazy_ir, observed no such stage in its trace")
+  EXPECT_EQ(
+      reason(none),
+      "changed: expected 0 casts from bfloat16 to float32 in lazy_ir, observed no such stage in its trace")
       << "nothing counted is no zero";
   observation.trace = {{.id = 0, .stage = "lazy_ir", .op = "aten::mm"}};
   EXPECT_EQ(reason(none), "");
-  const Cast up{.from = "bfloat16", .to = "float32", .shape = {2}, .bytes = 8, .under = "xla::cast", .stage = "lazy_ir"};
+  const Cast up{.from = "bfloat16",
+                .to = "float32",
+                .shape = {2},
+                .bytes = 8,
+                .under = "xla::cast",
+                .stage = "lazy_ir"};
   Cast down = up, elsewhere = up;
   std::swap(down.from, down.to);
   elsewhere.stage = "hlo_optimized";

@@ -1,10 +1,12 @@
-// The central claim, with no framework: every small case of the seeds, run by the emulated arithmetic at every model of
-// the bank, comes back from the classifier under its own name, in a set whose other members are documented.
+// The central claim, with no framework: every small case of the seeds, run by the emulated arithmetic at
+// every model of the bank, comes back from the classifier under its own name, in a set whose other members
+// are documented.
 //
-// tests/golden/indistinguishable/ lists, for every case, value and model, the other members of the set and why no
-// classifier could drop them: `same_bits` (that model gives these very bits in some accumulation order of the family) or
-// `order_unknown` (its bits differ in the simulated orders, but lie inside its error law). A member that the golden file
-// does not name fails the test. ULPSCOPE_REGENERATE_GOLDEN=1 writes the files anew.
+// tests/golden/indistinguishable/ lists, for every case, value and model, the other members of the set and
+// why no classifier could drop them: `same_bits` (that model gives these very bits in some accumulation order
+// of the family) or `order_unknown` (its bits differ in the simulated orders, but lie inside its error law).
+// A member that the golden file does not name fails the test. ULPSCOPE_REGENERATE_GOLDEN=1 writes the files
+// anew.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,12 +59,15 @@ std::map<std::string, TensorData> Inputs(const Case& c) {
 }
 
 std::string FileName(std::string id) {
-  std::replace_if(id.begin(), id.end(), [](char c) { return c == '/' || c == '[' || c == ']' || c == '=' || c == ','; }, '.');
+  std::replace_if(
+      id.begin(), id.end(), [](char c) { return c == '/' || c == '[' || c == ']' || c == '=' || c == ','; },
+      '.');
   return id + ".txt";
 }
 
 /// Why `model` stays in the set: its own simulation shows it.
-std::string Reason(const CaseOracle& oracle, const std::string& value, const TensorData& data, const PrecisionModel& model) {
+std::string Reason(const CaseOracle& oracle, const std::string& value, const TensorData& data,
+                   const PrecisionModel& model) {
   std::vector<int64_t> elements;
   std::vector<double> stored;
   const int64_t count = std::min<int64_t>(data.size(), 128);
@@ -71,7 +76,8 @@ std::string Reason(const CaseOracle& oracle, const std::string& value, const Ten
     stored.push_back(data.At(elements.back()));
   }
   for (const auto& hypothesis : oracle.Bank(value, data.dtype)) {
-    if (hypothesis->model() == model && ExactMatch(*hypothesis, elements, stored).matches > 0) return "same_bits";
+    if (hypothesis->model() == model && ExactMatch(*hypothesis, elements, stored).matches > 0)
+      return "same_bits";
   }
   return "order_unknown";
 }
@@ -112,7 +118,8 @@ class KnownAnswers : public ::testing::TestWithParam<std::string> {};
 
 std::string TestName(const ::testing::TestParamInfo<std::string>& id) {
   std::string name = id.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
@@ -120,7 +127,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, KnownAnswers, ::testing::ValuesIn(SmallSeedIds()
 
 TEST_P(KnownAnswers, EveryModelComesBack) {
   const auto cases = SmallSeeds();
-  const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.id == GetParam(); });
+  const auto found =
+      std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.id == GetParam(); });
   ASSERT_NE(found, cases.end());
   const Case& c = *found;
   const auto inputs = Inputs(c);
@@ -139,7 +147,8 @@ TEST_P(KnownAnswers, EveryModelComesBack) {
       // Partial sums in a format that is none of the value's are no model of it: nothing to find.
       if (const auto acc = ParseAcc(truth->acc); acc && !acc->exact() && !acc->binary()) {
         const auto bank = (*oracle)->Bank(value, data.dtype);
-        if (std::none_of(bank.begin(), bank.end(), [&](const auto& hypothesis) { return hypothesis->model() == *truth; })) {
+        if (std::none_of(bank.begin(), bank.end(),
+                         [&](const auto& hypothesis) { return hypothesis->model() == *truth; })) {
           ++foreign;
           continue;
         }
@@ -148,19 +157,25 @@ TEST_P(KnownAnswers, EveryModelComesBack) {
       ++classified;
       identified += result.models.size() == 1 ? 1 : 0;
       ASSERT_GT(result.checked, 0) << value;
-      const auto holds = [&](const std::vector<PrecisionModel>& set) { return std::find(set.begin(), set.end(), *truth) != set.end(); };
-      EXPECT_TRUE(holds(result.models_proved)) << value << " in " << order << ": hard evidence excluded the truth " << truth->Name();
-      EXPECT_TRUE(holds(result.models)) << value << " in " << order << ": the set lacks the truth " << truth->Name() << ", it says " << result.label;
+      const auto holds = [&](const std::vector<PrecisionModel>& set) {
+        return std::find(set.begin(), set.end(), *truth) != set.end();
+      };
+      EXPECT_TRUE(holds(result.models_proved))
+          << value << " in " << order << ": hard evidence excluded the truth " << truth->Name();
+      EXPECT_TRUE(holds(result.models)) << value << " in " << order << ": the set lacks the truth "
+                                        << truth->Name() << ", it says " << result.label;
       for (const PrecisionModel& other : result.models) {
         if (other == *truth) continue;
-        golden.Check(value + " | " + truth->Name() + " | " + other.Name() + " | " + Reason(**oracle, value, data, other));
+        golden.Check(value + " | " + truth->Name() + " | " + other.Name() + " | " +
+                     Reason(**oracle, value, data, other));
       }
     }
   }
   golden.Save();
   EXPECT_GE(classified, static_cast<int64_t>(ModelBank().size()) - foreign);
   EXPECT_GT(classified, 20);
-  std::cout << c.id << ": " << classified << " values classified at " << ModelBank().size() << " models, " << identified << " identified uniquely\n";
+  std::cout << c.id << ": " << classified << " values classified at " << ModelBank().size() << " models, "
+            << identified << " identified uniquely\n";
 }
 
 TEST(KnownAnswersCount, TheSuiteHasSmallCases) { EXPECT_GE(SmallSeeds().size(), 20u); }

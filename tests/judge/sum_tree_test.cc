@@ -56,7 +56,9 @@ struct Row {
 TEST(SumTree, OrdersOfRealFloat32SumsAreNamed) {
   const std::vector<Row> rows{
       {"sequential", [](std::vector<float> t) { return InOrder(t, 0, t.size(), 1); }, 63},
-      {"reversed", [](std::vector<float> t) { return std::reverse(t.begin(), t.end()), InOrder(t, 0, t.size(), 1); }, 64 * 63 / 2},
+      {"reversed",
+       [](std::vector<float> t) { return std::reverse(t.begin(), t.end()), InOrder(t, 0, t.size(), 1); },
+       64 * 63 / 2},
       {"sequential in pairs, the odd one first",
        [](std::vector<float> t) {
          for (size_t i = 0; i < t.size(); i += 2) std::swap(t[i], t[i + 1]);
@@ -132,7 +134,9 @@ TEST(SumTree, OrdersOfRealFloat32SumsAreNamed) {
 
 TEST(SumTree, ATreeOfNoNameIsWritten) {
   int64_t asked = 0;
-  const auto tree = RevealTree(5, Masks(5, [](std::vector<float> t) { return ((t[4] + t[1]) + t[0]) + (t[2] + t[3]); }, &asked));
+  const auto tree = RevealTree(
+      5, Masks(
+             5, [](std::vector<float> t) { return ((t[4] + t[1]) + t[0]) + (t[2] + t[3]); }, &asked));
   ASSERT_TRUE(tree.has_value());
   EXPECT_EQ(tree->Name(), "");
   EXPECT_EQ(tree->Text(), "((0 (1 4)) (2 3))");
@@ -148,14 +152,22 @@ TEST(SumTree, AnswersThatAreNoTreeAreRefused) {
   });
   EXPECT_FALSE(unstable.has_value());
   // An accumulator so wide that nothing is lost.
-  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>> pairs) { return std::vector<int64_t>(pairs.size(), 2); }).has_value());
+  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>> pairs) {
+                 return std::vector<int64_t>(pairs.size(), 2);
+               }).has_value());
   // Overflow, NaN: counts out of range.
-  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>> pairs) { return std::vector<int64_t>(pairs.size(), -40); }).has_value());
-  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>>) { return std::vector<int64_t>(); }).has_value());
+  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>> pairs) {
+                 return std::vector<int64_t>(pairs.size(), -40);
+               }).has_value());
+  EXPECT_FALSE(RevealTree(8, [](std::span<const std::pair<int64_t, int64_t>>) {
+                 return std::vector<int64_t>();
+               }).has_value());
 }
 
 TEST(SumTree, SmallestSums) {
-  const AskMeets two = [](std::span<const std::pair<int64_t, int64_t>> pairs) { return std::vector<int64_t>(pairs.size(), 2); };
+  const AskMeets two = [](std::span<const std::pair<int64_t, int64_t>> pairs) {
+    return std::vector<int64_t>(pairs.size(), 2);
+  };
   EXPECT_EQ(RevealTree(2, two)->Text(), "(0 1)");
   EXPECT_EQ(RevealTree(1, two)->Text(), "0");
   EXPECT_FALSE(RevealTree(0, two).has_value());

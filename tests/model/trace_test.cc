@@ -11,12 +11,18 @@ TraceNode Node(int64_t id, int64_t parent, std::string op) {
 }
 
 Cast CastAt(int64_t node, std::string from, std::string to, int64_t bytes) {
-  return {.from = std::move(from), .to = std::move(to), .shape = {4, 8}, .bytes = bytes, .under = "aten::linear",
-          .stage = "dispatch", .node = node};
+  return {.from = std::move(from),
+          .to = std::move(to),
+          .shape = {4, 8},
+          .bytes = bytes,
+          .under = "aten::linear",
+          .stage = "dispatch",
+          .node = node};
 }
 
 TEST(TraceProblem, NamesWhateverContradicts) {
-  const std::vector<TraceNode> good{Node(7, -1, "aten::linear"), Node(3, 7, "aten::to"), Node(5, 3, "aten::copy_")};
+  const std::vector<TraceNode> good{Node(7, -1, "aten::linear"), Node(3, 7, "aten::to"),
+                                    Node(5, 3, "aten::copy_")};
   EXPECT_EQ(TraceProblem(good, {CastAt(5, "float32", "bfloat16", 64)}), "");
   EXPECT_EQ(TraceProblem({}, {}), "");
   const auto broken = [&](auto change) {
@@ -30,7 +36,8 @@ TEST(TraceProblem, NamesWhateverContradicts) {
   EXPECT_EQ(broken([](auto& t) { t[2].from = {7, 8}; }), "trace node 5 reads node 8, which is none");
   EXPECT_EQ(broken([](auto& t) { t[0].parent = 5; }), "trace node 3 lies in itself");
   EXPECT_EQ(broken([](auto& t) { t[0].stage = "later"; }), "a trace node of the unknown stage 'later'");
-  EXPECT_EQ(TraceProblem(good, {CastAt(4, "float32", "bfloat16", 64)}), "a cast at trace node 4, which is none");
+  EXPECT_EQ(TraceProblem(good, {CastAt(4, "float32", "bfloat16", 64)}),
+            "a cast at trace node 4, which is none");
   Cast elsewhere = CastAt(-1, "float32", "bfloat16", 64);
   elsewhere.stage = "later";
   EXPECT_EQ(TraceProblem(good, {elsewhere}), "a cast of the unknown stage 'later'");
@@ -63,8 +70,9 @@ TEST(CastCost, CountsBytesAndPairs) {
 }
 
 TEST(CastCost, StandsBesideTheOpsOwnTime) {
-  std::vector<TraceNode> trace{Node(0, -1, "aten::linear"), Node(1, 0, "aten::to"), Node(2, 1, "aten::_to_copy"),
-                               Node(3, 2, "aten::copy_"), Node(4, 0, "aten::linear"), Node(5, -1, "aten::copy_")};
+  std::vector<TraceNode> trace{Node(0, -1, "aten::linear"),  Node(1, 0, "aten::to"),
+                               Node(2, 1, "aten::_to_copy"), Node(3, 2, "aten::copy_"),
+                               Node(4, 0, "aten::linear"),   Node(5, -1, "aten::copy_")};
   trace[0].us = 100;
   trace[1].us = 12;
   trace[2].us = 11;

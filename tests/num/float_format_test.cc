@@ -12,7 +12,8 @@ namespace ulpscope {
 namespace {
 
 TEST(RoundTo, NarrowRoundingSeesTheTail) {
-  // 1 + 2^-8 is a tie of bfloat16; the tail of 2^-60 decides it upwards. Rounding through binary64 would lose it.
+  // 1 + 2^-8 is a tie of bfloat16; the tail of 2^-60 decides it upwards. Rounding through binary64 would lose
+  // it.
   EXPECT_EQ(RoundTo(TwoDoubles{0x1.01p0, 0}, Bfloat16()), 1.0);
   EXPECT_EQ(RoundTo(TwoDoubles{0x1.01p0, 0x1p-60}, Bfloat16()), 0x1.02p0);
   EXPECT_EQ(RoundTo(TwoDoubles{0x1.03p0, -0x1p-60}, Bfloat16()), 0x1.02p0);
@@ -31,7 +32,9 @@ TEST(RoundTo, Float32AgreesWithTheProcessor) {
   for (int i = 0; i < 200000; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     // Exponents around float32's whole range, subnormals and overflow included.
-    const double value = std::ldexp(1.0 + static_cast<double>(state >> 12) * 0x1p-52, static_cast<int>(state % 300) - 160) * ((state & 1) != 0 ? 1 : -1);
+    const double value =
+        std::ldexp(1.0 + static_cast<double>(state >> 12) * 0x1p-52, static_cast<int>(state % 300) - 160) *
+        ((state & 1) != 0 ? 1 : -1);
     ASSERT_EQ(RoundTo(value, Binary32()), static_cast<double>(static_cast<float>(value))) << value;
     ++compared;
   }

@@ -1,4 +1,5 @@
-// The bounds behind hard evidence: no summation order and no algebraic form that a backend may use escapes them.
+// The bounds behind hard evidence: no summation order and no algebraic form that a backend may use escapes
+// them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +27,7 @@ double RandomTree(const AccSpec& acc, std::vector<double> partial, std::mt19937_
 }
 
 struct Worst {
-  double share = 0;      ///< largest error as a share of its bound
+  double share = 0;  ///< largest error as a share of its bound
   int64_t sums = 0;
 };
 
@@ -52,16 +53,23 @@ Worst Search(const std::string& word, int64_t n, const std::function<double(std:
 }
 
 class Accumulators : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Words, Accumulators, ::testing::Values("float32", "float32_rz", "float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32"));
+INSTANTIATE_TEST_SUITE_P(Words, Accumulators,
+                         ::testing::Values("float32", "float32_rz", "float16", "float16_via_float32",
+                                           "bfloat16", "bfloat16_via_float32"));
 
 TEST_P(Accumulators, NoOrderEscapesTheBound) {
-  const auto uniform = [](std::mt19937_64* random) { return static_cast<double>((*random)() >> 11) * 0x1p-52 - 1; };
+  const auto uniform = [](std::mt19937_64* random) {
+    return static_cast<double>((*random)() >> 11) * 0x1p-52 - 1;
+  };
   const auto positive = [&](std::mt19937_64* random) { return std::fabs(uniform(random)); };
-  const auto wide = [&](std::mt19937_64* random) { return std::ldexp(uniform(random), static_cast<int>((*random)() % 16) - 8); };
+  const auto wide = [&](std::mt19937_64* random) {
+    return std::ldexp(uniform(random), static_cast<int>((*random)() % 16) - 8);
+  };
   int64_t sums = 0;
   double worst = 0;
   for (const int64_t n : {2, 3, 7, 8, 31, 64, 200}) {
-    for (const std::function<double(std::mt19937_64*)>& draw : {std::function<double(std::mt19937_64*)>(uniform), {positive}, {wide}}) {
+    for (const std::function<double(std::mt19937_64*)>& draw :
+         {std::function<double(std::mt19937_64*)>(uniform), {positive}, {wide}}) {
       const Worst found = Search(GetParam(), n, draw);
       EXPECT_LE(found.share, 1) << GetParam() << " n=" << n;
       sums += found.sums;
@@ -74,7 +82,9 @@ TEST_P(Accumulators, NoOrderEscapesTheBound) {
 }
 
 /// layer_norm of one row in float32, in the algebraic forms that frameworks use.
-std::map<std::string, std::vector<float>> LayerNormForms(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& b) {
+std::map<std::string, std::vector<float>> LayerNormForms(const std::vector<float>& x,
+                                                         const std::vector<float>& w,
+                                                         const std::vector<float>& b) {
   const auto n = static_cast<float>(x.size());
   float sum = 0, squares = 0;
   for (const float v : x) {
@@ -91,7 +101,9 @@ std::map<std::string, std::vector<float>> LayerNormForms(const std::vector<float
     welford += delta * (v - welford_mean);
   }
   const std::map<std::string, std::pair<float, float>> moments{
-      {"two passes", {mean, two_pass / n}}, {"one pass", {mean, std::max(squares / n - mean * mean, 0.0f)}}, {"Welford", {welford_mean, welford / n}}};
+      {"two passes", {mean, two_pass / n}},
+      {"one pass", {mean, std::max(squares / n - mean * mean, 0.0f)}},
+      {"Welford", {welford_mean, welford / n}}};
   std::map<std::string, std::vector<float>> forms;
   for (const auto& [name, moment] : moments) {
     const float rstd = 1 / std::sqrt(moment.second + 1e-5f);
@@ -111,8 +123,11 @@ INSTANTIATE_TEST_SUITE_P(LayerNorm, Offsets, ::testing::Values(0.0, 3.0, 100.0))
 TEST_P(Offsets, NoAlgebraicFormEscapesFloat32) {
   constexpr int64_t kLength = 64;
   Case c;
-  c.tensors = {testing::Tensor("x", DType::kFloat32, {1, kLength}), testing::Tensor("w", DType::kFloat32, {kLength}), testing::Tensor("b", DType::kFloat32, {kLength})};
-  c.program = {testing::MakeStep("layer_norm", {"x", "w", "b"}, "y", {{"normalized_shape", testing::Integers({kLength})}})};
+  c.tensors = {testing::Tensor("x", DType::kFloat32, {1, kLength}),
+               testing::Tensor("w", DType::kFloat32, {kLength}),
+               testing::Tensor("b", DType::kFloat32, {kLength})};
+  c.program = {testing::MakeStep("layer_norm", {"x", "w", "b"}, "y",
+                                 {{"normalized_shape", testing::Integers({kLength})}})};
   c.observe = {"y"};
   int64_t checked = 0;
   double tightest = 1;
@@ -134,7 +149,8 @@ TEST_P(Offsets, NoAlgebraicFormEscapesFloat32) {
         for (int64_t i = 0; i < kLength; ++i) {
           const Interval range = hypothesis->Enclose(i);
           const double y = values[static_cast<size_t>(i)];
-          EXPECT_TRUE(range.lo <= y && y <= range.hi) << form << " seed " << seed << " element " << i << ": " << y << " outside " << range.lo << " .. " << range.hi;
+          EXPECT_TRUE(range.lo <= y && y <= range.hi) << form << " seed " << seed << " element " << i << ": "
+                                                      << y << " outside " << range.lo << " .. " << range.hi;
           tightest = std::min(tightest, range.hi - range.lo);
           ++checked;
         }

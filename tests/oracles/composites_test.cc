@@ -1,4 +1,5 @@
-// Activations, softmax and its kin against MPFR by other formulas; their emulation step by step; their intervals.
+// Activations, softmax and its kin against MPFR by other formulas; their emulation step by step; their
+// intervals.
 #include <gmpxx.h>
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -82,15 +83,27 @@ Case AllComposites(DType dtype) {
   c.id = "test/composites";
   c.tensors = {Tensor("x", dtype, {kRows, kLength}), Tensor("w", dtype, {kLength})};
   const std::map<std::string, Attr> last{{"dim", testing::Integer(-1)}};
-  c.program = {MakeStep("sigmoid", {"x"}, "sigmoid"), MakeStep("silu", {"x"}, "silu"), MakeStep("gelu", {"x"}, "gelu"), MakeStep("gelu", {"x"}, "gelu_tanh", {{"approximate", testing::Text("tanh")}}),
-               MakeStep("softmax", {"x"}, "softmax", last), MakeStep("log_softmax", {"x"}, "log_softmax", last), MakeStep("logsumexp", {"x"}, "logsumexp", last),
-               MakeStep("rms_norm", {"x", "w"}, "rms_norm", {{"normalized_shape", Integers({kLength})}, {"eps", Attr{.value = 0x1p-20}}}), MakeStep("amax", {"x"}, "amax", last), MakeStep("abs", {"x"}, "abs")};
-  c.observe = {"sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "logsumexp", "rms_norm", "amax", "abs"};
+  c.program = {MakeStep("sigmoid", {"x"}, "sigmoid"),
+               MakeStep("silu", {"x"}, "silu"),
+               MakeStep("gelu", {"x"}, "gelu"),
+               MakeStep("gelu", {"x"}, "gelu_tanh", {{"approximate", testing::Text("tanh")}}),
+               MakeStep("softmax", {"x"}, "softmax", last),
+               MakeStep("log_softmax", {"x"}, "log_softmax", last),
+               MakeStep("logsumexp", {"x"}, "logsumexp", last),
+               MakeStep("rms_norm", {"x", "w"}, "rms_norm",
+                        {{"normalized_shape", Integers({kLength})}, {"eps", Attr{.value = 0x1p-20}}}),
+               MakeStep("amax", {"x"}, "amax", last),
+               MakeStep("abs", {"x"}, "abs")};
+  c.observe = {"sigmoid",     "silu",      "gelu",     "gelu_tanh", "softmax",
+               "log_softmax", "logsumexp", "rms_norm", "amax",      "abs"};
   return c;
 }
 
 class Composites : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Dtypes, Composites, ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16), [](const auto& dtype) { return std::string(Name(dtype.param)); });
+INSTANTIATE_TEST_SUITE_P(Dtypes, Composites,
+                         ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBfloat16,
+                                           DType::kFloat16),
+                         [](const auto& dtype) { return std::string(Name(dtype.param)); });
 
 TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
   const Case c = AllComposites(GetParam());
@@ -106,15 +119,22 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
       {"sigmoid", [&](int64_t i) { return (Big(1) + (x(i) / 2).Apply(mpfr_tanh)) / 2; }},
       {"silu", [&](int64_t i) { return x(i) * Exp(x(i)) / (Big(1) + Exp(x(i))); }},
       {"gelu", [&](int64_t i) { return x(i) / 2 * (Big(1) + (x(i) / Sqrt(2)).Apply(mpfr_erf)); }},
-      {"gelu_tanh", [&](int64_t i) { return x(i) / (Big(1) + Exp(Big(-2) * Sqrt(Big(2) / Big::Pi()) * x(i) * (Big(1) + Big(44715) / 1000000 * x(i) * x(i)))); }},
+      {"gelu_tanh",
+       [&](int64_t i) {
+         return x(i) / (Big(1) + Exp(Big(-2) * Sqrt(Big(2) / Big::Pi()) * x(i) *
+                                     (Big(1) + Big(44715) / 1000000 * x(i) * x(i))));
+       }},
       {"softmax", [&](int64_t i) { return Exp(x(i)) / exps(i / kLength); }},
       {"log_softmax", [&](int64_t i) { return x(i) - Log(exps(i / kLength)); }},
       {"logsumexp", [&](int64_t i) { return Log(exps(i)); }},
-      {"rms_norm", [&](int64_t i) {
-         const Big mean = row_sum(i / kLength, [](const Big& a) { return a * a; }) / static_cast<double>(kLength);
+      {"rms_norm",
+       [&](int64_t i) {
+         const Big mean =
+             row_sum(i / kLength, [](const Big& a) { return a * a; }) / static_cast<double>(kLength);
          return x(i) * Big(in.at("w").At(i % kLength)) / Sqrt(mean + Big(0x1p-20));
        }},
-      {"amax", [&](int64_t i) {
+      {"amax",
+       [&](int64_t i) {
          double most = -HUGE_VAL;
          for (int64_t j = 0; j < kLength; ++j) most = std::max(most, in.at("x").At(i * kLength + j));
          return Big(most);
@@ -133,7 +153,8 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
       const Reference& reference = references[static_cast<size_t>(i)];
       const mpq_class off = formula(i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
       ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << name << i;
-      ASSERT_LE(abs(off), mpq_class(reference.err) + mpq_class(std::fabs(reference.hi)) * mpq_class(0x1p-400)) << name << "[" << i << "]";
+      ASSERT_LE(abs(off), mpq_class(reference.err) + mpq_class(std::fabs(reference.hi)) * mpq_class(0x1p-400))
+          << name << "[" << i << "]";
       ASSERT_LE(reference.err, std::fabs(reference.hi) * 0x1p-80) << name;
       ++checked;
     }
@@ -148,7 +169,8 @@ TEST(CompositesExactly, EqualElementsAndZerosAreExact) {
   const auto oracle = OpenCaseOracle(c, in);
   ASSERT_TRUE(oracle);
   const int64_t first[] = {0};
-  for (const auto& [name, value] : std::map<std::string, double>{{"sigmoid", 0.5}, {"silu", 0}, {"gelu", 0}, {"gelu_tanh", 0}}) {
+  for (const auto& [name, value] :
+       std::map<std::string, double>{{"sigmoid", 0.5}, {"silu", 0}, {"gelu", 0}, {"gelu_tanh", 0}}) {
     const Reference reference = (*oracle)->References(name, first)[0];
     EXPECT_EQ(reference.kind, ReferenceKind::kExact) << name;
     EXPECT_EQ(reference.hi, value) << name;
@@ -167,7 +189,8 @@ class Steps {
   const FloatFormat& format_;
 };
 
-/// Steps in three formats, bit for bit: exp, sum in order, quotient, each rounded to the model's format and the store to float32.
+/// Steps in three formats, bit for bit: exp, sum in order, quotient, each rounded to the model's format and
+/// the store to float32.
 TEST(CompositesEmulated, StepsAreRoundedAsTheModelSays) {
   for (const char* acc : {"float32", "bfloat16", "float16"}) {
     const Case c = AllComposites(DType::kBfloat16);
@@ -190,14 +213,20 @@ TEST(CompositesEmulated, StepsAreRoundedAsTheModelSays) {
         total = s.R(Big(total) + Big(exps.back()));
         squares = s.R(Big(squares) + Big(s.R(Big(x) * Big(x))));
       }
-      const double log = s.R(Log(total)), eps = s.R(Big(s.R(Big(squares) / Big(kLength))) + Big(0x1p-20)), rstd = s.R(Big(1) / Sqrt(eps));
+      const double log = s.R(Log(total)), eps = s.R(Big(s.R(Big(squares) / Big(kLength))) + Big(0x1p-20)),
+                   rstd = s.R(Big(1) / Sqrt(eps));
       ASSERT_EQ(values->at("logsumexp").At(row), stored(s.R(Big(most) + Big(log)))) << acc;
       for (int64_t j = 0; j < kLength; ++j) {
         const int64_t i = row * kLength + j;
         const double x = in.at("x").At(i);
-        ASSERT_EQ(values->at("softmax").At(i), stored(s.R(Big(exps[static_cast<size_t>(j)]) / Big(total)))) << acc;
-        ASSERT_EQ(values->at("log_softmax").At(i), stored(s.R(Big(shifted[static_cast<size_t>(j)]) - Big(log)))) << acc;
-        ASSERT_EQ(values->at("rms_norm").At(i), stored(s.R(Big(s.R(Big(x) * Big(rstd))) * Big(in.at("w").At(j))))) << acc;
+        ASSERT_EQ(values->at("softmax").At(i), stored(s.R(Big(exps[static_cast<size_t>(j)]) / Big(total))))
+            << acc;
+        ASSERT_EQ(values->at("log_softmax").At(i),
+                  stored(s.R(Big(shifted[static_cast<size_t>(j)]) - Big(log))))
+            << acc;
+        ASSERT_EQ(values->at("rms_norm").At(i),
+                  stored(s.R(Big(s.R(Big(x) * Big(rstd))) * Big(in.at("w").At(j)))))
+            << acc;
         const double gate = s.R(Big(1) / Big(s.R(Big(1) + Big(s.R(Exp(-x))))));
         ASSERT_EQ(values->at("sigmoid").At(i), stored(gate)) << acc;
         ASSERT_EQ(values->at("silu").At(i), stored(s.R(Big(x) * Big(gate)))) << acc;
@@ -219,11 +248,13 @@ TEST(CompositesEnclosed, EveryRunOfAModelLiesInItsInterval) {
     for (const char* acc : {"float32", "float64", "bfloat16"}) {
       PrecisionModel model;
       model.acc = acc;
-      for (const char* name : {"sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "logsumexp", "rms_norm"}) {
+      for (const char* name :
+           {"sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "logsumexp", "rms_norm"}) {
         const auto truth = TrueModel(c, name, model, dtype);
         ASSERT_TRUE(truth);
         const auto bank = (*oracle)->Bank(name, dtype);
-        const auto found = std::find_if(bank.begin(), bank.end(), [&](const auto& row) { return row->model() == *truth; });
+        const auto found =
+            std::find_if(bank.begin(), bank.end(), [&](const auto& row) { return row->model() == *truth; });
         ASSERT_NE(found, bank.end()) << name << " " << truth->Name();
         const std::vector<int64_t> elements{0, 1, 2, 3, 4};
         const bool wide = std::string(acc) != "bfloat16";
@@ -233,8 +264,10 @@ TEST(CompositesEnclosed, EveryRunOfAModelLiesInItsInterval) {
           for (size_t i = 0; i < elements.size(); ++i) {
             const Interval range = (*found)->Enclose(elements[i]);
             const double stored = (*found)->Store(run[i]);
-            ASSERT_LE(range.lo, stored) << name << " " << acc << " " << (*found)->orders()[static_cast<size_t>(order)];
-            ASSERT_GE(range.hi, stored) << name << " " << acc << " " << (*found)->orders()[static_cast<size_t>(order)];
+            ASSERT_LE(range.lo, stored)
+                << name << " " << acc << " " << (*found)->orders()[static_cast<size_t>(order)];
+            ASSERT_GE(range.hi, stored)
+                << name << " " << acc << " " << (*found)->orders()[static_cast<size_t>(order)];
             ++checked;
           }
         }

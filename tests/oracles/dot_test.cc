@@ -1,4 +1,5 @@
-// Sums of one dot product: block units, split operands, summation trees, and what probes conclude of odd kernels.
+// Sums of one dot product: block units, split operands, summation trees, and what probes conclude of odd
+// kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,10 +7,10 @@
 #include <limits>
 #include <random>
 
+#include "harness/judge/classify.h"
 #include "oracles/dot/bank.h"
 #include "oracles/dot/trees.h"
 #include "oracles/oracle.h"
-#include "harness/judge/classify.h"
 #include "tests/support/cases.h"
 
 namespace ulpscope {
@@ -17,7 +18,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-DotModel Model(const std::string& acc, DType in, const std::string& out, const std::string& in_word = "as_is", const std::string& mid = "none") {
+DotModel Model(const std::string& acc, DType in, const std::string& out, const std::string& in_word = "as_is",
+               const std::string& mid = "none") {
   PrecisionModel name;
   if (in_word != "as_is") name.in["*"] = in_word;
   name.acc = acc;
@@ -29,7 +31,8 @@ DotModel Model(const std::string& acc, DType in, const std::string& out, const s
 using Dot = std::function<double(std::span<const double>, std::span<const double>)>;
 
 /// Everything that a bank concludes of `dot` from probes and the decode.
-std::vector<PrecisionModel> Survivors(const Dot& dot, DType in, DType out, int64_t k, BlockDecode* decode = nullptr) {
+std::vector<PrecisionModel> Survivors(const Dot& dot, DType in, DType out, int64_t k,
+                                      BlockDecode* decode = nullptr) {
   std::vector<double> a(static_cast<size_t>(k)), b(a);
   const auto run = [&](const ProbeDot& probe) {
     for (const ProbeTerm& term : probe.terms) {
@@ -37,7 +40,8 @@ std::vector<PrecisionModel> Survivors(const Dot& dot, DType in, DType out, int64
       b[static_cast<size_t>(term.position)] = term.b;
     }
     const double y = dot(a, b);
-    for (const ProbeTerm& term : probe.terms) a[static_cast<size_t>(term.position)] = b[static_cast<size_t>(term.position)] = 0;
+    for (const ProbeTerm& term : probe.terms)
+      a[static_cast<size_t>(term.position)] = b[static_cast<size_t>(term.position)] = 0;
     return y;
   };
   const DotBank bank(in, out);
@@ -76,17 +80,19 @@ TEST(BlockStep, CutsAtTheLargestExponentAndRoundsOnce) {
     for (const double p : products) terms.push_back(TermOf(p, 1));
     return BlockStep(acc, start, terms);
   };
-  // Fasi, Higham, Mikaitis, Pranesh 2021: one extra bit keeps 2^-24 beside 1, and four of them make 2^-22; none keeps nothing.
+  // Fasi, Higham, Mikaitis, Pranesh 2021: one extra bit keeps 2^-24 beside 1, and four of them make 2^-22;
+  // none keeps nothing.
   EXPECT_EQ(sum(a100, 1, {0x1p-24, 0x1p-24, 0x1p-24, 0x1p-24}), 1 + 0x1p-22);
   EXPECT_EQ(sum(v100, 1, {0x1p-24, 0x1p-24, 0x1p-24, 0x1p-24}), 1.0);
   EXPECT_EQ(sum(a100, 1, {0x1p-25, 0x1p-25, 0x1p-25, 0x1p-25}), 1.0);
-  EXPECT_EQ(sum(a100, 2, {0x1p-23, 0x1p-24}), 2.0);    // truncation, positive
+  EXPECT_EQ(sum(a100, 2, {0x1p-23, 0x1p-24}), 2.0);      // truncation, positive
   EXPECT_EQ(sum(a100, -2, {-0x1p-23, -0x1p-24}), -2.0);  // and negative
   EXPECT_EQ(sum(a100, 0, {0x1p30, 1, -0x1p30}), 0.0);
   EXPECT_EQ(sum(*ParseAcc("blockfma(4,23,rne_float16)"), 0, {1, 1, 0x1.8p-9}), 2 + 0x1p-8);
   // The exponent of a product is the sum of its operands' exponents: 1.5 * 1.5 = 2.25 is aligned at 0.
   std::vector<SumTerm> terms{TermOf(1.5, 1.5), TermOf(0x1p-24, 1)};
-  EXPECT_EQ(BlockStep(a100, 0, terms), RoundTo({.hi = 2.25 + 0x1p-24, .lo = 0}, Binary32(), Rounding::kTowardZero));
+  EXPECT_EQ(BlockStep(a100, 0, terms),
+            RoundTo({.hi = 2.25 + 0x1p-24, .lo = 0}, Binary32(), Rounding::kTowardZero));
   EXPECT_TRUE(std::isnan(sum(a100, 0, {kInf, -kInf})));
 }
 
@@ -96,14 +102,16 @@ TEST(SplitOperands, PassesAddUpToWhatTheirNamesSay) {
     const RoundSpec in = *ParseIn(word);
     const Products products = Multiply(in, in, RoundSpec{}, a, b);
     double sum = 0;
-    for (int i = 0; i < products.count; ++i) sum += products.value[static_cast<size_t>(i)].hi + products.value[static_cast<size_t>(i)].lo;
+    for (int i = 0; i < products.count; ++i)
+      sum += products.value[static_cast<size_t>(i)].hi + products.value[static_cast<size_t>(i)].lo;
     return std::pair(products.count, sum);
   };
   EXPECT_EQ(passes("bf16x9"), std::pair(9, a * b));
   EXPECT_EQ(passes("bf16x3").first, 3);
   EXPECT_EQ(passes("bf16x6").first, 6);
   EXPECT_EQ(passes("tf32x3").first, 3);
-  const double x3 = std::fabs(passes("bf16x3").second - a * b), x6 = std::fabs(passes("bf16x6").second - a * b);
+  const double x3 = std::fabs(passes("bf16x3").second - a * b),
+               x6 = std::fabs(passes("bf16x6").second - a * b);
   EXPECT_GT(x3, 0x1p-19);
   EXPECT_LT(x3, 0x1p-14);
   EXPECT_GT(x6, 0);
@@ -113,7 +121,11 @@ TEST(SplitOperands, PassesAddUpToWhatTheirNamesSay) {
 /// No order of the family, and no random tree, gives what the listed structures do not.
 TEST(SumTrees, HoldEveryOrderOfTheFamily) {
   std::mt19937_64 random(7);
-  const auto draw = [&](int bits) { return std::ldexp(static_cast<double>(random() % (1u << bits)) + 1, static_cast<int>(random() % 20) - 10) * (random() % 2 == 0 ? 1 : -1); };
+  const auto draw = [&](int bits) {
+    return std::ldexp(static_cast<double>(random() % (1u << bits)) + 1,
+                      static_cast<int>(random() % 20) - 10) *
+           (random() % 2 == 0 ? 1 : -1);
+  };
   int64_t checked = 0;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
@@ -127,7 +139,9 @@ TEST(SumTrees, HoldEveryOrderOfTheFamily) {
       SumTrees::For(acc, count)->Evaluate(terms, &listed);
       for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
         const double sum = SumInOrder(acc, order, padded, nullptr).hi;
-        const bool known = std::any_of(listed.begin(), listed.end(), [&](double value) { return value == sum || (std::isnan(value) && std::isnan(sum)); });
+        const bool known = std::any_of(listed.begin(), listed.end(), [&](double value) {
+          return value == sum || (std::isnan(value) && std::isnan(sum));
+        });
         EXPECT_TRUE(known) << word << " in " << order.name << " gives " << sum;
         ++checked;
       }
@@ -139,7 +153,9 @@ TEST(SumTrees, HoldEveryOrderOfTheFamily) {
 TEST(Decode, BlocksTreesAndShortWindows) {
   BlockDecode decode;
   const DotModel h100 = Model("blockfma(16,25,rz)", DType::kFloat16, "float16_rne");
-  const auto kernel = [](const DotModel& model, const SumOrder& order) { return [&model, &order](auto a, auto b) { return EmulateDot(model, order, a, b); }; };
+  const auto kernel = [](const DotModel& model, const SumOrder& order) {
+    return [&model, &order](auto a, auto b) { return EmulateDot(model, order, a, b); };
+  };
   const auto& orders = SumOrders(AddendOrders::kNone);
   Survivors(kernel(h100, orders[3]), DType::kFloat16, DType::kFloat16, 64, &decode);
   EXPECT_EQ(decode.kind, BlockDecode::Kind::kFused);
@@ -162,7 +178,8 @@ TEST(OddKernels, NeverConform) {
       {"not a number", [](auto, auto) { return std::nan(""); }},
       {"infinite", [](auto, auto) { return kInf; }},
       {"zero", [](auto, auto) { return 0.0; }},
-      {"not deterministic", [&](auto, auto) { return static_cast<double>(static_cast<float>(random() % 1000)); }},
+      {"not deterministic",
+       [&](auto, auto) { return static_cast<double>(static_cast<float>(random() % 1000)); }},
       {"overflows early", [](auto a, auto b) {
          double sum = 0;
          for (size_t k = 0; k < a.size(); ++k) sum = RoundTo(sum + a[k] * b[k], Binary16());
@@ -210,10 +227,12 @@ TEST(OddData, HasADefinedAnswer) {
 }
 
 TEST(Sparse, ElementsAreHeldAgainstEveryTree) {
-  // {2^20, 1, -2^20}: float32 keeps the 1 in every order; bfloat16 gives 0 or 1, which no bound of a float32 sum excludes.
+  // {2^20, 1, -2^20}: float32 keeps the 1 in every order; bfloat16 gives 0 or 1, which no bound of a float32
+  // sum excludes.
   Case c;
   c.id = "test/swamp";
-  c.tensors = {testing::Tensor("x", DType::kBfloat16, {1, 16}), testing::Tensor("y", DType::kBfloat16, {16, 1})};
+  c.tensors = {testing::Tensor("x", DType::kBfloat16, {1, 16}),
+               testing::Tensor("y", DType::kBfloat16, {16, 1})};
   c.program = {testing::MakeStep("matmul", {"x", "y"}, "product", {{"out_dtype", testing::Text("float32")}})};
   c.observe = {"product"};
   auto inputs = testing::NormalInputs(c, 5);
@@ -225,11 +244,13 @@ TEST(Sparse, ElementsAreHeldAgainstEveryTree) {
   ASSERT_TRUE(oracle) << oracle.error().Text();
   TensorData lost = TensorData::Zeros(DType::kFloat32, {1, 1});
   const Classification result = ClassifyValue(**oracle, "product", lost);
-  for (const PrecisionModel& model : result.models_proved) EXPECT_FALSE(model.acc == "float32" && model.prod == "exact") << model.Name();
+  for (const PrecisionModel& model : result.models_proved)
+    EXPECT_FALSE(model.acc == "float32" && model.prod == "exact") << model.Name();
   EXPECT_FALSE(result.models_proved.empty());
   lost.Set(0, 1);
   bool float32 = false;
-  for (const PrecisionModel& model : ClassifyValue(**oracle, "product", lost).models_proved) float32 = float32 || model.acc == "float32";
+  for (const PrecisionModel& model : ClassifyValue(**oracle, "product", lost).models_proved)
+    float32 = float32 || model.acc == "float32";
   EXPECT_TRUE(float32);
 }
 

@@ -20,13 +20,28 @@ class Machine {
  public:
   explicit Machine(const FloatFormat& format) : format_(format) {}
 
-  double Fma(double a, double b, double c) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t z) { return mpfr_fma(r, x, y, z, MPFR_RNDN); }, a, b, c); }
-  double Add(double a, double b) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_add(r, x, y, MPFR_RNDN); }, a, b); }
-  double Sub(double a, double b) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_sub(r, x, y, MPFR_RNDN); }, a, b); }
-  double Mul(double a, double b) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_mul(r, x, y, MPFR_RNDN); }, a, b); }
-  double Div(double a, double b) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_div(r, x, y, MPFR_RNDN); }, a, b); }
-  double Rsqrt(double a) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t, mpfr_t) { return mpfr_rec_sqrt(r, x, MPFR_RNDN); }, a); }
-  double Round(double a) const { return Run([&](mpfr_t r, mpfr_t x, mpfr_t, mpfr_t) { return mpfr_set(r, x, MPFR_RNDN); }, a); }
+  double Fma(double a, double b, double c) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t z) { return mpfr_fma(r, x, y, z, MPFR_RNDN); }, a, b,
+               c);
+  }
+  double Add(double a, double b) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_add(r, x, y, MPFR_RNDN); }, a, b);
+  }
+  double Sub(double a, double b) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_sub(r, x, y, MPFR_RNDN); }, a, b);
+  }
+  double Mul(double a, double b) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_mul(r, x, y, MPFR_RNDN); }, a, b);
+  }
+  double Div(double a, double b) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t y, mpfr_t) { return mpfr_div(r, x, y, MPFR_RNDN); }, a, b);
+  }
+  double Rsqrt(double a) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t, mpfr_t) { return mpfr_rec_sqrt(r, x, MPFR_RNDN); }, a);
+  }
+  double Round(double a) const {
+    return Run([&](mpfr_t r, mpfr_t x, mpfr_t, mpfr_t) { return mpfr_set(r, x, MPFR_RNDN); }, a);
+  }
 
  private:
   template <class F>
@@ -57,7 +72,11 @@ struct Row {
   const char* acc;
   const char* mid;
 };
-constexpr Row kRows[] = {{"float32", "none"}, {"float32", "bfloat16"}, {"bfloat16", "none"}, {"float16", "none"}, {"float64", "float16"}};
+constexpr Row kRows[] = {{"float32", "none"},
+                         {"float32", "bfloat16"},
+                         {"bfloat16", "none"},
+                         {"float16", "none"},
+                         {"float64", "float16"}};
 
 class EmulationTest : public ::testing::TestWithParam<Row> {
  protected:
@@ -73,13 +92,16 @@ class EmulationTest : public ::testing::TestWithParam<Row> {
     if (std::string(GetParam().mid) != "none") value = Machine(*FindFormat(GetParam().mid)).Round(value);
     return Machine(declared).Round(value);
   }
-  std::map<std::string, TensorData> Emulate(const Case& c, const std::map<std::string, TensorData>& in) const {
+  std::map<std::string, TensorData> Emulate(const Case& c,
+                                            const std::map<std::string, TensorData>& in) const {
     auto values = EmulateProgram(c, in, Model(), "sequential");
     EXPECT_TRUE(values) << (values ? "" : values.error().Text());
     return values ? *values : std::map<std::string, TensorData>{};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Models, EmulationTest, ::testing::ValuesIn(kRows), [](const auto& row) { return std::string(row.param.acc) + "_mid_" + row.param.mid; });
+INSTANTIATE_TEST_SUITE_P(Models, EmulationTest, ::testing::ValuesIn(kRows), [](const auto& row) {
+  return std::string(row.param.acc) + "_mid_" + row.param.mid;
+});
 
 TEST_P(EmulationTest, Matmul) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 6, 33, 5);
@@ -87,7 +109,8 @@ TEST_P(EmulationTest, Matmul) {
   const auto values = Emulate(c, in);
   for (int64_t i = 0; i < 30; ++i) {
     double sum = 0;
-    for (int64_t k = 0; k < 33; ++k) sum = Acc().Fma(in.at("a").At(i / 5 * 33 + k), in.at("b").At(k * 5 + i % 5), sum);
+    for (int64_t k = 0; k < 33; ++k)
+      sum = Acc().Fma(in.at("a").At(i / 5 * 33 + k), in.at("b").At(k * 5 + i % 5), sum);
     ASSERT_EQ(values.at("product").At(i), Stored(sum, Bfloat16())) << i;
   }
 }
@@ -112,9 +135,14 @@ TEST_P(EmulationTest, MatmulWithRoundedOperandsAndProducts) {
 
 TEST_P(EmulationTest, LinearAddmmAndGradients) {
   Case c;
-  c.tensors = {Tensor("x", DType::kBfloat16, {9, 5}, true), Tensor("w", DType::kBfloat16, {4, 5}, true), Tensor("b", DType::kBfloat16, {4}, true), Tensor("g", DType::kBfloat16, {9, 4}), Tensor("m", DType::kFloat32, {4, 5})};
-  c.program = {MakeStep("linear", {"x", "w", "b"}, "y"), MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}}),
-               MakeStep("transpose", {"g"}, "gt", {{"dim0", testing::Integer(0)}, {"dim1", testing::Integer(1)}}), MakeStep("addmm", {"m", "gt", "x"}, "fused")};
+  c.tensors = {Tensor("x", DType::kBfloat16, {9, 5}, true), Tensor("w", DType::kBfloat16, {4, 5}, true),
+               Tensor("b", DType::kBfloat16, {4}, true), Tensor("g", DType::kBfloat16, {9, 4}),
+               Tensor("m", DType::kFloat32, {4, 5})};
+  c.program = {
+      MakeStep("linear", {"x", "w", "b"}, "y"),
+      MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}}),
+      MakeStep("transpose", {"g"}, "gt", {{"dim0", testing::Integer(0)}, {"dim1", testing::Integer(1)}}),
+      MakeStep("addmm", {"m", "gt", "x"}, "fused")};
   c.observe = {"y", "w.grad", "x.grad", "b.grad", "fused"};
   const auto in = testing::NormalInputs(c, 13);
   const auto v = Emulate(c, in);
@@ -150,8 +178,12 @@ TEST_P(EmulationTest, LinearAddmmAndGradients) {
 TEST_P(EmulationTest, PointwiseAndSums) {
   Case c;
   c.tensors = {Tensor("a", DType::kBfloat16, {40}), Tensor("b", DType::kFloat32, {40})};
-  c.program = {MakeStep("add", {"a", "b"}, "s"), MakeStep("mul", {"a", "a"}, "p"), MakeStep("div", {"a", "b"}, "q"), MakeStep("sub", {"p", "s"}, "d"),
-               MakeStep("cast", {"b"}, "n", {{"dtype", testing::Text("float16")}}), MakeStep("sum", {"a"}, "r")};
+  c.program = {MakeStep("add", {"a", "b"}, "s"),
+               MakeStep("mul", {"a", "a"}, "p"),
+               MakeStep("div", {"a", "b"}, "q"),
+               MakeStep("sub", {"p", "s"}, "d"),
+               MakeStep("cast", {"b"}, "n", {{"dtype", testing::Text("float16")}}),
+               MakeStep("sum", {"a"}, "r")};
   c.observe = {"s", "p", "q", "d", "n", "r"};
   const auto in = testing::NormalInputs(c, 14);
   const auto v = Emulate(c, in);
@@ -172,7 +204,8 @@ TEST_P(EmulationTest, PointwiseAndSums) {
 TEST_P(EmulationTest, LayerNorm) {
   constexpr int64_t kRows2 = 3, kLength = 24;
   Case c;
-  c.tensors = {Tensor("x", DType::kBfloat16, {kRows2, kLength}), Tensor("w", DType::kFloat32, {kLength}), Tensor("b", DType::kFloat32, {kLength})};
+  c.tensors = {Tensor("x", DType::kBfloat16, {kRows2, kLength}), Tensor("w", DType::kFloat32, {kLength}),
+               Tensor("b", DType::kFloat32, {kLength})};
   c.program = {MakeStep("layer_norm", {"x", "w", "b"}, "y", {{"normalized_shape", Integers({kLength})}})};
   c.observe = {"y"};
   const auto in = testing::NormalInputs(c, 15);

@@ -1,4 +1,5 @@
-// The certified fast path against Boost, bit for bit: random and adversarial data, every instruction set, every tier.
+// The certified fast path against Boost, bit for bit: random and adversarial data, every instruction set,
+// every tier.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,24 +75,34 @@ Problem Make(DType type_a, DType type_b, Sizes s, FA fa, FB fb) {
   Problem p;
   p.a = Fill(type_a, s.batch * s.m * s.k, fa);
   p.b = Fill(type_b, s.batch * s.k * s.n, fb);
-  p.product = {.batch = s.batch, .m = s.m, .n = s.n, .k = s.k, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
-  p.product.a = {.data = nullptr, .dtype = type_a, .batch_stride = s.m * s.k, .row_stride = s.k, .column_stride = 1};
-  p.product.b = {.data = nullptr, .dtype = type_b, .batch_stride = s.k * s.n, .row_stride = s.n, .column_stride = 1};
+  p.product = {
+      .batch = s.batch, .m = s.m, .n = s.n, .k = s.k, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
+  p.product.a = {
+      .data = nullptr, .dtype = type_a, .batch_stride = s.m * s.k, .row_stride = s.k, .column_stride = 1};
+  p.product.b = {
+      .data = nullptr, .dtype = type_b, .batch_stride = s.k * s.n, .row_stride = s.n, .column_stride = 1};
   return p;
 }
 
 Real Element(const Matrix& matrix, const TensorData& data, int64_t batch, int64_t row, int64_t column) {
-  return Real::From(data.At(batch * matrix.batch_stride + row * matrix.row_stride + column * matrix.column_stride));
+  return Real::From(
+      data.At(batch * matrix.batch_stride + row * matrix.row_stride + column * matrix.column_stride));
 }
 
 Reference ByBoost(const Problem& p, int64_t element) {
   const Product& product = p.product;
-  const int64_t j = element % product.n, i = element / product.n % product.m, batch = element / (product.n * product.m);
+  const int64_t j = element % product.n, i = element / product.n % product.m,
+                batch = element / (product.n * product.m);
   Real sum = Real::From(0.0);
   for (int64_t k = 0; k < product.k; ++k)
-    sum = ulpscope::Add(sum, ulpscope::Multiply(Element(product.a, p.a, batch, i, k), Element(product.b, p.b, batch, k, j), 256), 256);
+    sum = ulpscope::Add(
+        sum,
+        ulpscope::Multiply(Element(product.a, p.a, batch, i, k), Element(product.b, p.b, batch, k, j), 256),
+        256);
   if (product.alpha != 1) sum = ulpscope::Multiply(Real::From(product.alpha), sum, 256);
-  if (product.c) sum = ulpscope::Add(sum, ulpscope::Multiply(Real::From(product.beta), Element(*product.c, p.c, batch, i, j), 256), 256);
+  if (product.c)
+    sum = ulpscope::Add(
+        sum, ulpscope::Multiply(Real::From(product.beta), Element(*product.c, p.c, batch, i, j), 256), 256);
   return sum.ToReference();
 }
 
@@ -114,9 +125,11 @@ Seen Compare(Problem& p, Options options, const std::string& what, int64_t step 
     const Reference fast = results.At(i), boost = ByBoost(p, i);
     ++seen.compared;
     seen.exact += fast.kind == ReferenceKind::kExact;
-    const std::string line = what + " [" + std::to_string(i) + "]\n fast  " + Describe(fast) + "\n boost " + Describe(boost);
+    const std::string line =
+        what + " [" + std::to_string(i) + "]\n fast  " + Describe(fast) + "\n boost " + Describe(boost);
     // A certificate must also be worth something.
-    const bool good = Agree(fast, boost) && (fast.kind != ReferenceKind::kCertified || fast.err <= std::fabs(fast.hi) * 0x1p-53);
+    const bool good = Agree(fast, boost) &&
+                      (fast.kind != ReferenceKind::kCertified || fast.err <= std::fabs(fast.hi) * 0x1p-53);
     EXPECT_TRUE(good) << line;
     failures += good ? 0 : 1;
   }
@@ -133,7 +146,8 @@ std::vector<const Kernels*> AllKernels() {
   return all;
 }
 
-constexpr DType kTypes[] = {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16, DType::kFloat8E4m3fn, DType::kFloat8E5m2};
+constexpr DType kTypes[] = {DType::kFloat64, DType::kFloat32,      DType::kBfloat16,
+                            DType::kFloat16, DType::kFloat8E4m3fn, DType::kFloat8E5m2};
 
 TEST(FastProduct, RandomDataAgreesOnEveryInstructionSet) {
   for (const Kernels* kernels : AllKernels()) {
@@ -141,7 +155,8 @@ TEST(FastProduct, RandomDataAgreesOnEveryInstructionSet) {
       Random random(7);
       const auto normal = [&](int64_t) { return random.Normal(); };
       Problem p = Make(dtype, dtype, {.batch = 1, .m = 45, .n = 38, .k = 70}, normal, normal);
-      const Seen seen = Compare(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)));
+      const Seen seen =
+          Compare(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)));
       EXPECT_EQ(seen.compared, 45 * 38);
       EXPECT_GE(seen.exact, dtype == DType::kFloat64 ? 0 : 45 * 38 - 20);
       EXPECT_LE(seen.counts.deep + seen.counts.accumulated, 2);
@@ -161,7 +176,10 @@ TEST(FastProduct, OddShapes) {
             Random random(static_cast<uint64_t>(m * 10000 + n * 100 + k));
             const auto normal = [&](int64_t) { return random.Normal(); };
             Problem p = Make(dtype, dtype, {.batch = 2, .m = m, .n = n, .k = k}, normal, normal);
-            compared += Compare(p, {.kernels = kernels}, "m n k " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k), 3).compared;
+            compared +=
+                Compare(p, {.kernels = kernels},
+                        "m n k " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k), 3)
+                    .compared;
           }
         }
       }
@@ -178,24 +196,59 @@ struct Adversary {
   double (*b)(Random&, Sizes, int64_t);
 };
 
-double SpreadOver(Random& random, int binades) { return std::ldexp(random.Normal(), static_cast<int>(random.Below(2 * binades + 1)) - binades); }
+double SpreadOver(Random& random, int binades) {
+  return std::ldexp(random.Normal(), static_cast<int>(random.Below(2 * binades + 1)) - binades);
+}
 
 const Adversary kAdversaries[] = {
-    {"integers", [](Random& r, Sizes, int64_t) { return static_cast<double>(r.Below(257) - 128); }, [](Random& r, Sizes, int64_t) { return static_cast<double>(r.Below(17) - 8); }},
-    {"zero rows", [](Random& r, Sizes s, int64_t i) { return i / s.k % 3 == 0 ? 0.0 : r.Normal(); }, [](Random& r, Sizes s, int64_t i) { return i % s.n % 4 == 1 ? -0.0 : r.Normal(); }},
-    {"one huge, the rest tiny", [](Random& r, Sizes s, int64_t i) { return i % s.k == 3 ? 0x1p14 : std::ldexp(r.Normal(), -12); }, [](Random& r, Sizes s, int64_t i) { return i / s.n % s.k == 3 ? 1.0 : std::ldexp(r.Normal(), -12); }},
-    {"spread over 24 binades", [](Random& r, Sizes, int64_t) { return SpreadOver(r, 12); }, [](Random& r, Sizes, int64_t) { return SpreadOver(r, 12); }},
-    {"exact ties", [](Random& r, Sizes s, int64_t i) { return i % s.k == 0 ? 1.0 : i % s.k == 1 ? 0x1p-27 * (r.Below(2) == 0 ? 1 : -1) : 0.0; }, [](Random&, Sizes s, int64_t i) { return i / s.n % s.k == 0 ? 1.0 : 0x1p-26; }},
-    {"ties and 2^-130", [](Random& r, Sizes s, int64_t i) { return i % s.k == 0 ? 1.0 : i % s.k == 1 ? 0x1p-27 : i % s.k == 2 ? 0x1p-65 * static_cast<double>(r.Below(3) - 1) : 0.0; },
-     [](Random&, Sizes s, int64_t i) { return i / s.n % s.k == 0 ? 1.0 : i / s.n % s.k == 1 ? 0x1p-26 : 0x1p-65; }},
-    {"overflow edge", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p1021; }, [](Random& r, Sizes, int64_t) { return r.Normal(); }},
-    {"near 2^500", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p500; }, [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p520; }},
-    {"subnormal", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-1060; }, [](Random& r, Sizes, int64_t) { return r.Normal(); }},
-    {"products underflow", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-540; }, [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-530; }},
-    {"full exponent range", [](Random& r, Sizes, int64_t) { return std::ldexp(r.Normal(), static_cast<int>(r.Below(2040)) - 1070); }, [](Random& r, Sizes, int64_t) { return std::ldexp(r.Normal(), static_cast<int>(r.Below(2040)) - 1070); }},
-    {"infinities and NaNs", [](Random& r, Sizes, int64_t) { const auto x = r.Below(200); return x == 0 ? kInf : x == 1 ? -kInf : x == 2 ? std::nan("") : x < 20 ? 0.0 : r.Normal(); },
-     [](Random& r, Sizes, int64_t) { const auto x = r.Below(300); return x == 0 ? kInf : x == 1 ? -kInf : x == 2 ? std::nan("") : x < 20 ? 0.0 : r.Normal(); }},
-    {"huge beside infinities", [](Random& r, Sizes, int64_t) { return r.Below(50) == 0 ? -kInf : 0x1p1020; }, [](Random&, Sizes, int64_t) { return 0x1p1000; }},
+    {"integers", [](Random& r, Sizes, int64_t) { return static_cast<double>(r.Below(257) - 128); },
+     [](Random& r, Sizes, int64_t) { return static_cast<double>(r.Below(17) - 8); }},
+    {"zero rows", [](Random& r, Sizes s, int64_t i) { return i / s.k % 3 == 0 ? 0.0 : r.Normal(); },
+     [](Random& r, Sizes s, int64_t i) { return i % s.n % 4 == 1 ? -0.0 : r.Normal(); }},
+    {"one huge, the rest tiny",
+     [](Random& r, Sizes s, int64_t i) { return i % s.k == 3 ? 0x1p14 : std::ldexp(r.Normal(), -12); },
+     [](Random& r, Sizes s, int64_t i) { return i / s.n % s.k == 3 ? 1.0 : std::ldexp(r.Normal(), -12); }},
+    {"spread over 24 binades", [](Random& r, Sizes, int64_t) { return SpreadOver(r, 12); },
+     [](Random& r, Sizes, int64_t) { return SpreadOver(r, 12); }},
+    {"exact ties",
+     [](Random& r, Sizes s, int64_t i) {
+       return i % s.k == 0 ? 1.0 : i % s.k == 1 ? 0x1p-27 * (r.Below(2) == 0 ? 1 : -1) : 0.0;
+     },
+     [](Random&, Sizes s, int64_t i) { return i / s.n % s.k == 0 ? 1.0 : 0x1p-26; }},
+    {"ties and 2^-130",
+     [](Random& r, Sizes s, int64_t i) {
+       return i % s.k == 0   ? 1.0
+              : i % s.k == 1 ? 0x1p-27
+              : i % s.k == 2 ? 0x1p-65 * static_cast<double>(r.Below(3) - 1)
+                             : 0.0;
+     },
+     [](Random&, Sizes s, int64_t i) {
+       return i / s.n % s.k == 0 ? 1.0 : i / s.n % s.k == 1 ? 0x1p-26 : 0x1p-65;
+     }},
+    {"overflow edge", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p1021; },
+     [](Random& r, Sizes, int64_t) { return r.Normal(); }},
+    {"near 2^500", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p500; },
+     [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p520; }},
+    {"subnormal", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-1060; },
+     [](Random& r, Sizes, int64_t) { return r.Normal(); }},
+    {"products underflow", [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-540; },
+     [](Random& r, Sizes, int64_t) { return r.Normal() * 0x1p-530; }},
+    {"full exponent range",
+     [](Random& r, Sizes, int64_t) { return std::ldexp(r.Normal(), static_cast<int>(r.Below(2040)) - 1070); },
+     [](Random& r, Sizes, int64_t) {
+       return std::ldexp(r.Normal(), static_cast<int>(r.Below(2040)) - 1070);
+     }},
+    {"infinities and NaNs",
+     [](Random& r, Sizes, int64_t) {
+       const auto x = r.Below(200);
+       return x == 0 ? kInf : x == 1 ? -kInf : x == 2 ? std::nan("") : x < 20 ? 0.0 : r.Normal();
+     },
+     [](Random& r, Sizes, int64_t) {
+       const auto x = r.Below(300);
+       return x == 0 ? kInf : x == 1 ? -kInf : x == 2 ? std::nan("") : x < 20 ? 0.0 : r.Normal();
+     }},
+    {"huge beside infinities", [](Random& r, Sizes, int64_t) { return r.Below(50) == 0 ? -kInf : 0x1p1020; },
+     [](Random&, Sizes, int64_t) { return 0x1p1000; }},
 };
 
 /// The value in the type's own range: float64's extremes become the type's extremes.
@@ -215,8 +268,12 @@ TEST(FastProduct, AdversarialDataAgrees) {
     for (const DType dtype : kTypes) {
       for (const Adversary& adversary : kAdversaries) {
         Random random(99);
-        Problem p = Make(dtype, dtype, kSizes, [&](int64_t i) { return Shrink(adversary.a(random, kSizes, i), dtype); }, [&](int64_t i) { return Shrink(adversary.b(random, kSizes, i), dtype); });
-        const Seen seen = Compare(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)) + " " + adversary.name, 2);
+        Problem p = Make(
+            dtype, dtype, kSizes, [&](int64_t i) { return Shrink(adversary.a(random, kSizes, i), dtype); },
+            [&](int64_t i) { return Shrink(adversary.b(random, kSizes, i), dtype); });
+        const Seen seen =
+            Compare(p, {.kernels = kernels},
+                    std::string(kernels->name) + " " + std::string(Name(dtype)) + " " + adversary.name, 2);
         compared += seen.compared;
         fallen += seen.counts.deep + seen.counts.accumulated;
         special += seen.counts.special;
@@ -237,7 +294,9 @@ TEST(FastProduct, CancellationAgreesAndGoesDeep) {
         std::vector<double> a, b;
         const auto fill_a = [&](int64_t i) {
           const int64_t k = i % kSizes.k;
-          a.push_back(k == kSizes.k - 1 ? rest : k >= kSizes.k / 2 - 1 && k > 0 && k % 2 == 1 ? 0 : random.Normal());
+          a.push_back(k == kSizes.k - 1                              ? rest
+                      : k >= kSizes.k / 2 - 1 && k > 0 && k % 2 == 1 ? 0
+                                                                     : random.Normal());
           if (k > 0 && k % 2 == 0) a.back() = -a[a.size() - 2];
           return a.back();
         };
@@ -247,7 +306,9 @@ TEST(FastProduct, CancellationAgreesAndGoesDeep) {
           return b.back();
         };
         Problem p = Make(dtype, dtype, kSizes, fill_a, fill_b);
-        const Seen seen = Compare(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)) + " rest " + FormatNumber(rest), 3);
+        const Seen seen = Compare(
+            p, {.kernels = kernels},
+            std::string(kernels->name) + " " + std::string(Name(dtype)) + " rest " + FormatNumber(rest), 3);
         EXPECT_EQ(seen.compared, (20 * 41 + 2) / 3);
       }
     }
@@ -257,7 +318,11 @@ TEST(FastProduct, CancellationAgreesAndGoesDeep) {
 TEST(FastProduct, MixedTypesTransposedStridedAndBroadcastOperands) {
   constexpr Sizes kSizes{.batch = 3, .m = 30, .n = 26, .k = 40};
   int64_t products = 0;
-  for (const auto& [type_a, type_b] : {std::pair{DType::kBfloat16, DType::kFloat16}, {DType::kBfloat16, DType::kFloat32}, {DType::kFloat64, DType::kFloat8E5m2}, {DType::kFloat64, DType::kFloat64}, {DType::kFloat16, DType::kFloat16}}) {
+  for (const auto& [type_a, type_b] : {std::pair{DType::kBfloat16, DType::kFloat16},
+                                       {DType::kBfloat16, DType::kFloat32},
+                                       {DType::kFloat64, DType::kFloat8E5m2},
+                                       {DType::kFloat64, DType::kFloat64},
+                                       {DType::kFloat16, DType::kFloat16}}) {
     for (int how = 0; how < 8; ++how) {
       Random random(static_cast<uint64_t>(how));
       const auto normal = [&](int64_t) { return random.Normal(); };
@@ -273,7 +338,8 @@ TEST(FastProduct, MixedTypesTransposedStridedAndBroadcastOperands) {
       if (how == 5) a.batch_stride = 0;
       if (how == 6) b.row_stride = 0;
       if (how == 7) a.row_stride = b.column_stride = 0;
-      EXPECT_EQ(Compare(p, {}, "layout " + std::to_string(how) + " " + std::string(Name(type_a)), 2).compared, 3 * 30 * 26 / 2);
+      EXPECT_EQ(Compare(p, {}, "layout " + std::to_string(how) + " " + std::string(Name(type_a)), 2).compared,
+                3 * 30 * 26 / 2);
       ++products;
     }
   }
@@ -290,10 +356,12 @@ TEST(FastProduct, AlphaBetaAndBiasAreExactTerms) {
         const auto normal = [&](int64_t) { return random.Normal(); };
         Problem p = Make(dtype, dtype, kSizes, normal, normal);
         p.c = Fill(dtype, 17, [&](int64_t j) { return j == 5 ? kInf : j == 6 ? 0.0 : random.Normal(); });
-        p.product.c = Matrix{.data = nullptr, .dtype = dtype, .batch_stride = 0, .row_stride = 0, .column_stride = 1};
+        p.product.c =
+            Matrix{.data = nullptr, .dtype = dtype, .batch_stride = 0, .row_stride = 0, .column_stride = 1};
         p.product.alpha = alpha;
         p.product.beta = beta;
-        Compare(p, {}, std::string(Name(dtype)) + " alpha " + FormatNumber(alpha) + " beta " + FormatNumber(beta));
+        Compare(p, {},
+                std::string(Name(dtype)) + " alpha " + FormatNumber(alpha) + " beta " + FormatNumber(beta));
         ++products;
       }
     }
@@ -313,7 +381,8 @@ TEST(FastProduct, LongSumsAreFlushed) {
 TEST(FastProduct, EveryTierAgreesWithEveryOther) {
   Random random(8);
   const auto normal = [&](int64_t) { return random.Normal(); };
-  Problem p = Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, normal);
+  Problem p =
+      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, normal);
   EXPECT_EQ(Compare(p, {.blas = BlasUse::kNever}, "grid").counts.grid, 1600);
   EXPECT_EQ(Compare(p, {.tiers = LastTier::kAccumulatorOnly}, "accumulator").counts.accumulated, 1600);
   EXPECT_EQ(Compare(p, {.threads = 2}, "two threads").compared, 1600);
@@ -325,7 +394,8 @@ TEST(FastProduct, EveryTierAgreesWithEveryOther) {
 TEST(FastProductRefuses, ToPeelMoreThanOneInSixtyFour) {
   Random random(21);
   const auto spread = [&](int64_t) { return SpreadOver(random, 20); };
-  Problem p = Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, spread, spread);
+  Problem p =
+      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, spread, spread);
   const Seen seen = Compare(p, {}, "wide bfloat16");
   EXPECT_EQ(seen.counts.peel, 0);
   EXPECT_GT(seen.counts.grid, 0);
@@ -333,10 +403,12 @@ TEST(FastProductRefuses, ToPeelMoreThanOneInSixtyFour) {
 
 TEST(FastProductRefuses, TheNormBudgetOfOneColumnAlone) {
   Random random(22);
-  // One element of column 7 is 40 binades below the others: it leaves the dense product and comes back by the correction.
+  // One element of column 7 is 40 binades below the others: it leaves the dense product and comes back by the
+  // correction.
   const auto normal = [&](int64_t) { return random.Normal(); };
   const auto column = [&](int64_t i) { return i == 9 * 40 + 7 ? 0x1.8p-40 : random.Normal(); };
-  Problem p = Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, column);
+  Problem p =
+      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, column);
   const Seen seen = Compare(p, {}, "one wide column");
   if (Blas::Get() == nullptr) GTEST_SKIP() << "no OpenBLAS";
   EXPECT_EQ(seen.counts.peel, 1600);
@@ -345,7 +417,11 @@ TEST(FastProductRefuses, TheNormBudgetOfOneColumnAlone) {
 
 TEST(FastProductRefuses, LinesOfExtremeMagnitude) {
   Random random(23);
-  const auto a = [&](int64_t i) { return i / 33 == 4 ? random.Normal() * 0x1p600 : i / 33 == 6 ? std::ldexp(random.Normal(), static_cast<int>(random.Below(1000)) - 900) : random.Normal(); };
+  const auto a = [&](int64_t i) {
+    return i / 33 == 4   ? random.Normal() * 0x1p600
+           : i / 33 == 6 ? std::ldexp(random.Normal(), static_cast<int>(random.Below(1000)) - 900)
+                         : random.Normal();
+  };
   const auto b = [&](int64_t) { return random.Normal(); };
   Problem p = Make(DType::kFloat64, DType::kFloat64, {.batch = 1, .m = 20, .n = 30, .k = 33}, a, b);
   const Seen seen = Compare(p, {}, "two wild rows");
@@ -374,7 +450,8 @@ class OtherControlWord {
 TEST(FastProductRefuses, EveryOtherFloatingPointEnvironment) {
   const double one = 1;
   Product product{.batch = 1, .m = 1, .n = 1, .k = 1, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
-  product.a = product.b = {.data = &one, .dtype = DType::kFloat64, .batch_stride = 0, .row_stride = 1, .column_stride = 1};
+  product.a = product.b = {
+      .data = &one, .dtype = DType::kFloat64, .batch_stride = 0, .row_stride = 1, .column_stride = 1};
   Engine engine;
   Results results;
   EXPECT_TRUE(engine.Compute(product, &results));
@@ -394,7 +471,8 @@ TEST(FastProductRefuses, ThreadsWithAnotherEnvironment) {
   other.reset();
   const double one = 1;
   Product product{.batch = 1, .m = 1, .n = 1, .k = 1, .a = {}, .b = {}, .c = {}, .alpha = 1, .beta = 1};
-  product.a = product.b = {.data = &one, .dtype = DType::kFloat64, .batch_stride = 0, .row_stride = 1, .column_stride = 1};
+  product.a = product.b = {
+      .data = &one, .dtype = DType::kFloat64, .batch_stride = 0, .row_stride = 1, .column_stride = 1};
   Results results;
   EXPECT_FALSE(engine.Compute(product, &results));
 }
@@ -404,14 +482,16 @@ TEST(FastProduct, SelfTestPassesOnEveryInstructionSetAndFindsABrokenKernel) {
   for (const Kernels* kernels : AllKernels()) EXPECT_EQ(SelfTest({.kernels = kernels}), "");
   Kernels broken = kPortableKernels;
   // A certificate that accepts everything.
-  broken.finish = [](const double* s, const double* c, const TileFinish& how, double* hi, double* lo, int64_t stride, uint32_t* refused) {
+  broken.finish = [](const double* s, const double* c, const TileFinish& how, double* hi, double* lo,
+                     int64_t stride, uint32_t* refused) {
     kPortableKernels.finish(s, c, how, hi, lo, stride, refused);
     std::fill(refused, refused + kMostTileRows, 0u);
     return 0;
   };
   EXPECT_NE(SelfTest({.kernels = &broken}), "");
   broken = kPortableKernels;
-  broken.deep = [](const double* a, const double* b, int64_t count, const DeepAnchors& anchors, double* sums) {
+  broken.deep = [](const double* a, const double* b, int64_t count, const DeepAnchors& anchors,
+                   double* sums) {
     kPortableKernels.deep(a, b, count, anchors, sums);
     sums[3 * kPortableKernels.rows * kPortableKernels.columns] += 0x1p-140;
   };

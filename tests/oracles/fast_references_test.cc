@@ -1,4 +1,5 @@
-// The fast path inside the oracle: what it takes over, how much of it is compared with Boost, and that a fault is found.
+// The fast path inside the oracle: what it takes over, how much of it is compared with Boost, and that a
+// fault is found.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +26,8 @@ struct Both {
   OracleCounts counts, boost_counts;
 };
 
-Both Ask(const Case& c, const std::map<std::string, TensorData>& inputs, const std::string& value, const std::vector<int64_t>& elements) {
+Both Ask(const Case& c, const std::map<std::string, TensorData>& inputs, const std::string& value,
+         const std::vector<int64_t>& elements) {
   Both both;
   auto fast = OpenCaseOracle(c, inputs);
   auto boost = OpenCaseOracle(c, inputs, {.engine = OracleEngine::kBoost, .plant_fault = {}});
@@ -40,11 +42,15 @@ Both Ask(const Case& c, const std::map<std::string, TensorData>& inputs, const s
 void ExpectAgreement(const Both& both, size_t count) {
   ASSERT_EQ(both.fast.size(), count);
   ASSERT_EQ(both.boost.size(), count);
-  for (size_t i = 0; i < count; ++i) EXPECT_TRUE(fast::Agree(both.fast[i], both.boost[i])) << i << "\n" << fast::Describe(both.fast[i]) << "\n" << fast::Describe(both.boost[i]);
+  for (size_t i = 0; i < count; ++i)
+    EXPECT_TRUE(fast::Agree(both.fast[i], both.boost[i])) << i << "\n"
+                                                          << fast::Describe(both.fast[i]) << "\n"
+                                                          << fast::Describe(both.boost[i]);
 }
 
 TEST(FastReferences, SmallValuesAreComparedAsAWhole) {
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16, DType::kFloat8E4m3fn}) {
+  for (const DType dtype :
+       {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16, DType::kFloat8E4m3fn}) {
     const Case c = testing::MatmulCase(dtype, dtype, 9, 21, 11);
     const Both both = Ask(c, testing::NormalInputs(c, 1), "product", All(99));
     ExpectAgreement(both, 99);
@@ -78,8 +84,11 @@ TEST(FastReferences, SumsViewsCastsAndWhatIsBuiltOnThem) {
   Case c;
   c.id = "test/sums";
   c.tensors = {Tensor("x", DType::kFloat32, {4, 6, 5}), Tensor("w", DType::kFloat32, {7, 5})};
-  c.program = {MakeStep("sum", {"x"}, "s", {{"dim", testing::Integers({1})}}), MakeStep("mean", {"x"}, "mean", {{"dim", testing::Integers({2})}}),
-               MakeStep("cast", {"x"}, "narrow", {{"dtype", testing::Text("bfloat16")}}), MakeStep("cast", {"w"}, "v", {{"dtype", testing::Text("bfloat16")}}), MakeStep("linear", {"narrow", "v"}, "y")};
+  c.program = {MakeStep("sum", {"x"}, "s", {{"dim", testing::Integers({1})}}),
+               MakeStep("mean", {"x"}, "mean", {{"dim", testing::Integers({2})}}),
+               MakeStep("cast", {"x"}, "narrow", {{"dtype", testing::Text("bfloat16")}}),
+               MakeStep("cast", {"w"}, "v", {{"dtype", testing::Text("bfloat16")}}),
+               MakeStep("linear", {"narrow", "v"}, "y")};
   c.observe = {"s", "mean", "y"};
   const auto inputs = testing::NormalInputs(c, 6);
   const Both sum = Ask(c, inputs, "s", All(20));
@@ -97,11 +106,14 @@ TEST(FastReferences, SumsViewsCastsAndWhatIsBuiltOnThem) {
 TEST(FastReferences, BiasAndGradients) {
   Case c;
   c.id = "test/linear";
-  c.tensors = {Tensor("x", DType::kBfloat16, {6, 40}, true), Tensor("w", DType::kBfloat16, {5, 40}, true), Tensor("b", DType::kBfloat16, {5}, true), Tensor("g", DType::kBfloat16, {6, 5})};
-  c.program = {MakeStep("linear", {"x", "w", "b"}, "y"), MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
+  c.tensors = {Tensor("x", DType::kBfloat16, {6, 40}, true), Tensor("w", DType::kBfloat16, {5, 40}, true),
+               Tensor("b", DType::kBfloat16, {5}, true), Tensor("g", DType::kBfloat16, {6, 5})};
+  c.program = {MakeStep("linear", {"x", "w", "b"}, "y"),
+               MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
   c.observe = {"y", "x.grad", "w.grad", "b.grad"};
   const auto inputs = testing::NormalInputs(c, 4);
-  for (const auto& [value, size] : std::map<std::string, int64_t>{{"y", 30}, {"x.grad", 240}, {"w.grad", 200}, {"b.grad", 5}}) {
+  for (const auto& [value, size] :
+       std::map<std::string, int64_t>{{"y", 30}, {"x.grad", 240}, {"w.grad", 200}, {"b.grad", 5}}) {
     const Both both = Ask(c, inputs, value, All(size));
     ExpectAgreement(both, static_cast<size_t>(size));
     EXPECT_EQ(both.counts.fast, size) << value;
@@ -120,7 +132,8 @@ TEST(FastReferencesDeathTest, APlantedFaultStopsTheProcess) {
   const auto wrong_hi = [](int64_t element, Reference* reference) {
     if (element == 42) reference->hi = std::nextafter(reference->hi, HUGE_VAL);
   };
-  EXPECT_EXIT(run(wrong_hi), ::testing::ExitedWithCode(3), "disagree in case .*value 'product', element 42: fast hi .*Boost hi ");
+  EXPECT_EXIT(run(wrong_hi), ::testing::ExitedWithCode(3),
+              "disagree in case .*value 'product', element 42: fast hi .*Boost hi ");
   const auto wrong_lo = [](int64_t element, Reference* reference) {
     if (element == 7) reference->lo += std::fabs(reference->hi) * 0x1p-60;
   };

@@ -20,16 +20,35 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void Mpfr(NodeKind kind, mpfr_t out, const mpfr_t x, mpfr_rnd_t mode) {
   switch (kind) {
-    case NodeKind::kExp: mpfr_exp(out, x, mode); return;
-    case NodeKind::kExpm1: mpfr_expm1(out, x, mode); return;
-    case NodeKind::kLog: mpfr_log(out, x, mode); return;
-    case NodeKind::kLog1p: mpfr_log1p(out, x, mode); return;
-    case NodeKind::kSin: mpfr_sin(out, x, mode); return;
-    case NodeKind::kCos: mpfr_cos(out, x, mode); return;
-    case NodeKind::kTanh: mpfr_tanh(out, x, mode); return;
-    case NodeKind::kErf: mpfr_erf(out, x, mode); return;
-    case NodeKind::kErfc: mpfr_erfc(out, x, mode); return;
-    default: std::abort();
+    case NodeKind::kExp:
+      mpfr_exp(out, x, mode);
+      return;
+    case NodeKind::kExpm1:
+      mpfr_expm1(out, x, mode);
+      return;
+    case NodeKind::kLog:
+      mpfr_log(out, x, mode);
+      return;
+    case NodeKind::kLog1p:
+      mpfr_log1p(out, x, mode);
+      return;
+    case NodeKind::kSin:
+      mpfr_sin(out, x, mode);
+      return;
+    case NodeKind::kCos:
+      mpfr_cos(out, x, mode);
+      return;
+    case NodeKind::kTanh:
+      mpfr_tanh(out, x, mode);
+      return;
+    case NodeKind::kErf:
+      mpfr_erf(out, x, mode);
+      return;
+    case NodeKind::kErfc:
+      mpfr_erfc(out, x, mode);
+      return;
+    default:
+      std::abort();
   }
 }
 
@@ -38,9 +57,10 @@ struct Row {
   const char* name;
   double least, most;  ///< of arguments drawn evenly
 };
-constexpr Row kRows[] = {{NodeKind::kExp, "exp", -745, 709},  {NodeKind::kExpm1, "expm1", -40, 709}, {NodeKind::kLog, "log", 0, 1e6},
-                         {NodeKind::kLog1p, "log1p", -1, 1e3}, {NodeKind::kSin, "sin", -1e6, 1e6},    {NodeKind::kCos, "cos", -1e6, 1e6},
-                         {NodeKind::kTanh, "tanh", -20, 20},   {NodeKind::kErf, "erf", -6.5, 6.5},
+constexpr Row kRows[] = {{NodeKind::kExp, "exp", -745, 709}, {NodeKind::kExpm1, "expm1", -40, 709},
+                         {NodeKind::kLog, "log", 0, 1e6},    {NodeKind::kLog1p, "log1p", -1, 1e3},
+                         {NodeKind::kSin, "sin", -1e6, 1e6}, {NodeKind::kCos, "cos", -1e6, 1e6},
+                         {NodeKind::kTanh, "tanh", -20, 20}, {NodeKind::kErf, "erf", -6.5, 6.5},
                          {NodeKind::kErfc, "erfc", -6, 26.5}};
 
 /// A deterministic stream of arguments: even over the row's range, and of every magnitude.
@@ -111,7 +131,8 @@ double Rounded(NodeKind kind, double x, const FloatFormat& format) {
 }
 
 class EveryFunction : public ::testing::TestWithParam<Row> {};
-INSTANTIATE_TEST_SUITE_P(Functions, EveryFunction, ::testing::ValuesIn(kRows), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Functions, EveryFunction, ::testing::ValuesIn(kRows),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 /// 1 when the enclosure at `precision` holds MPFR's value and is as narrow as promised.
 int CheckEnclosure(NodeKind kind, double x, int64_t precision) {
@@ -138,8 +159,11 @@ TEST_P(EveryFunction, EnclosesMpfrTightly) {
   for (int i = 0; i < 60; ++i) checked += CheckEnclosure(GetParam().kind, arguments.Next(), 1024);
   for (int i = 0; i < 6; ++i) checked += CheckEnclosure(GetParam().kind, arguments.Next(), 4096);
   // The smallest and largest magnitudes, and where results come near zero.
-  for (const double x : {0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.8p-300, 1 + 0x1p-52, 1 - 0x1p-53, 0x1.921fb54442d18p1, 0x1.921fb54442d18p0, 0x1.6ac5b262ca1ffp849}) {
-    if (x < GetParam().least || (x > GetParam().most && GetParam().kind != NodeKind::kSin && GetParam().kind != NodeKind::kCos)) continue;
+  for (const double x : {0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.8p-300, 1 + 0x1p-52, 1 - 0x1p-53,
+                         0x1.921fb54442d18p1, 0x1.921fb54442d18p0, 0x1.6ac5b262ca1ffp849}) {
+    if (x < GetParam().least ||
+        (x > GetParam().most && GetParam().kind != NodeKind::kSin && GetParam().kind != NodeKind::kCos))
+      continue;
     checked += CheckEnclosure(GetParam().kind, x, 256);
   }
   EXPECT_GE(checked, 1566);
@@ -156,7 +180,8 @@ TEST_P(EveryFunction, PairsAreWithinTheirBoundAndRoundOnce) {
     Big truth(300);
     Wide(GetParam().kind, x, &truth);
     ASSERT_EQ(value.hi, mpfr_get_d(truth.v, MPFR_RNDN)) << x;
-    for (const FloatFormat* format : {&Binary32(), &Bfloat16(), &Binary16()}) ASSERT_EQ(RoundTo(value, *format), RoundWide(truth, *format)) << x << " " << format->name;
+    for (const FloatFormat* format : {&Binary32(), &Bfloat16(), &Binary16()})
+      ASSERT_EQ(RoundTo(value, *format), RoundWide(truth, *format)) << x << " " << format->name;
     if (std::fabs(value.hi) < 0x1p-960 || !std::isfinite(value.hi)) continue;
     Big off(300);
     mpfr_sub_d(off.v, truth.v, value.hi, MPFR_RNDN);
@@ -175,7 +200,8 @@ TEST_P(EveryFunction, IntervalsHoldTheValueAndItsSlack) {
   node.kind = GetParam().kind;
   int checked = 0;
   for (int i = 0; i < 100000; ++i) {
-    const double x = arguments.Next(), y = std::max(GetParam().least, x) + (i % 3 == 0 ? 0 : std::fabs(x) * 0x1p-20);
+    const double x = arguments.Next(),
+                 y = std::max(GetParam().least, x) + (i % 3 == 0 ? 0 : std::fabs(x) * 0x1p-20);
     const Interval image = FunctionImage(GetParam().kind, {.lo = x, .hi = y});
     for (const double inside : {x, y, x + (y - x) / 2}) {
       const TwoDoubles value = PairFunction(GetParam().kind, {.hi = inside, .lo = 0});
@@ -202,34 +228,45 @@ struct Special {
   double x, value;
 };
 constexpr Special kSpecials[] = {
-    {NodeKind::kExp, 0, 1}, {NodeKind::kExp, kInf, kInf}, {NodeKind::kExp, -kInf, 0}, {NodeKind::kExp, kNan, kNan}, {NodeKind::kExp, 1e300, kInf}, {NodeKind::kExp, -1e300, 0},
-    {NodeKind::kExpm1, 0, 0}, {NodeKind::kExpm1, -kInf, -1}, {NodeKind::kExpm1, kInf, kInf},
-    {NodeKind::kLog, 1, 0}, {NodeKind::kLog, 0, -kInf}, {NodeKind::kLog, -1, kNan}, {NodeKind::kLog, kInf, kInf}, {NodeKind::kLog, -kInf, kNan},
-    {NodeKind::kLog1p, 0, 0}, {NodeKind::kLog1p, -1, -kInf}, {NodeKind::kLog1p, -2, kNan}, {NodeKind::kLog1p, kInf, kInf},
-    {NodeKind::kSin, 0, 0}, {NodeKind::kSin, kInf, kNan}, {NodeKind::kSin, -kInf, kNan}, {NodeKind::kCos, 0, 1}, {NodeKind::kCos, kInf, kNan},
-    {NodeKind::kTanh, 0, 0}, {NodeKind::kTanh, kInf, 1}, {NodeKind::kTanh, -kInf, -1}, {NodeKind::kTanh, 1e300, 1},
-    {NodeKind::kErf, 0, 0}, {NodeKind::kErf, kInf, 1}, {NodeKind::kErf, -kInf, -1}, {NodeKind::kErf, 1e200, 1},
-    {NodeKind::kErfc, 0, 1}, {NodeKind::kErfc, kInf, 0}, {NodeKind::kErfc, -kInf, 2}, {NodeKind::kErfc, 1e200, 0}};
+    {NodeKind::kExp, 0, 1},        {NodeKind::kExp, kInf, kInf},  {NodeKind::kExp, -kInf, 0},
+    {NodeKind::kExp, kNan, kNan},  {NodeKind::kExp, 1e300, kInf}, {NodeKind::kExp, -1e300, 0},
+    {NodeKind::kExpm1, 0, 0},      {NodeKind::kExpm1, -kInf, -1}, {NodeKind::kExpm1, kInf, kInf},
+    {NodeKind::kLog, 1, 0},        {NodeKind::kLog, 0, -kInf},    {NodeKind::kLog, -1, kNan},
+    {NodeKind::kLog, kInf, kInf},  {NodeKind::kLog, -kInf, kNan}, {NodeKind::kLog1p, 0, 0},
+    {NodeKind::kLog1p, -1, -kInf}, {NodeKind::kLog1p, -2, kNan},  {NodeKind::kLog1p, kInf, kInf},
+    {NodeKind::kSin, 0, 0},        {NodeKind::kSin, kInf, kNan},  {NodeKind::kSin, -kInf, kNan},
+    {NodeKind::kCos, 0, 1},        {NodeKind::kCos, kInf, kNan},  {NodeKind::kTanh, 0, 0},
+    {NodeKind::kTanh, kInf, 1},    {NodeKind::kTanh, -kInf, -1},  {NodeKind::kTanh, 1e300, 1},
+    {NodeKind::kErf, 0, 0},        {NodeKind::kErf, kInf, 1},     {NodeKind::kErf, -kInf, -1},
+    {NodeKind::kErf, 1e200, 1},    {NodeKind::kErfc, 0, 1},       {NodeKind::kErfc, kInf, 0},
+    {NodeKind::kErfc, -kInf, 2},   {NodeKind::kErfc, 1e200, 0}};
 
 TEST(Functions, SpecialValuesFollowIeee) {
   for (const Special& row : kSpecials) {
     const Reference exact = ApplyFunction(row.kind, Real::From(row.x), 256).ToReference();
     const TwoDoubles pair = PairFunction(row.kind, {.hi = row.x, .lo = 0});
-    for (const double value : {exact.hi, pair.hi}) EXPECT_TRUE(std::isnan(row.value) ? std::isnan(value) : value == row.value) << static_cast<int>(row.kind) << " " << row.x << " gives " << value;
+    for (const double value : {exact.hi, pair.hi})
+      EXPECT_TRUE(std::isnan(row.value) ? std::isnan(value) : value == row.value)
+          << static_cast<int>(row.kind) << " " << row.x << " gives " << value;
     EXPECT_NE(exact.kind, ReferenceKind::kUndecided) << row.x;
     // Special results of finite arguments are exact only at the exact cases.
     if (row.x == 0 || (row.kind == NodeKind::kLog && row.x == 1)) {
       EXPECT_EQ(exact.kind, std::isfinite(row.value) ? ReferenceKind::kExact : ReferenceKind::kDomain);
     }
     const Interval image = FunctionImage(row.kind, {.lo = row.x, .hi = row.x});
-    EXPECT_TRUE(std::isnan(row.value) ? image.lo == -kInf && image.hi == kInf : image.lo <= row.value && row.value <= image.hi) << static_cast<int>(row.kind) << " " << row.x;
+    EXPECT_TRUE(std::isnan(row.value) ? image.lo == -kInf && image.hi == kInf
+                                      : image.lo <= row.value && row.value <= image.hi)
+        << static_cast<int>(row.kind) << " " << row.x;
   }
 }
 
 TEST(Functions, HugeAnglesAreReducedExactly) {
-  // 0x1.6ac5b262ca1ffp849 is the binary64 number nearest to a multiple of pi/2 (Muller, Elementary Functions, table 11.1).
-  for (const double x : {0x1p100, 0x1.fffffffffffffp1023, 0x1.6ac5b262ca1ffp849, 1e22, 0x1.921fb54442d18p19}) {
-    for (const NodeKind kind : {NodeKind::kSin, NodeKind::kCos}) EXPECT_EQ(PairFunction(kind, {.hi = x, .lo = 0}).hi, Rounded(kind, x, Binary64())) << x;
+  // 0x1.6ac5b262ca1ffp849 is the binary64 number nearest to a multiple of pi/2 (Muller, Elementary Functions,
+  // table 11.1).
+  for (const double x :
+       {0x1p100, 0x1.fffffffffffffp1023, 0x1.6ac5b262ca1ffp849, 1e22, 0x1.921fb54442d18p19}) {
+    for (const NodeKind kind : {NodeKind::kSin, NodeKind::kCos})
+      EXPECT_EQ(PairFunction(kind, {.hi = x, .lo = 0}).hi, Rounded(kind, x, Binary64())) << x;
   }
 }
 
@@ -256,7 +293,8 @@ TEST_P(EveryFunction, TablesOf16BitArgumentsAgreeWithMpfr) {
       const Reference reference = TabulatedFunction(GetParam().kind, Real::From(x), 256).ToReference();
       const double mine = RoundTo(TwoDoubles{.hi = reference.hi, .lo = reference.lo}, format);
       const double theirs = Rounded(GetParam().kind, x, format);
-      ASSERT_TRUE(mine == theirs || (std::isnan(mine) && std::isnan(theirs))) << x << ": " << mine << " and " << theirs;
+      ASSERT_TRUE(mine == theirs || (std::isnan(mine) && std::isnan(theirs)))
+          << x << ": " << mine << " and " << theirs;
       ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << x;
     }
   }

@@ -27,7 +27,8 @@ std::vector<int64_t> All(int64_t count) {
 }
 
 /// Compares every element of `value` with `exact`; returns how many were compared.
-int64_t Compare(const Case& c, const std::map<std::string, TensorData>& inputs, const std::string& value, const std::function<mpq_class(int64_t)>& exact) {
+int64_t Compare(const Case& c, const std::map<std::string, TensorData>& inputs, const std::string& value,
+                const std::function<mpq_class(int64_t)>& exact) {
   const auto oracle = OpenCaseOracle(c, inputs);
   EXPECT_TRUE(oracle);
   const auto shape = (*oracle)->Describe(value);
@@ -42,7 +43,8 @@ int64_t Compare(const Case& c, const std::map<std::string, TensorData>& inputs, 
     if (reference.kind == ReferenceKind::kExact) {
       EXPECT_EQ(off, 0) << value << "[" << i << "]";
     } else {
-      EXPECT_TRUE(reference.kind == ReferenceKind::kWide || reference.kind == ReferenceKind::kCertified) << value << "[" << i << "]";
+      EXPECT_TRUE(reference.kind == ReferenceKind::kWide || reference.kind == ReferenceKind::kCertified)
+          << value << "[" << i << "]";
       EXPECT_LE(abs(off), Q(reference.err)) << value << "[" << i << "]";
     }
     // hi is the exact value rounded to nearest: no neighbour is nearer.
@@ -54,7 +56,9 @@ int64_t Compare(const Case& c, const std::map<std::string, TensorData>& inputs, 
 }
 
 class EveryDtype : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Dtypes, EveryDtype, ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16),
+INSTANTIATE_TEST_SUITE_P(Dtypes, EveryDtype,
+                         ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBfloat16,
+                                           DType::kFloat16),
                          [](const auto& dtype) { return std::string(Name(dtype.param)); });
 
 TEST_P(EveryDtype, MatmulIsExact) {
@@ -62,7 +66,8 @@ TEST_P(EveryDtype, MatmulIsExact) {
   const auto in = testing::NormalInputs(c, 3);
   const auto exact = [&](int64_t i) {
     mpq_class sum = 0;
-    for (int64_t k = 0; k < 37; ++k) sum += Q(in.at("a").At(i / 6 * 37 + k)) * Q(in.at("b").At(k * 6 + i % 6));
+    for (int64_t k = 0; k < 37; ++k)
+      sum += Q(in.at("a").At(i / 6 * 37 + k)) * Q(in.at("b").At(k * 6 + i % 6));
     return sum;
   };
   EXPECT_EQ(Compare(c, in, "product", exact), 30);
@@ -70,52 +75,69 @@ TEST_P(EveryDtype, MatmulIsExact) {
 
 TEST_P(EveryDtype, LinearAndItsGradientsAreExact) {
   Case c;
-  c.tensors = {Tensor("x", GetParam(), {5, 7}, true), Tensor("w", GetParam(), {4, 7}, true), Tensor("b", GetParam(), {4}, true), Tensor("g", GetParam(), {5, 4})};
-  c.program = {MakeStep("linear", {"x", "w", "b"}, "y"), MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
+  c.tensors = {Tensor("x", GetParam(), {5, 7}, true), Tensor("w", GetParam(), {4, 7}, true),
+               Tensor("b", GetParam(), {4}, true), Tensor("g", GetParam(), {5, 4})};
+  c.program = {MakeStep("linear", {"x", "w", "b"}, "y"),
+               MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
   c.observe = {"y", "x.grad", "w.grad", "b.grad"};
   const auto in = testing::NormalInputs(c, 4);
   const auto x = [&](int64_t n, int64_t k) { return Q(in.at("x").At(n * 7 + k)); };
   const auto w = [&](int64_t m, int64_t k) { return Q(in.at("w").At(m * 7 + k)); };
   const auto g = [&](int64_t n, int64_t m) { return Q(in.at("g").At(n * 4 + m)); };
-  EXPECT_EQ(Compare(c, in, "y", [&](int64_t i) {
-    mpq_class sum = Q(in.at("b").At(i % 4));
-    for (int64_t k = 0; k < 7; ++k) sum += x(i / 4, k) * w(i % 4, k);
-    return sum;
-  }), 20);
-  EXPECT_EQ(Compare(c, in, "x.grad", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t m = 0; m < 4; ++m) sum += g(i / 7, m) * w(m, i % 7);
-    return sum;
-  }), 35);
-  EXPECT_EQ(Compare(c, in, "w.grad", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t n = 0; n < 5; ++n) sum += g(n, i / 7) * x(n, i % 7);
-    return sum;
-  }), 28);
-  EXPECT_EQ(Compare(c, in, "b.grad", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t n = 0; n < 5; ++n) sum += g(n, i);
-    return sum;
-  }), 4);
+  EXPECT_EQ(Compare(c, in, "y",
+                    [&](int64_t i) {
+                      mpq_class sum = Q(in.at("b").At(i % 4));
+                      for (int64_t k = 0; k < 7; ++k) sum += x(i / 4, k) * w(i % 4, k);
+                      return sum;
+                    }),
+            20);
+  EXPECT_EQ(Compare(c, in, "x.grad",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t m = 0; m < 4; ++m) sum += g(i / 7, m) * w(m, i % 7);
+                      return sum;
+                    }),
+            35);
+  EXPECT_EQ(Compare(c, in, "w.grad",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t n = 0; n < 5; ++n) sum += g(n, i / 7) * x(n, i % 7);
+                      return sum;
+                    }),
+            28);
+  EXPECT_EQ(Compare(c, in, "b.grad",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t n = 0; n < 5; ++n) sum += g(n, i);
+                      return sum;
+                    }),
+            4);
 }
 
 TEST(Reference, AShardedLinearComputesInItsComputeDtype) {
   Case c;
-  c.tensors = {Tensor("x", DType::kFloat32, {5, 7}), Tensor("w", DType::kFloat32, {4, 7}, true), Tensor("g", DType::kBfloat16, {5, 4})};
+  c.tensors = {Tensor("x", DType::kFloat32, {5, 7}), Tensor("w", DType::kFloat32, {4, 7}, true),
+               Tensor("g", DType::kBfloat16, {5, 4})};
   c.program = {MakeStep("fsdp_linear", {"x", "w"}, "y", {{"compute_dtype", testing::Text("bfloat16")}}),
                MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
   c.observe = {"y", "w.grad"};
   const auto in = testing::NormalInputs(c, 4);
-  EXPECT_EQ(Compare(c, in, "y", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t k = 0; k < 7; ++k) sum += Q(in.at("x").At(i / 4 * 7 + k)) * Q(in.at("w").At(i % 4 * 7 + k));
-    return sum;
-  }), 20);
-  EXPECT_EQ(Compare(c, in, "w.grad", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t n = 0; n < 5; ++n) sum += Q(in.at("g").At(n * 4 + i / 7)) * Q(in.at("x").At(n * 7 + i % 7));
-    return sum;
-  }), 28);
+  EXPECT_EQ(Compare(c, in, "y",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t k = 0; k < 7; ++k)
+                        sum += Q(in.at("x").At(i / 4 * 7 + k)) * Q(in.at("w").At(i % 4 * 7 + k));
+                      return sum;
+                    }),
+            20);
+  EXPECT_EQ(Compare(c, in, "w.grad",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t n = 0; n < 5; ++n)
+                        sum += Q(in.at("g").At(n * 4 + i / 7)) * Q(in.at("x").At(n * 7 + i % 7));
+                      return sum;
+                    }),
+            28);
   const auto plan = Lower(c);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->values.at("y"))].dtype, DType::kBfloat16);
@@ -125,8 +147,14 @@ TEST(Reference, AShardedLinearComputesInItsComputeDtype) {
 TEST_P(EveryDtype, PointwiseSumsAndBroadcastingAreExact) {
   Case c;
   c.tensors = {Tensor("a", GetParam(), {3, 1, 4}), Tensor("b", GetParam(), {2, 4})};
-  c.program = {MakeStep("add", {"a", "b"}, "s"), MakeStep("mul", {"s", "b"}, "p"), MakeStep("sub", {"p", "a"}, "d"), MakeStep("sum", {"d"}, "r", {{"dim", Integers({1, 2})}}),
-               MakeStep("mean", {"d"}, "mean"), MakeStep("div", {"a", "b"}, "q"), MakeStep("transpose", {"d"}, "t", {{"dim0", testing::Integer(0)}, {"dim1", testing::Integer(2)}})};
+  c.program = {
+      MakeStep("add", {"a", "b"}, "s"),
+      MakeStep("mul", {"s", "b"}, "p"),
+      MakeStep("sub", {"p", "a"}, "d"),
+      MakeStep("sum", {"d"}, "r", {{"dim", Integers({1, 2})}}),
+      MakeStep("mean", {"d"}, "mean"),
+      MakeStep("div", {"a", "b"}, "q"),
+      MakeStep("transpose", {"d"}, "t", {{"dim0", testing::Integer(0)}, {"dim1", testing::Integer(2)}})};
   c.observe = {"s", "p", "d", "r", "mean", "q", "t"};
   const auto in = testing::NormalInputs(c, 5);
   const auto a = [&](int64_t i) { return Q(in.at("a").At(i / 8 * 4 + i % 4)); };
@@ -137,23 +165,28 @@ TEST_P(EveryDtype, PointwiseSumsAndBroadcastingAreExact) {
   EXPECT_EQ(Compare(c, in, "d", d), 24);
   EXPECT_EQ(Compare(c, in, "q", [&](int64_t i) { return mpq_class(a(i) / b(i)); }), 24);
   EXPECT_EQ(Compare(c, in, "t", [&](int64_t i) { return d(i % 3 * 8 + i / 3 % 2 * 4 + i / 6); }), 24);
-  EXPECT_EQ(Compare(c, in, "r", [&](int64_t i) {
-    mpq_class sum = 0;
-    for (int64_t j = 0; j < 8; ++j) sum += d(i * 8 + j);
-    return sum;
-  }), 3);
-  EXPECT_EQ(Compare(c, in, "mean", [&](int64_t) {
-    mpq_class sum = 0;
-    for (int64_t j = 0; j < 24; ++j) sum += d(j);
-    return mpq_class(sum / 24);
-  }), 1);
+  EXPECT_EQ(Compare(c, in, "r",
+                    [&](int64_t i) {
+                      mpq_class sum = 0;
+                      for (int64_t j = 0; j < 8; ++j) sum += d(i * 8 + j);
+                      return sum;
+                    }),
+            3);
+  EXPECT_EQ(Compare(c, in, "mean",
+                    [&](int64_t) {
+                      mpq_class sum = 0;
+                      for (int64_t j = 0; j < 24; ++j) sum += d(j);
+                      return mpq_class(sum / 24);
+                    }),
+            1);
 }
 
 TEST(Reference, CastsRoundOnceAndDownstreamSeesIt) {
   Case c;
   c.tensors = {Tensor("a", DType::kFloat32, {200}), Tensor("b", DType::kFloat32, {200})};
-  c.program = {MakeStep("mul", {"a", "b"}, "p"), MakeStep("cast", {"p"}, "n", {{"dtype", testing::Text("bfloat16")}}), MakeStep("cast", {"n"}, "w", {{"dtype", testing::Text("float32")}}),
-               MakeStep("add", {"w", "a"}, "r")};
+  c.program = {
+      MakeStep("mul", {"a", "b"}, "p"), MakeStep("cast", {"p"}, "n", {{"dtype", testing::Text("bfloat16")}}),
+      MakeStep("cast", {"n"}, "w", {{"dtype", testing::Text("float32")}}), MakeStep("add", {"w", "a"}, "r")};
   c.observe = {"n", "r"};
   const auto in = testing::NormalInputs(c, 6);
   const auto narrow = [&](int64_t i) {
@@ -188,12 +221,36 @@ class Big {
     return *this;
   }
   ~Big() { mpfr_clear(v_); }
-  friend Big operator+(const Big& a, const Big& b) { Big r; mpfr_add(r.v_, a.v_, b.v_, MPFR_RNDN); return r; }
-  friend Big operator-(const Big& a, const Big& b) { Big r; mpfr_sub(r.v_, a.v_, b.v_, MPFR_RNDN); return r; }
-  friend Big operator*(const Big& a, const Big& b) { Big r; mpfr_mul(r.v_, a.v_, b.v_, MPFR_RNDN); return r; }
-  friend Big operator/(const Big& a, const Big& b) { Big r; mpfr_div(r.v_, a.v_, b.v_, MPFR_RNDN); return r; }
-  Big Sqrt() const { Big r; mpfr_sqrt(r.v_, v_, MPFR_RNDN); return r; }
-  mpq_class Rational() const { mpq_class q; mpfr_get_q(q.get_mpq_t(), v_); return q; }
+  friend Big operator+(const Big& a, const Big& b) {
+    Big r;
+    mpfr_add(r.v_, a.v_, b.v_, MPFR_RNDN);
+    return r;
+  }
+  friend Big operator-(const Big& a, const Big& b) {
+    Big r;
+    mpfr_sub(r.v_, a.v_, b.v_, MPFR_RNDN);
+    return r;
+  }
+  friend Big operator*(const Big& a, const Big& b) {
+    Big r;
+    mpfr_mul(r.v_, a.v_, b.v_, MPFR_RNDN);
+    return r;
+  }
+  friend Big operator/(const Big& a, const Big& b) {
+    Big r;
+    mpfr_div(r.v_, a.v_, b.v_, MPFR_RNDN);
+    return r;
+  }
+  Big Sqrt() const {
+    Big r;
+    mpfr_sqrt(r.v_, v_, MPFR_RNDN);
+    return r;
+  }
+  mpq_class Rational() const {
+    mpq_class q;
+    mpfr_get_q(q.get_mpq_t(), v_);
+    return q;
+  }
 
  private:
   mpfr_t v_;
@@ -202,8 +259,10 @@ class Big {
 TEST_P(EveryDtype, LayerNormAndItsGradientsAgreeWithMpfr) {
   constexpr int64_t kRows = 3, kLength = 11;
   Case c;
-  c.tensors = {Tensor("x", GetParam(), {kRows, kLength}, true), Tensor("w", GetParam(), {kLength}, true), Tensor("b", GetParam(), {kLength}, true), Tensor("g", GetParam(), {kRows, kLength})};
-  c.program = {MakeStep("layer_norm", {"x", "w", "b"}, "y", {{"normalized_shape", Integers({kLength})}}), MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
+  c.tensors = {Tensor("x", GetParam(), {kRows, kLength}, true), Tensor("w", GetParam(), {kLength}, true),
+               Tensor("b", GetParam(), {kLength}, true), Tensor("g", GetParam(), {kRows, kLength})};
+  c.program = {MakeStep("layer_norm", {"x", "w", "b"}, "y", {{"normalized_shape", Integers({kLength})}}),
+               MakeStep("backward", {"y"}, "", {{"grad", testing::Text("g")}})};
   c.observe = {"y", "x.grad", "w.grad", "b.grad"};
   const auto in = testing::NormalInputs(c, 7);
   const auto at = [&](const char* name, int64_t i) { return Big(in.at(name).At(i)); };
@@ -224,25 +283,36 @@ TEST_P(EveryDtype, LayerNormAndItsGradientsAgreeWithMpfr) {
     row(i / kLength, &mean, &rstd);
     return (at("x", i) - mean) * rstd;
   };
-  EXPECT_EQ(Compare(c, in, "y", [&](int64_t i) { return (normalized(i) * at("w", i % kLength) + at("b", i % kLength)).Rational(); }), 33);
-  EXPECT_EQ(Compare(c, in, "w.grad", [&](int64_t j) {
-    Big sum;
-    for (int64_t r = 0; r < kRows; ++r) sum = sum + at("g", r * kLength + j) * normalized(r * kLength + j);
-    return sum.Rational();
-  }), 11);
-  // The closed form of the input gradient (Ba, Kiros and Hinton, 2016, differentiated): another route than the node rules.
-  EXPECT_EQ(Compare(c, in, "x.grad", [&](int64_t i) {
-    const int64_t r = i / kLength;
-    Big mean, rstd, sum, dot;
-    row(r, &mean, &rstd);
-    for (int64_t j = 0; j < kLength; ++j) {
-      const Big h = at("g", r * kLength + j) * at("w", j);
-      sum = sum + h;
-      dot = dot + h * normalized(r * kLength + j);
-    }
-    const Big n(static_cast<double>(kLength));
-    return (rstd * (at("g", i) * at("w", i % kLength) - sum / n - normalized(i) * dot / n)).Rational();
-  }), 33);
+  EXPECT_EQ(Compare(c, in, "y",
+                    [&](int64_t i) {
+                      return (normalized(i) * at("w", i % kLength) + at("b", i % kLength)).Rational();
+                    }),
+            33);
+  EXPECT_EQ(Compare(c, in, "w.grad",
+                    [&](int64_t j) {
+                      Big sum;
+                      for (int64_t r = 0; r < kRows; ++r)
+                        sum = sum + at("g", r * kLength + j) * normalized(r * kLength + j);
+                      return sum.Rational();
+                    }),
+            11);
+  // The closed form of the input gradient (Ba, Kiros and Hinton, 2016, differentiated): another route than
+  // the node rules.
+  EXPECT_EQ(Compare(c, in, "x.grad",
+                    [&](int64_t i) {
+                      const int64_t r = i / kLength;
+                      Big mean, rstd, sum, dot;
+                      row(r, &mean, &rstd);
+                      for (int64_t j = 0; j < kLength; ++j) {
+                        const Big h = at("g", r * kLength + j) * at("w", j);
+                        sum = sum + h;
+                        dot = dot + h * normalized(r * kLength + j);
+                      }
+                      const Big n(static_cast<double>(kLength));
+                      return (rstd * (at("g", i) * at("w", i % kLength) - sum / n - normalized(i) * dot / n))
+                          .Rational();
+                    }),
+            33);
 }
 
 TEST(Reference, SpecialValuesFollowIeee) {
@@ -270,20 +340,27 @@ TEST(Reference, WideExponentsStayExact) {
   EXPECT_EQ(Compare(c, in, "product", [&](int64_t) { return Q(0x1p-1000); }), 1);
 }
 
-// The list of nodes moves as it grows: whatever length it has when a backward pass begins, the gradients are right.
+// The list of nodes moves as it grows: whatever length it has when a backward pass begins, the gradients are
+// right.
 TEST(Reference, GradientsAreRightAtEveryLengthOfTheProgram) {
   for (int negations = 1; negations <= 40; ++negations) {
     Case c;
     c.tensors = {Tensor("x", DType::kFloat32, {2, 3}, true), Tensor("y", DType::kFloat32, {3}, true)};
     c.program = {MakeStep("mul", {"x", "y"}, "v0")};
-    for (int i = 0; i < negations; ++i) c.program.push_back(MakeStep("neg", {"v" + std::to_string(i)}, "v" + std::to_string(i + 1)));
+    for (int i = 0; i < negations; ++i)
+      c.program.push_back(MakeStep("neg", {"v" + std::to_string(i)}, "v" + std::to_string(i + 1)));
     c.program.push_back(MakeStep("sum", {"v" + std::to_string(negations)}, "total"));
     c.program.push_back(MakeStep("backward", {"total"}, ""));
     c.observe = {"x.grad", "y.grad"};
     const auto in = testing::NormalInputs(c, 10);
     const int sign = negations % 2 == 0 ? 1 : -1;
-    EXPECT_EQ(Compare(c, in, "x.grad", [&](int64_t i) -> mpq_class { return sign * Q(in.at("y").At(i % 3)); }), 6);
-    EXPECT_EQ(Compare(c, in, "y.grad", [&](int64_t j) -> mpq_class { return sign * (Q(in.at("x").At(j)) + Q(in.at("x").At(3 + j))); }), 3);
+    EXPECT_EQ(
+        Compare(c, in, "x.grad", [&](int64_t i) -> mpq_class { return sign * Q(in.at("y").At(i % 3)); }), 6);
+    EXPECT_EQ(Compare(c, in, "y.grad",
+                      [&](int64_t j) -> mpq_class {
+                        return sign * (Q(in.at("x").At(j)) + Q(in.at("x").At(3 + j)));
+                      }),
+              3);
   }
 }
 
@@ -294,7 +371,8 @@ TEST(Reference, AnUnknownLeadingDimensionCannotBeExpanded) {
     c.program = {MakeStep("expand", {"x"}, "y", {{"shape", Integers(shape)}})};
     c.observe = {"y"};
     const auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 11));
-    EXPECT_EQ(oracle && (*oracle)->Describe("y"), shape.size() == 1 || shape[0] == 2) << shape.size() << " " << shape[0];
+    EXPECT_EQ(oracle && (*oracle)->Describe("y"), shape.size() == 1 || shape[0] == 2)
+        << shape.size() << " " << shape[0];
   }
 }
 

@@ -15,7 +15,8 @@ TEST(KnobTable, ShowsAskedReadBackAndEffect) {
   EXPECT_EQ(WriteKnobTable(testing::SampleReport(), {}),
             "knobs            asked  read back      effect\n"
             "torch-aot-eager\n"
-            "  mkldnn         off    off            acts in 2 of 3 cases; knobs/products/bfloat16: bits of product: "
+            "  mkldnn         off    off            acts in 2 of 3 cases; knobs/products/bfloat16: bits of "
+            "product: "
             "2 of 4096, at\n"
             "                                       most 1 ulp\n"
             "  deterministic  on     off (differs)  accepted, no effect seen in 3 cases\n"

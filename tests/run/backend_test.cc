@@ -99,8 +99,14 @@ TEST(RegistryTest, NamesEveryBackendAndWhatIsMissing) {
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   }
   EXPECT_TRUE(registry.Check(*registry.Find("faulty")).installed);
-  const Availability absent = registry.Check(
-      {.backend = "x", .title = "", .adapter = {}, .requires_file = "", .python_packages = {}, .knobs = {}, .install = "", .absent = "not part of this version"});
+  const Availability absent = registry.Check({.backend = "x",
+                                              .title = "",
+                                              .adapter = {},
+                                              .requires_file = "",
+                                              .python_packages = {},
+                                              .knobs = {},
+                                              .install = "",
+                                              .absent = "not part of this version"});
   EXPECT_FALSE(absent.installed);
   EXPECT_EQ(absent.reason, "not part of this version");
   for (const auto& spec : AllBackends(registry)) EXPECT_NE(spec.name, "faulty");
@@ -126,7 +132,8 @@ TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
   Places places = Places::Detect();
   places.root = root;
   places.python = "/nonexistent/python";
-  EXPECT_EQ(places.Expand("{venv:a-b} {root}"), (root / ".venv-a-b/bin/python").string() + " " + root.string());
+  EXPECT_EQ(places.Expand("{venv:a-b} {root}"),
+            (root / ".venv-a-b/bin/python").string() + " " + root.string());
   EXPECT_EQ(places.Expand("{venv:open"), "{venv:open");
   fs::create_directories(root / ".venv-own/bin");
   std::ofstream(root / "registry.jsonl")
@@ -135,7 +142,8 @@ TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
       << R"({"backend":"common","adapter":["{python}","x.py"],"python_packages":["json"],"install":"ci/setup"})"
       << "\n";
   const auto check = [&](std::string_view backend) {
-    const auto registry = Registry::Load(root / "registry.jsonl", places);  // nothing is remembered between two
+    const auto registry =
+        Registry::Load(root / "registry.jsonl", places);  // nothing is remembered between two
     EXPECT_TRUE(registry);
     return registry->Check(*registry->Find(backend));
   };

@@ -185,9 +185,11 @@ TEST(ServeAdapter, RefusesBadInputsAndGoesOn) {
   EXPECT_TRUE(WriteSafetensors(harness.Inputs(), {{"a", TensorData::Zeros(DType::kFloat32, {3})}}));
   const Json program = {{"tensors", {{{"name", "a"}, {"dtype", "float32"}, {"shape", {2}}}}}};
   const std::vector<std::pair<Json, std::string>> bad = {
-      {{{"verb", "run"}, {"id", 5}, {"program", program}, {"inputs", harness.Inputs()}}, "[3] in the inputs file"},
+      {{{"verb", "run"}, {"id", 5}, {"program", program}, {"inputs", harness.Inputs()}},
+       "[3] in the inputs file"},
       {{{"verb", "run"}, {"id", 6}, {"program", program}}, "lacks tensor 'a'"},
-      {{{"verb", "run"}, {"id", 7}, {"program", Json::object()}, {"inputs", "/nonexistent/inputs"}}, "nonexistent"},
+      {{{"verb", "run"}, {"id", 7}, {"program", Json::object()}, {"inputs", "/nonexistent/inputs"}},
+       "nonexistent"},
   };
   for (const auto& [message, says] : bad) {
     const Json answer = harness.Ask(message);

@@ -1,13 +1,14 @@
-// selfcheck: the classifier's error rates on kernels of known arithmetic, beside the practices in use; a gate that falls is exit 1.
+// selfcheck: the classifier's error rates on kernels of known arithmetic, beside the practices in use; a gate
+// that falls is exit 1.
 //
 //   ulpscope-selfcheck [--short | --long] [--threads N] [--seed S] [--share X] [--only TEXT] [--plant]
 //
-// --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every tenth kernel to be what it is
-// not: the gates have to fall.
+// --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every
+// tenth kernel to be what it is not: the gates have to fall.
 //
-// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS and VIOLATES come
-// from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the bits of a conforming one cannot be
-// told from it: it has to come out UNDETERMINED and is counted apart.
+// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS
+// and VIOLATES come from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the
+// bits of a conforming one cannot be told from it: it has to come out UNDETERMINED and is counted apart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +27,8 @@
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
 #include "oracles/oracle.h"
-#include "tests/support/cases.h"
 #include "tests/selfcheck/zoo.h"
+#include "tests/support/cases.h"
 
 namespace ulpscope::selfcheck {
 namespace {
@@ -35,13 +36,15 @@ namespace {
 struct Pair {
   DType in, out;
 };
-constexpr Pair kPairs[] = {{DType::kFloat32, DType::kFloat32},   {DType::kFloat32, DType::kBfloat16}, {DType::kFloat32, DType::kFloat16},  {DType::kBfloat16, DType::kFloat32},
-                           {DType::kBfloat16, DType::kBfloat16}, {DType::kFloat16, DType::kFloat32},  {DType::kFloat16, DType::kFloat16}};
+constexpr Pair kPairs[] = {{DType::kFloat32, DType::kFloat32},   {DType::kFloat32, DType::kBfloat16},
+                           {DType::kFloat32, DType::kFloat16},   {DType::kBfloat16, DType::kFloat32},
+                           {DType::kBfloat16, DType::kBfloat16}, {DType::kFloat16, DType::kFloat32},
+                           {DType::kFloat16, DType::kFloat16}};
 constexpr int64_t kLengths[] = {1, 2, 3, 7, 8, 64, 100, 256, 1000, 4096};
 constexpr const char* kDistributions[] = {"normal", "uniform", "positive", "wide"};
 
 struct Options {
-  double share = 1;       ///< of all kernels, chosen by a hash
+  double share = 1;  ///< of all kernels, chosen by a hash
   int64_t longest = 4096;
   int threads = 2;
   uint64_t seed = 0;
@@ -82,15 +85,25 @@ double RunDot(const Kernel& kernel, const ProbeDot& dot, std::vector<double>* a,
     (*b)[static_cast<size_t>(term.position)] = term.b;
   }
   const double y = kernel.dot(*a, *b);
-  for (const ProbeTerm& term : dot.terms) (*a)[static_cast<size_t>(term.position)] = (*b)[static_cast<size_t>(term.position)] = 0;
+  for (const ProbeTerm& term : dot.terms)
+    (*a)[static_cast<size_t>(term.position)] = (*b)[static_cast<size_t>(term.position)] = 0;
   return y;
 }
 
 Answers Ask(const Kernel& kernel, uint64_t seed) {
-  Answers answers{.m = kernel.k >= 1000 ? 8 : 16, .n = 8, .k = kernel.k, .a = {}, .b = {}, .y = {}, .probes = {}, .decode = {}};
+  Answers answers{.m = kernel.k >= 1000 ? 8 : 16,
+                  .n = 8,
+                  .k = kernel.k,
+                  .a = {},
+                  .b = {},
+                  .y = {},
+                  .probes = {},
+                  .decode = {}};
   Numbers numbers(seed);
-  for (int64_t i = 0; i < answers.m * kernel.k; ++i) answers.a.push_back(numbers.Draw(kernel.distribution, kernel.in));
-  for (int64_t i = 0; i < answers.n * kernel.k; ++i) answers.b.push_back(numbers.Draw(kernel.distribution, kernel.in));
+  for (int64_t i = 0; i < answers.m * kernel.k; ++i)
+    answers.a.push_back(numbers.Draw(kernel.distribution, kernel.in));
+  for (int64_t i = 0; i < answers.n * kernel.k; ++i)
+    answers.b.push_back(numbers.Draw(kernel.distribution, kernel.in));
   std::vector<double> a(static_cast<size_t>(kernel.k)), b(a);
   for (int64_t row = 0; row < answers.m; ++row) {
     for (int64_t column = 0; column < answers.n; ++column) {
@@ -128,20 +141,27 @@ struct Judged {
 /// torch.testing.assert_close's defaults, and the rule of torch._dynamo.utils.same.
 void Baselines(const Kernel& kernel, const Answers& answers, Judged* judged) {
   const FloatFormat& stored = *FormatOf(kernel.out);
-  const double rtol = kernel.out == DType::kFloat32 ? 1.3e-6 : kernel.out == DType::kBfloat16 ? 1.6e-2 : 1e-3, atol = 1e-5;
-  const double tolerance = kernel.out == DType::kFloat32 ? 1e-4 : 1e-3, factor = kernel.out == DType::kFloat32 ? 2 : 3;
+  const double rtol = kernel.out == DType::kFloat32    ? 1.3e-6
+                      : kernel.out == DType::kBfloat16 ? 1.6e-2
+                                                       : 1e-3,
+               atol = 1e-5;
+  const double tolerance = kernel.out == DType::kFloat32 ? 1e-4 : 1e-3,
+               factor = kernel.out == DType::kFloat32 ? 2 : 3;
   double own = 0, other = 0, norm = 0;
   bool close = true;
   for (int64_t row = 0; row < answers.m; ++row) {
     for (int64_t column = 0; column < answers.n; ++column) {
       double exact = 0, single = 0;
       for (int64_t t = 0; t < answers.k; ++t) {
-        const double x = answers.a[static_cast<size_t>(row * answers.k + t)], y = answers.b[static_cast<size_t>(t * answers.n + column)];
+        const double x = answers.a[static_cast<size_t>(row * answers.k + t)],
+                     y = answers.b[static_cast<size_t>(t * answers.n + column)];
         exact += x * y;
         single = RoundTo(single + x * y, Binary32());
       }
-      const double reference = RoundTo(single, stored), observed = answers.y[static_cast<size_t>(row * answers.n + column)];
-      close = close && std::fabs(observed - RoundTo(exact, stored)) <= atol + rtol * std::fabs(RoundTo(exact, stored));
+      const double reference = RoundTo(single, stored),
+                   observed = answers.y[static_cast<size_t>(row * answers.n + column)];
+      close = close &&
+              std::fabs(observed - RoundTo(exact, stored)) <= atol + rtol * std::fabs(RoundTo(exact, stored));
       own += (observed - exact) * (observed - exact);
       other += (reference - exact) * (reference - exact);
       norm += exact * exact;
@@ -167,7 +187,10 @@ Judged Judge(const Kernel& kernel, const Answers& answers, const DotBank& bank) 
     if (IsConforming(bank.models()[i].name, kernel.out)) ++conforming;
   }
   using enum Verdict;
-  judged.verdict = judged.alive.empty() ? kUnmodelled : conforming == judged.alive.size() ? kConforms : conforming == 0 ? kViolates : kUndetermined;
+  judged.verdict = judged.alive.empty()                ? kUnmodelled
+                   : conforming == judged.alive.size() ? kConforms
+                   : conforming == 0                   ? kViolates
+                                                       : kUndetermined;
   Baselines(kernel, answers, &judged);
   return judged;
 }
@@ -196,7 +219,8 @@ bool GivesSame(const Kernel& twin, const Answers& answers) {
     for (const ProbeDot& dot : dots) outputs.push_back(RunDot(twin, dot, &a, &b));
     return outputs;
   });
-  return decode.kind == answers.decode.kind && decode.n == answers.decode.n && decode.fraction == answers.decode.fraction && decode.mode == answers.decode.mode;
+  return decode.kind == answers.decode.kind && decode.n == answers.decode.n &&
+         decode.fraction == answers.decode.fraction && decode.mode == answers.decode.mode;
 }
 
 /// True if some conforming model gives these answers in some order.
@@ -205,15 +229,17 @@ bool LooksConforming(const Kernel& kernel, const Answers& answers, const DotBank
     if (!IsConforming(model.name, kernel.out)) continue;
     for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
       Kernel twin = kernel;
-      twin.dot = [&](std::span<const double> a, std::span<const double> b) { return EmulateDot(model, order, a, b); };
+      twin.dot = [&](std::span<const double> a, std::span<const double> b) {
+        return EmulateDot(model, order, a, b);
+      };
       if (GivesSame(twin, answers)) return true;
     }
   }
   return false;
 }
 
-/// The class of an accumulator: its sub-variants (fused or not, flushing, how partial sums are joined) taken together. A float64 sum of
-/// 16-bit operands is exact.
+/// The class of an accumulator: its sub-variants (fused or not, flushing, how partial sums are joined) taken
+/// together. A float64 sum of 16-bit operands is exact.
 std::string AccumulatorClass(const PrecisionModel& model, DType in) {
   const bool narrow = in != DType::kFloat32 && in != DType::kFloat64;
   if (narrow && (model.acc == "exact" || model.acc == "float64")) return "float64";
@@ -224,7 +250,8 @@ std::string AccumulatorClass(const PrecisionModel& model, DType in) {
   return word.starts_with("split_k(") ? word.substr(0, word.find(',')) + ")" : word;
 }
 
-/// CPU time of everything that a run does to one value of a 64x64x64 product: exact references, bank, evidence, likelihood.
+/// CPU time of everything that a run does to one value of a 64x64x64 product: exact references, bank,
+/// evidence, likelihood.
 double MillisecondsToClassify(DType dtype) {
   Case c;
   c.id = "selfcheck/product";
@@ -258,7 +285,8 @@ struct Tally {
   int64_t allclose_missed = 0, allclose_false = 0, rmse_missed = 0, rmse_false = 0;
   double seconds = 0;
   int64_t timed = 0;
-  std::map<std::string, std::map<std::string, int64_t>> confusion;  ///< truth's accumulator -> surviving accumulators
+  std::map<std::string, std::map<std::string, int64_t>>
+      confusion;  ///< truth's accumulator -> surviving accumulators
   std::vector<std::string> faults;
 };
 
@@ -278,7 +306,7 @@ class Selfcheck {
   struct Job {
     Pair pair;
     int64_t k;
-    size_t model;          // of the bank; or the index of an outsider
+    size_t model;  // of the bank; or the index of an outsider
     bool outside = false;
     size_t order = 0;
     std::string distribution;
@@ -308,13 +336,27 @@ class Selfcheck {
             Numbers numbers(++counter + 7919 * options_.seed);
             if (std::fabs(numbers.Uniform()) >= options_.share * weight * rarely) continue;
             if (!options_.only.empty() && name.Name().find(options_.only) == std::string::npos) continue;
-            jobs_.push_back({.pair = pair, .k = k, .model = model, .outside = false, .order = order, .distribution = kDistributions[index / 7 % 4], .seed = index});
+            jobs_.push_back({.pair = pair,
+                             .k = k,
+                             .model = model,
+                             .outside = false,
+                             .order = order,
+                             .distribution = kDistributions[index / 7 % 4],
+                             .seed = index});
           }
         }
         for (size_t outsider = 0; outsider < OutsiderNames().size() && options_.only.empty(); ++outsider) {
           for (const char* distribution : kDistributions) {
-            if (k < 7 || (options_.share < 0.02 && distribution != kDistributions[(outsider + static_cast<size_t>(k)) % 4])) continue;
-            jobs_.push_back({.pair = pair, .k = k, .model = outsider, .outside = true, .order = 0, .distribution = distribution, .seed = ++counter});
+            if (k < 7 || (options_.share < 0.02 &&
+                          distribution != kDistributions[(outsider + static_cast<size_t>(k)) % 4]))
+              continue;
+            jobs_.push_back({.pair = pair,
+                             .k = k,
+                             .model = outsider,
+                             .outside = true,
+                             .order = 0,
+                             .distribution = distribution,
+                             .seed = ++counter});
           }
         }
       }
@@ -332,7 +374,15 @@ class Selfcheck {
   }
 
   void One(const Job& job, const DotBank& bank) {
-    Kernel kernel{.name = "", .truth = Truth::kOutsideVocabulary, .in = job.pair.in, .out = job.pair.out, .k = job.k, .distribution = job.distribution, .model = nullptr, .order = "", .dot = {}};
+    Kernel kernel{.name = "",
+                  .truth = Truth::kOutsideVocabulary,
+                  .in = job.pair.in,
+                  .out = job.pair.out,
+                  .k = job.k,
+                  .distribution = job.distribution,
+                  .model = nullptr,
+                  .order = "",
+                  .dot = {}};
     if (job.outside) {
       kernel.name = OutsiderNames()[job.model];
       kernel.dot = Outsider(kernel.name, job.pair.out, job.seed);
@@ -341,25 +391,34 @@ class Selfcheck {
       const SumOrder& order = SumOrders(AddendOrders::kNone)[job.order];
       kernel.name = kernel.model->name.Name();
       kernel.order = order.name;
-      kernel.truth = IsConforming(kernel.model->name, job.pair.out) ? Truth::kConforming : Truth::kNonConforming;
-      kernel.dot = [model = kernel.model, &order](std::span<const double> a, std::span<const double> b) { return EmulateDot(*model, order, a, b); };
+      kernel.truth =
+          IsConforming(kernel.model->name, job.pair.out) ? Truth::kConforming : Truth::kNonConforming;
+      kernel.dot = [model = kernel.model, &order](std::span<const double> a, std::span<const double> b) {
+        return EmulateDot(*model, order, a, b);
+      };
     }
-    if (options_.plant && !job.outside && job.seed % 10 == 0) kernel.truth = kernel.truth == Truth::kConforming ? Truth::kNonConforming : Truth::kConforming;
+    if (options_.plant && !job.outside && job.seed % 10 == 0)
+      kernel.truth = kernel.truth == Truth::kConforming ? Truth::kNonConforming : Truth::kConforming;
     const Answers answers = Ask(kernel, job.seed);
     const Judged judged = Judge(kernel, answers, bank);
     // Twins are looked for where the verdict alone does not settle the count.
-    const bool twin = kernel.truth == Truth::kNonConforming && judged.verdict != Verdict::kViolates && LooksConforming(kernel, answers, bank);
+    const bool twin = kernel.truth == Truth::kNonConforming && judged.verdict != Verdict::kViolates &&
+                      LooksConforming(kernel, answers, bank);
     const std::lock_guard lock(mutex_);
     Count(kernel, answers, judged, twin, bank);
   }
 
   void Fault(const Kernel& kernel, const std::string& what, const Judged& judged, const DotBank& bank) {
     std::string set;
-    for (size_t i = 0; i < std::min<size_t>(judged.alive.size(), 6); ++i) set += " " + bank.models()[judged.alive[i]].name.Name();
-    tally_.faults.push_back(fmt::format("{}: {} {}->{} K={} {} {}; {} left:{}", what, kernel.name, Name(kernel.in), Name(kernel.out), kernel.k, kernel.order, kernel.distribution, judged.alive.size(), set));
+    for (size_t i = 0; i < std::min<size_t>(judged.alive.size(), 6); ++i)
+      set += " " + bank.models()[judged.alive[i]].name.Name();
+    tally_.faults.push_back(fmt::format("{}: {} {}->{} K={} {} {}; {} left:{}", what, kernel.name,
+                                        Name(kernel.in), Name(kernel.out), kernel.k, kernel.order,
+                                        kernel.distribution, judged.alive.size(), set));
   }
 
-  void Count(const Kernel& kernel, const Answers& answers, const Judged& judged, bool twin, const DotBank& bank) {
+  void Count(const Kernel& kernel, const Answers& answers, const Judged& judged, bool twin,
+             const DotBank& bank) {
     Tally& t = tally_;
     ++t.kernels;
     t.seconds += judged.seconds;
@@ -392,14 +451,17 @@ class Selfcheck {
     } else {
       if (twin) {
         ++t.twins;
-        if (judged.verdict == Verdict::kUndetermined) ++t.twins_undetermined;
-        else Fault(kernel, "twin not undetermined", judged, bank);
+        if (judged.verdict == Verdict::kUndetermined)
+          ++t.twins_undetermined;
+        else
+          Fault(kernel, "twin not undetermined", judged, bank);
       } else {
         ++t.wrong;
         if (judged.verdict == Verdict::kViolates) ++t.violates;
         if (judged.verdict != Verdict::kViolates) {
           ++t.missed;
-          Fault(kernel, judged.verdict == Verdict::kConforms ? "missed: CONFORMS" : "missed: undetermined", judged, bank);
+          Fault(kernel, judged.verdict == Verdict::kConforms ? "missed: CONFORMS" : "missed: undetermined",
+                judged, bank);
         }
         if (judged.allclose) ++t.allclose_missed;
         if (judged.rmse) ++t.rmse_missed;
@@ -411,19 +473,25 @@ class Selfcheck {
       const bool unique = classes.size() == 1 && kept;
       if (kernel.out == DType::kFloat32) {
         ++t.of_f32;
-        if (unique) ++t.unique_f32;
-        else Fault(kernel, "accumulator open", judged, bank);
+        if (unique)
+          ++t.unique_f32;
+        else
+          Fault(kernel, "accumulator open", judged, bank);
       }
       if (kernel.out == DType::kBfloat16) {
         ++t.of_bf16;
-        if (unique) ++t.unique_bf16;
-        else Fault(kernel, "accumulator open", judged, bank);
+        if (unique)
+          ++t.unique_bf16;
+        else
+          Fault(kernel, "accumulator open", judged, bank);
       }
     }
     if (kernel.k == 64) {
       ++t.of_full;
-      if (judged.alive.size() == 1 && kept) ++t.unique_full;
-      else Fault(kernel, "full model open", judged, bank);
+      if (judged.alive.size() == 1 && kept)
+        ++t.unique_full;
+      else
+        Fault(kernel, "full model open", judged, bank);
     }
     if (kernel.k >= 64) {
       for (const auto& word : classes) ++t.confusion[AccumulatorClass(kernel.model->name, kernel.in)][word];
@@ -434,42 +502,68 @@ class Selfcheck {
       ++t.blocks;
       const BlockDecode& d = answers.decode;
       const bool mode = acc.fraction < acc.format->precision - 1 || d.mode == acc.rounding;
-      if (d.kind == BlockDecode::Kind::kFused && d.n == acc.block && d.fraction == acc.fraction && mode) ++t.blocks_right;
-      else Fault(kernel, fmt::format("decoded n={} F={} mode={} kind={}", d.n, d.fraction, d.mode ? static_cast<int>(*d.mode) : -1, static_cast<int>(d.kind)), judged, bank);
+      if (d.kind == BlockDecode::Kind::kFused && d.n == acc.block && d.fraction == acc.fraction && mode)
+        ++t.blocks_right;
+      else
+        Fault(kernel,
+              fmt::format("decoded n={} F={} mode={} kind={}", d.n, d.fraction,
+                          d.mode ? static_cast<int>(*d.mode) : -1, static_cast<int>(d.kind)),
+              judged, bank);
     }
   }
 
   int Print() {
     const Tally& t = tally_;
     int failed = 0, passed = 0;
-    const auto row = [&](const std::string& what, const std::string& measured, const std::string& gate, bool met) {
+    const auto row = [&](const std::string& what, const std::string& measured, const std::string& gate,
+                         bool met) {
       fmt::print("{:<74} {:>16} {:>14}  {}\n", what, measured, gate, met ? "ok" : "FALLEN");
       ++(met ? passed : failed);
     };
-    const auto share = [](int64_t part, int64_t whole) { return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole); };
+    const auto share = [](int64_t part, int64_t whole) {
+      return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+    };
     const bool whole = options_.share >= 0.02 && options_.only.empty();
-    fmt::print("{} kernels ({} conforming, {} not, {} bit-identical to a conforming one, {} outside the vocabulary), {} bank pairs\n\n", t.kernels, t.conforming, t.wrong, t.twins, t.outside, std::size(kPairs));
+    fmt::print(
+        "{} kernels ({} conforming, {} not, {} bit-identical to a conforming one, {} outside the "
+        "vocabulary), {} bank pairs\n\n",
+        t.kernels, t.conforming, t.wrong, t.twins, t.outside, std::size(kPairs));
     fmt::print("{:<74} {:>16} {:>14}\n", "on kernels of known arithmetic", "measured", "gate");
-    row("non-conforming kernels missed", fmt::format("{} of {}", t.missed, t.wrong), "0", t.missed == 0 && t.wrong > 0);
-    row("bit-identical to a conforming kernel: UNDETERMINED", fmt::format("{} of {}", t.twins_undetermined, t.twins), "all", t.twins == t.twins_undetermined);
-    row("false alarms on conforming kernels", fmt::format("{} of {}", t.false_alarms, t.conforming), "0", t.false_alarms == 0 && t.conforming > 0);
-    row("truth left the set", fmt::format("{} of {}", t.truth_lost, t.kernels - t.outside), "0", t.truth_lost == 0);
-    row("outside the vocabulary, given a conforming or wrong label", fmt::format("{} of {}", t.outside_labelled, t.outside), "0", t.outside_labelled == 0);
-    row("unique accumulator class, K >= 64, float32 out", fmt::format("{:.4f}", share(t.unique_f32, t.of_f32)), "1.000", share(t.unique_f32, t.of_f32) >= 1);
-    row("unique accumulator class, K >= 64, bfloat16 out", fmt::format("{:.4f}", share(t.unique_bf16, t.of_bf16)), "0.999", share(t.unique_bf16, t.of_bf16) >= 0.999);
-    row("unique full model, K = 64", fmt::format("{:.4f}", share(t.unique_full, t.of_full)), "0.91", share(t.unique_full, t.of_full) >= 0.91);
-    row("block units decoded (n, F, mode), K >= 64", fmt::format("{} of {}", t.blocks_right, t.blocks), "all", t.blocks_right == t.blocks && t.blocks > 0);
+    row("non-conforming kernels missed", fmt::format("{} of {}", t.missed, t.wrong), "0",
+        t.missed == 0 && t.wrong > 0);
+    row("bit-identical to a conforming kernel: UNDETERMINED",
+        fmt::format("{} of {}", t.twins_undetermined, t.twins), "all", t.twins == t.twins_undetermined);
+    row("false alarms on conforming kernels", fmt::format("{} of {}", t.false_alarms, t.conforming), "0",
+        t.false_alarms == 0 && t.conforming > 0);
+    row("truth left the set", fmt::format("{} of {}", t.truth_lost, t.kernels - t.outside), "0",
+        t.truth_lost == 0);
+    row("outside the vocabulary, given a conforming or wrong label",
+        fmt::format("{} of {}", t.outside_labelled, t.outside), "0", t.outside_labelled == 0);
+    row("unique accumulator class, K >= 64, float32 out",
+        fmt::format("{:.4f}", share(t.unique_f32, t.of_f32)), "1.000", share(t.unique_f32, t.of_f32) >= 1);
+    row("unique accumulator class, K >= 64, bfloat16 out",
+        fmt::format("{:.4f}", share(t.unique_bf16, t.of_bf16)), "0.999",
+        share(t.unique_bf16, t.of_bf16) >= 0.999);
+    row("unique full model, K = 64", fmt::format("{:.4f}", share(t.unique_full, t.of_full)), "0.91",
+        share(t.unique_full, t.of_full) >= 0.91);
+    row("block units decoded (n, F, mode), K >= 64", fmt::format("{} of {}", t.blocks_right, t.blocks), "all",
+        t.blocks_right == t.blocks && t.blocks > 0);
     if (whole) {
       row("kernels: non-conforming", fmt::format("{}", t.wrong), ">= 6000", t.wrong >= 6000);
       row("kernels: conforming", fmt::format("{}", t.conforming), ">= 4000", t.conforming >= 4000);
     }
-    const double narrow = MillisecondsToClassify(DType::kBfloat16), wide = MillisecondsToClassify(DType::kFloat32);
-    row("time to classify one 64x64x64 case, all models, one core: bfloat16 / float32", fmt::format("{:.0f} / {:.0f} ms", narrow, wide), "250 ms", std::max(narrow, wide) <= 250);
+    const double narrow = MillisecondsToClassify(DType::kBfloat16),
+                 wide = MillisecondsToClassify(DType::kFloat32);
+    row("time to classify one 64x64x64 case, all models, one core: bfloat16 / float32",
+        fmt::format("{:.0f} / {:.0f} ms", narrow, wide), "250 ms", std::max(narrow, wide) <= 250);
     fmt::print("\n{:<40} {:>14} {:>14} {:>14}\n", "the same data", "allclose", "RMSE (dynamo)", "ulpscope");
-    fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("missed of {} non-conforming", t.wrong), t.allclose_missed, t.rmse_missed, t.missed);
-    fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("false alarms of {} conforming", t.conforming), t.allclose_false, t.rmse_false, t.false_alarms);
+    fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("missed of {} non-conforming", t.wrong),
+               t.allclose_missed, t.rmse_missed, t.missed);
+    fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("false alarms of {} conforming", t.conforming),
+               t.allclose_false, t.rmse_false, t.false_alarms);
     fmt::print("{:<40} {:>14} {:>14} {:>14}\n", "conforming confirmed", "-", "-", t.confirmed);
-    fmt::print("\nmean time of the evidence per kernel: {:.1f} ms\n", 1e3 * t.seconds / static_cast<double>(std::max<int64_t>(1, t.timed)));
+    fmt::print("\nmean time of the evidence per kernel: {:.1f} ms\n",
+               1e3 * t.seconds / static_cast<double>(std::max<int64_t>(1, t.timed)));
     fmt::print("\nconfusion of accumulators, K >= 64 (truth: kernels in which each class survives)\n");
     for (const auto& [truth, words] : t.confusion) {
       fmt::print("  {:<28}", truth);

@@ -37,8 +37,10 @@ class Numbers {
   uint64_t state_;
 };
 
-/// The kernels outside the vocabulary, by name: kahan strassen winograd stochastic_bfloat16 noise dropped_last.
+/// The kernels outside the vocabulary, by name: kahan strassen winograd stochastic_bfloat16 noise
+/// dropped_last.
 const std::vector<std::string>& OutsiderNames();
-std::function<double(std::span<const double>, std::span<const double>)> Outsider(const std::string& name, DType out, uint64_t seed);
+std::function<double(std::span<const double>, std::span<const double>)> Outsider(const std::string& name,
+                                                                                 DType out, uint64_t seed);
 
 }  // namespace ulpscope::selfcheck

@@ -25,7 +25,8 @@ inline TensorSpec Tensor(const std::string& name, DType dtype, Shape shape, bool
   return spec;
 }
 
-inline Step MakeStep(const std::string& op, const std::vector<std::string>& of, const std::string& as, std::map<std::string, Attr> attrs = {}, const std::string& out = "") {
+inline Step MakeStep(const std::string& op, const std::vector<std::string>& of, const std::string& as,
+                     std::map<std::string, Attr> attrs = {}, const std::string& out = "") {
   Step step;
   step.op = op;
   for (const auto& name : of) step.of.push_back(Operand{.name = name, .scalar = {}});
@@ -58,9 +59,12 @@ inline std::map<std::string, TensorData> NormalInputs(const Case& c, uint64_t se
 inline Case MatmulOutCase() {
   Case c;
   c.id = "test/matmul_out";
-  c.tensors = {Tensor("x", DType::kBfloat16, {32, 7, 1, 8}), Tensor("y", DType::kBfloat16, {32, 7, 8, 1}), Tensor("bias", DType::kBfloat16, {32, 7, 1, 1})};
-  c.program = {MakeStep("empty", {}, "buffer", {{"shape", Integers({32, 7, 1, 1})}, {"dtype", Text("float32")}}),
-               MakeStep("matmul", {"x", "y"}, "product", {}, "buffer"), MakeStep("add", {"product", "bias"}, "result")};
+  c.tensors = {Tensor("x", DType::kBfloat16, {32, 7, 1, 8}), Tensor("y", DType::kBfloat16, {32, 7, 8, 1}),
+               Tensor("bias", DType::kBfloat16, {32, 7, 1, 1})};
+  c.program = {
+      MakeStep("empty", {}, "buffer", {{"shape", Integers({32, 7, 1, 1})}, {"dtype", Text("float32")}}),
+      MakeStep("matmul", {"x", "y"}, "product", {}, "buffer"),
+      MakeStep("add", {"product", "bias"}, "result")};
   c.observe = {"product", "result"};
   return c;
 }
