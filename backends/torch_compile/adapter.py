@@ -62,8 +62,8 @@ class TorchCompile(Adapter):
             "capabilities": ["autograd", "out", "strides", "aten"],
             "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
             "reasons": {
-                **knob_table.REASONS, "preferred_element_type":
-                "torch has no preferred_element_type; out_dtype is the nearest"
+                **knob_table.REASONS,
+                **ops.REASONS
             }
         }
 

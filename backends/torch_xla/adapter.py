@@ -54,7 +54,7 @@ class TorchXla(Adapter):
             "observations": ["grad", "grad_metadata_dtype"] +
                             ["grad_dtype"] * hasattr(torch.Tensor, "grad_dtype"),
             "reasons": {
-                "preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest",
+                **ops.REASONS,
                 "strides": "XLA's tensors have no strides",
                 "grad_dtype": f"torch {torch.__version__} has no grad_dtype"
             }

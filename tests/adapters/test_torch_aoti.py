@@ -115,6 +115,10 @@ def test_what_an_export_cannot_hold_is_refused_with_the_reason():
         assert answer["outcome"]["kind"] == "unsupported" and "set_data after" in answer["outcome"]["text"]
         answer = adapter.run(tensors, steps, ["y.grad_metadata_dtype"], requires_grad=("leaf", ))
         assert answer["outcome"]["kind"] == "unsupported" and "no autograd graph" in answer["outcome"]["text"]
+        wide = [step("matmul", "x", "y", name="r", preferred_element_type="float32")]
+        answer = adapter.run(product(2, 2)[0], wide, ["r"])
+        assert answer["outcome"]["kind"] == "unsupported", answer
+        assert "torch has no preferred_element_type" in answer["outcome"]["text"], answer
         mixed = {"x": normal("bfloat16", [4, 4], 1), "y": normal("float32", [4, 4], 2)}
         answer = adapter.run(mixed, [step("matmul", "x", "y", name="r")], ["r"])
         assert (answer["outcome"]["kind"], answer["outcome"]["class"]) == ("raised", "RuntimeError"), answer

@@ -106,6 +106,10 @@ OUTSIDE_OPS = {
 }
 
 
+# What a case may ask for and torch has not.
+REASONS = {"preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"}
+
+
 def bind(step):
     """A function over the environment (name -> tensor) that does `step`; Unsupported if torch cannot."""
     function, keywords = _function(step)
@@ -168,7 +172,11 @@ def _lookup(env, name):
 def _function(step):
     keywords = {key: _attribute(key, value) for key, value in step.attrs.items()}
     if step.op in OPS:
-        function, _, takes_out = OPS[step.op]
+        function, attributes, takes_out = OPS[step.op]
+        # Served over the wire, the SDK has asked this already; a compiler in a process of its own has not.
+        for key in step.attrs:
+            if key not in attributes:
+                raise Unsupported(f"{step.op} {key}=: {REASONS.get(key, 'torch has no such argument')}")
         if step.out and not takes_out:
             raise Unsupported(f"torch's {step.op} has no out=")
         if step.op in ("layer_norm", "rms_norm") and "normalized_shape" not in keywords:
