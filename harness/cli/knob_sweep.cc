@@ -54,10 +54,17 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
       sweep.swept[base.Text()] = {};
       continue;
     }
-    for (const auto& knob : registry.Find(base.name)->knobs) {
-      if (!info->knobs.contains(knob) && !ChoosesWho(knob))
+    const RegistryRow& row = *registry.Find(base.name);
+    for (const auto& knob : row.knobs) {
+      if (info->knobs.contains(knob) || ChoosesWho(knob)) continue;
+      if (const auto device = row.knob_devices.find(knob);
+          device != row.knob_devices.end() && !base.device.starts_with(device->second)) {
+        sweep.left_out.push_back(
+            fmt::format("{}: {} is asked of {}@{} alone", base.Text(), knob, base.name, device->second));
+      } else {
         sweep.problems.push_back(
             fmt::format("{}: its adapter does not offer the knob {} of the registry", base.Text(), knob));
+      }
     }
     Expand(base, *info, &sweep);
   }

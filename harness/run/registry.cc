@@ -56,6 +56,13 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
                   .is_default = fields.Flag("default"),
                   .hidden = fields.Flag("hidden")};
   if (const std::string device = fields.Text("device"); !device.empty()) row.device = device;
+  for (std::string& knob : row.knobs) {  // NAME or NAME@DEVICE
+    const size_t at = knob.find('@');
+    if (at == std::string::npos) continue;
+    const std::string device = knob.substr(at + 1);
+    knob.resize(at);
+    row.knob_devices[knob] = device;
+  }
   if (!error.empty()) return Fail(error);
   if (row.adapter.empty() && row.absent.empty())
     return Fail("backend " + row.backend + " has neither 'adapter' nor 'absent'");

@@ -158,6 +158,16 @@ TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
   fs::remove_all(root);
 }
 
+TEST(RegistryTest, AKnobMayBelongToOneDevice) {
+  const Registry registry = TestRegistry();
+  const RegistryRow& eager = *registry.Find("torch-eager");
+  EXPECT_EQ(eager.knob_devices,
+            (std::map<std::string, std::string>{{"reduced_precision_reduction", "cuda"}}));
+  EXPECT_TRUE(ParseBackend("torch-eager@cuda:reduced_precision_reduction=off", registry))
+      << "the name has no @";
+  EXPECT_TRUE(registry.Find("cublas")->knob_devices.empty());
+}
+
 TEST(RegistryTest, WrongRowsHaveTheirLine) {
   const fs::path file = fs::temp_directory_path() / ("ulpscope-registry-" + std::to_string(::getpid()));
   const auto error = [&](const std::string& text) {
