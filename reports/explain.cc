@@ -191,8 +191,12 @@ class Writer {
   }
 
   void Cost(const CastCost& cost) {
-    std::string text = fmt::format("{}: {} conversion{} read and write {} bytes", cost.stage, cost.casts,
-                                   cost.casts == 1 ? "" : "s", cost.moved_bytes);
+    std::string text = fmt::format("{}: {} conversion{}", cost.stage, cost.casts, cost.casts == 1 ? "" : "s");
+    if (cost.in_kernels > 0)
+      text += fmt::format(", {} in registers, inside kernels that compute too", cost.in_kernels);
+    if (cost.in_kernels < cost.casts)
+      text += fmt::format("{} and write {} bytes", cost.in_kernels > 0 ? "; the rest read" : " read",
+                          cost.moved_bytes);
     if (cost.redundant_pairs > 0) {
       text += fmt::format(
           "; {} pair{} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
@@ -200,9 +204,11 @@ class Writer {
           cost.redundant_bytes, cost.extra_alive_bytes);
     }
     for (const CastCost::Share& share : cost.shares) {
-      text += fmt::format("; under {} {:.1f} us beside {:.1f} us of its own ({:.0f} %)", share.under,
-                          share.casts_us, share.op_us,
-                          share.op_us > 0 ? 100 * share.casts_us / share.op_us : 0.0);
+      const std::string beside =
+          share.before.empty() ? "of its own" : "of " + share.before + ", which reads what it gives";
+      text += fmt::format("; under {} {:.1f} us beside {:.1f} us {}", share.under, share.casts_us,
+                          share.op_us, beside);
+      if (share.op_us > 0) text += fmt::format(" ({:.0f} %)", 100 * share.casts_us / share.op_us);
     }
     Say("cost", text);
   }

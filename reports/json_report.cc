@@ -142,6 +142,7 @@ Json CastCosts(const std::vector<CastCost>& costs) {
   for (const CastCost& cost : costs) {
     list.push_back({{"stage", Text(cost.stage)},
                     {"casts", cost.casts},
+                    {"in_kernels", cost.in_kernels},
                     {"moved_bytes", cost.moved_bytes},
                     {"redundant_pairs", cost.redundant_pairs},
                     {"redundant_bytes", cost.redundant_bytes},
@@ -156,6 +157,7 @@ Json CastShares(const std::vector<CastCost>& costs) {
     for (const CastCost::Share& share : cost.shares) {
       list.push_back({{"stage", Text(cost.stage)},
                       {"under", Text(share.under)},
+                      {"before", Text(share.before)},
                       {"casts_us", share.casts_us},
                       {"op_us", share.op_us}});
     }

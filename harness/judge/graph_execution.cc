@@ -83,7 +83,7 @@ class Graph {
       if (const auto cast = casts_.find(node->id); cast != casts_.end())
         return Precision(cast->second->from) > Precision(widening.from);
       if (node->from.empty()) return false;  // an input, a constant, a load
-      if (!PassesThrough(node->op)) return true;
+      if (!MovesOnly(node->op)) return true;
       node = Source(node->id, widening.from);
     }
     return false;
@@ -111,7 +111,7 @@ class Graph {
       if (readers == readers_.end()) return false;  // a result of the graph
       for (const TraceNode* reader : readers->second) {
         if (IsProduct(reader->op) || reader->op.starts_with("fusion ")) continue;
-        if (!PassesThrough(reader->op)) return false;
+        if (!MovesOnly(reader->op)) return false;
         pending.push_back(reader->id);
       }
     }
@@ -150,20 +150,6 @@ class Graph {
       node = last->second;
     }
     return node;
-  }
-
-  /// Ops that show or move elements and compute none, as the stacks spell them (namespaces left out).
-  static bool PassesThrough(std::string_view op) {
-    static const std::set<std::string_view> kViews{
-        "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze",
-        "alias", "detach", "clone", "select", "slice", "broadcast", "broadcast_in_dim", "bitcast", "copy",
-        "copy_", "as_strided", "expand_dims", "get-tuple-element", "tuple", "opt-barrier",
-        "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
-        // What is handed into a fusion, a called function or a jaxpr inside another; a member of a tuple.
-        "parameter", "input", "stop_gradient", "generic_slice", "result"};
-    const size_t colons = op.rfind("::");
-    if (colons != op.npos) op.remove_prefix(colons + 2);
-    return kViews.contains(op.substr(0, op.find(' ')));
   }
 
   std::map<int64_t, const TraceNode*> nodes_, last_inside_;

@@ -30,33 +30,93 @@ Index IndexOf(const std::vector<TraceNode>& trace) {
   return index;
 }
 
-/// The outermost node around `id` that is no conversion: what a reader would call the op.
-const TraceNode* Enclosing(const Index& index, int64_t id) {
-  const TraceNode* op = nullptr;
+/// The nodes around `id`, itself first and the outermost last, as far as they were timed or are `id`.
+std::vector<const TraceNode*> TimedAround(const Index& index, int64_t id) {
+  std::vector<const TraceNode*> around;
   auto node = index.find(id);
-  const TraceNode* outermost = node == index.end() ? nullptr : node->second;
   for (size_t steps = 0; node != index.end() && steps <= index.size(); ++steps) {
+    if (around.empty() || node->second->us) around.push_back(node->second);
     if (node->second->parent < 0) break;
     node = index.find(node->second->parent);
-    if (node != index.end() && node->second->us) op = node->second;
   }
-  return op == outermost ? nullptr : op;
+  return around;
+}
+
+/// The timed nodes that read what one of `makers` made, those inside `makers` or inside another reader left
+/// out.
+std::vector<const TraceNode*> ReadersOf(const std::vector<const TraceNode*>& makers, const Index& index) {
+  std::set<int64_t> made, inside;
+  for (const TraceNode* maker : makers) made.insert(maker->id);
+  inside = made;
+  std::vector<const TraceNode*> readers;
+  for (const auto& [id, node] : index) {  // a timed node comes after what encloses it
+    const bool reads =
+        std::any_of(node->from.begin(), node->from.end(), [&](int64_t at) { return made.contains(at); });
+    if (inside.contains(node->parent)) {
+      inside.insert(id);
+    } else if (reads && node->us && !made.contains(id)) {
+      inside.insert(id);
+      readers.push_back(node);
+    }
+  }
+  return readers;
 }
 
 void AddShares(const std::vector<Cast>& casts, const Index& index, std::string_view stage, CastCost* cost) {
-  std::map<const TraceNode*, double> spent;
-  std::vector<const TraceNode*> order;
+  struct Spent {
+    CastCost::Share share;
+    double whole_us = 0;
+  };
+  std::map<int64_t, Spent> spent;  // by the op that they are made for
+  std::vector<int64_t> order;
   for (const Cast& cast : casts) {
     if (cast.stage != stage || !cast.us || cast.node < 0) continue;
-    const TraceNode* op = Enclosing(index, cast.node);
-    if (op == nullptr) continue;
-    if (!spent.contains(op)) order.push_back(op);
-    spent[op] += *cast.us;
+    const auto around = TimedAround(index, cast.node);
+    if (around.empty()) continue;
+    const TraceNode* outermost = around.back();
+    // An op that takes no longer than its conversion is that conversion: what reads it is the op it is made
+    // for.
+    const bool alone = outermost->id == cast.node || (outermost->us && *outermost->us <= *cast.us);
+    const auto readers = alone ? ReadersOf(around, index) : std::vector<const TraceNode*>();
+    if (alone && readers.empty()) continue;
+    const TraceNode* op = alone ? readers.front() : outermost;
+    const auto [entry, fresh] = spent.emplace(op->id, Spent());
+    if (fresh) order.push_back(op->id);
+    entry->second.share.under = outermost->op;
+    if (alone) entry->second.share.before = op->op;
+    entry->second.share.casts_us += *cast.us;
+    entry->second.whole_us = *op->us;
   }
-  for (const TraceNode* op : order) {
-    cost->shares.push_back(
-        {.under = op->op, .casts_us = spent[op], .op_us = std::max(0.0, *op->us - spent[op])});
+  for (const int64_t id : order) {
+    Spent& found = spent[id];
+    found.share.op_us =
+        found.share.before.empty() ? std::max(0.0, found.whole_us - found.share.casts_us) : found.whole_us;
+    cost->shares.push_back(std::move(found.share));
   }
+}
+
+/// The nodes directly inside each node.
+using Inside = std::map<int64_t, std::vector<const TraceNode*>>;
+
+/// True when the conversion stands inside a kernel (a generated one, a fusion of HLO) that computes something
+/// else as well: its result stays in registers. A kernel that converts and moves, and does no more, is the
+/// conversion.
+bool IsInKernel(const Cast& cast, const Index& index, const Inside& inside) {
+  const auto node = index.find(cast.node);
+  if (node == index.end()) return false;
+  const auto kernel = index.find(node->second->parent);
+  if (kernel == index.end()) return false;
+  const bool generated =
+      cast.stage == "generated" && kernel->second->parent >= 0;  // not the root, which is the graph
+  if (!generated && !kernel->second->op.starts_with("fusion ")) return false;
+  const auto computes = [](const TraceNode* part) {
+    const std::string_view op = part->op;
+    const bool converts =
+        op.starts_with("convert") || op.starts_with("unused ") || op.starts_with("constant");
+    return !converts && !MovesOnly(op);
+  };
+  const auto& parts = inside.at(kernel->first);
+  return std::any_of(parts.begin(), parts.end(), computes);
 }
 
 }  // namespace
@@ -66,20 +126,38 @@ size_t StageRank(std::string_view stage) {
                              kTraceStages.begin());
 }
 
+bool MovesOnly(std::string_view op) {
+  static const std::set<std::string_view> kViews{
+      "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze",
+      "alias", "detach", "clone", "select", "slice", "broadcast", "broadcast_in_dim", "bitcast", "copy",
+      "copy_", "as_strided", "expand_dims", "get-tuple-element", "tuple", "opt-barrier",
+      "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
+      // What is handed into a fusion, a called function or a jaxpr inside another; a member of a tuple.
+      "parameter", "input", "stop_gradient", "generic_slice", "result"};
+  const size_t colons = op.rfind("::");
+  if (colons != op.npos) op.remove_prefix(colons + 2);
+  return kViews.contains(op.substr(0, op.find(' ')));
+}
+
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace) {
   const Index index = IndexOf(trace);
+  Inside inside;
+  for (const TraceNode& node : trace) inside[node.parent].push_back(&node);
   std::vector<CastCost> costs;
   for (const std::string_view stage : kTraceStages) {
     CastCost cost{.stage = std::string(stage)};
     for (const Cast& cast : casts) {
       if (cast.stage != stage) continue;
       ++cost.casts;
-      cost.moved_bytes += MovedBytes(cast);
+      const bool in_kernel = IsInKernel(cast, index, inside);
+      const int64_t moved = in_kernel ? 0 : MovedBytes(cast);
+      cost.in_kernels += in_kernel;
+      cost.moved_bytes += moved;
       if (!cast.redundant) continue;
-      cost.redundant_bytes += MovedBytes(cast);
+      cost.redundant_bytes += moved;
       // Of a pair, the wide tensor in the middle is what need not exist; the narrowing half closes the pair.
       if (ElementBytes(cast.to) > ElementBytes(cast.from)) {
-        cost.extra_alive_bytes += cast.bytes;
+        cost.extra_alive_bytes += in_kernel ? 0 : cast.bytes;
       } else {
         ++cost.redundant_pairs;
       }

@@ -64,18 +64,25 @@ struct Cast {
 struct CastCost {
   std::string stage;
   int64_t casts = 0;
-  int64_t moved_bytes = 0;        ///< read and written by them
+  int64_t in_kernels =
+      0;  ///< of them, inside a kernel that computes too: in registers, no memory of their own
+  int64_t moved_bytes = 0;        ///< read and written by the others
   int64_t redundant_pairs = 0;    ///< undo a widening: no value changes
   int64_t redundant_bytes = 0;    ///< moved by those pairs
   int64_t extra_alive_bytes = 0;  ///< the tensors in the middle of those pairs
-  /// Per enclosing op with a duration of its own: the casts' time beside the rest of the op's. Volatile.
+  /// The casts' time beside that of the op they are made for: the rest of the op that encloses them or, for
+  /// casts that stand alone, the op that reads their result. Volatile.
   struct Share {
-    std::string under;
-    double casts_us = 0,
-           op_us = 0;  ///< op_us: the op that encloses them (or made and used them), casts left out
+    std::string under;        ///< the enclosing op
+    std::string before = {};  ///< the op that reads them; then `under` is what carries them out
+    double casts_us = 0, op_us = 0;
   };
   std::vector<Share> shares = {};
 };
+
+/// True for ops that show, move or hand on elements and compute none, as the stacks spell them (namespaces
+/// left out).
+bool MovesOnly(std::string_view op);
 
 /// One entry a stage, in the order of kTraceStages.
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace);

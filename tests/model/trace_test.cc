@@ -87,6 +87,46 @@ TEST(CastCost, StandsBesideTheOpsOwnTime) {
   EXPECT_EQ(costs[0].shares[0].under, "aten::linear");
   EXPECT_DOUBLE_EQ(costs[0].shares[0].casts_us, 10);
   EXPECT_DOUBLE_EQ(costs[0].shares[0].op_us, 90);
+  EXPECT_EQ(costs[0].shares[0].before, "");
+}
+
+TEST(CastCost, OfACastThatStandsAloneStandsBesideTheOpThatReadsIt) {
+  std::vector<TraceNode> trace{
+      Node(0, -1, "aten::to"),         Node(1, 0, "aten::_to_copy"),          Node(2, 1, "aten::copy_"),
+      Node(3, -1, "aten::layer_norm"), Node(4, 3, "aten::native_layer_norm"), Node(5, -1, "aten::relu")};
+  trace[3].from = trace[4].from = {0};
+  trace[5].from = {3};
+  for (TraceNode& node : trace) node.us = 20;
+  trace[3].us = 100;
+  auto up = CastAt(2, "bfloat16", "float32", 128);
+  up.us = 20;  // an adapter prices a conversion as a whole
+  const auto costs = CostOfCasts({up}, trace);
+  ASSERT_EQ(costs.size(), 1u);
+  ASSERT_EQ(costs[0].shares.size(), 1u);
+  EXPECT_EQ(costs[0].shares[0].under, "aten::to");
+  EXPECT_EQ(costs[0].shares[0].before, "aten::layer_norm");
+  EXPECT_DOUBLE_EQ(costs[0].shares[0].casts_us, 20);
+  EXPECT_DOUBLE_EQ(costs[0].shares[0].op_us, 100);
+  trace[3].from = trace[4].from = {};
+  EXPECT_TRUE(CostOfCasts({up}, trace)[0].shares.empty()) << "nothing is known to read it";
+}
+
+TEST(CastCost, MovesNoMemoryInsideAKernelThatComputesToo) {
+  const auto at = [](std::string stage, std::string kernel, std::string other) {
+    std::vector<TraceNode> trace{Node(0, -1, "graph"), Node(1, 0, std::move(kernel)), Node(2, 1, "parameter"),
+                                 Node(3, 1, "convert"), Node(4, 1, std::move(other))};
+    for (TraceNode& node : trace) node.stage = stage;
+    Cast up = CastAt(3, "bfloat16", "float32", 128);
+    up.stage = stage;
+    return CostOfCasts({up}, trace).at(0);
+  };
+  EXPECT_EQ(at("hlo_optimized", "fusion f", "multiply").in_kernels, 1);
+  EXPECT_EQ(at("hlo_optimized", "fusion f", "multiply").moved_bytes, 0);
+  EXPECT_EQ(at("hlo_optimized", "fusion f", "transpose").moved_bytes, 32 * 6)
+      << "the fusion is the conversion";
+  EXPECT_EQ(at("hlo_optimized", "call f", "multiply").moved_bytes, 32 * 6) << "no kernel";
+  EXPECT_EQ(at("generated", "cpp_fused_mul_0", "mul(%1, %2)").in_kernels, 1);
+  EXPECT_EQ(at("generated", "cpp_fused_0", "store out_ptr0(%2)").moved_bytes, 32 * 6);
 }
 
 }  // namespace
