@@ -268,6 +268,39 @@ class GraphAgainstExecution(unittest.TestCase):
         self.assertEqual(run.bfloat16_valued(strict, "jax", "result"), 1.0)
 
 
+class Conversions(unittest.TestCase):
+    """What a cast costs beside the op that it is made for: measured where it stands, nothing where a kernel took it in."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.case = "live/norm_in_float32/cast_up"
+        cls.ran = Run(cls.case, "seeds/autocast/matmul_mixed", "-b", "torch-eager,torch-inductor")
+
+    def shares(self, case, backend):
+        return self.ran.report["volatile"]["casts_us"][f"{case}@{backend}"]
+
+    def costs(self, backend):
+        return {cost["stage"]: cost for cost in self.ran.result(self.case, backend)["cast_costs"]}
+
+    def test_eager_pays_beside_the_norm_that_reads_it(self):
+        share, = self.shares(self.case, "torch-eager")
+        self.assertEqual((share["stage"], share["under"], share["before"]), ("dispatch", "aten::to", "aten::layer_norm"))
+        self.assertGreater(share["casts_us"], 0)
+        self.assertGreater(share["op_us"], 0)
+        self.assertEqual(self.costs("torch-eager")["dispatch"]["moved_bytes"], 4 * 64 * 256 * (2 + 4))
+
+    def test_autocast_pays_inside_the_product(self):
+        share, = self.shares("seeds/autocast/matmul_mixed", "torch-eager")
+        self.assertEqual((share["under"], share["before"]), ("aten::matmul", ""))
+        self.assertGreater(min(share["casts_us"], share["op_us"]), 0)
+
+    def test_inductor_converts_in_registers(self):
+        costs = self.costs("torch-inductor")
+        self.assertEqual(costs["post_grad"]["moved_bytes"], 4 * 64 * 256 * (2 + 4))
+        self.assertEqual(costs["generated"]["moved_bytes"], 0)
+        self.assertGreater(costs["generated"]["in_kernels"], 0)
+
+
 class WeightGradient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
