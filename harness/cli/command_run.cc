@@ -278,7 +278,7 @@ int Run(const RunArguments& arguments) {
     if (!sweep) return Usage(sweep.error());
     prepared.sweep = std::move(*sweep);
     prepared.backends = prepared.sweep.backends;
-    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: no knob is asked of " + why);
+    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
   }
   auto selected = Select(std::move(prepared.workspace.cases), arguments);
   if (!selected) return Usage(selected.error());

@@ -59,8 +59,7 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
       if (info->knobs.contains(knob) || ChoosesWho(knob)) continue;
       if (const auto device = row.knob_devices.find(knob);
           device != row.knob_devices.end() && !base.device.starts_with(device->second)) {
-        sweep.left_out.push_back(
-            fmt::format("{}: {} is asked of {}@{} alone", base.Text(), knob, base.name, device->second));
+        sweep.left_out.push_back(fmt::format("{}: {} acts on @{} alone", base.Text(), knob, device->second));
       } else {
         sweep.problems.push_back(
             fmt::format("{}: its adapter does not offer the knob {} of the registry", base.Text(), knob));

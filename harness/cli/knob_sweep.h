@@ -21,9 +21,8 @@ struct KnobSweep {
   struct Asked {
     std::string base, knob, value;
   };
-  std::vector<Asked> asked;  ///< every value that the run has to probe
-  std::vector<std::string>
-      left_out;  ///< "BACKEND: why its adapter cannot serve it here", no device for instance
+  std::vector<Asked> asked;           ///< every value that the run has to probe
+  std::vector<std::string> left_out;  ///< "BACKEND: why": no device, or a knob that another device has
   std::vector<std::string> problems;  ///< knobs of the registry that an adapter does not offer
 };
 
