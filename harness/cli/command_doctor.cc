@@ -103,13 +103,11 @@ std::vector<Finding> CheckBackends(const Registry& registry) {
     BackendSpec spec;
     spec.name = row.backend;
     const auto info = DescribeBackend(spec, registry, RunOptions());
-    if (info && !info->error.empty() && row.device != "cpu") {
-      // A machine without the device is no fault of the machine's.
-      findings.push_back({.mark = Finding::Mark::kAbsent, .subject = row.backend, .text = info->error});
-      continue;
-    }
     if (!info || !info->error.empty()) {
-      findings.push_back(Bad(row.backend, info ? info->error : info.error().Text()));
+      Finding finding = Bad(row.backend, info ? info->error : info.error().Text());
+      // A machine without the device is no fault of the machine's.
+      if (info && row.device != "cpu") finding.mark = Finding::Mark::kAbsent;
+      findings.push_back(std::move(finding));
       continue;
     }
     std::vector<std::string> versions;

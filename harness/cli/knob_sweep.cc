@@ -81,8 +81,8 @@ std::vector<std::string> UnprobedKnobs(const KnobSweep& sweep, const RunReport& 
       return effect.backend == asked.base && effect.knob == asked.knob && effect.asked == asked.value;
     });
     const bool probed = row != report.knobs.end() && row->effect != KnobEffect::Effect::kNotCompared;
-    const auto& [base, knob, value] = asked;
-    if (!probed) lines.push_back(fmt::format("no case probes knob {}={} of {}", knob, value, base));
+    if (!probed)
+      lines.push_back(fmt::format("no case probes knob {}={} of {}", asked.knob, asked.value, asked.base));
   }
   return lines;
 }

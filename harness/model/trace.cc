@@ -42,56 +42,42 @@ std::vector<const TraceNode*> TimedAround(const Index& index, int64_t id) {
   return around;
 }
 
-/// The timed nodes that read what one of `makers` made, those inside `makers` or inside another reader left
-/// out.
-std::vector<const TraceNode*> ReadersOf(const std::vector<const TraceNode*>& makers, const Index& index) {
-  std::set<int64_t> made, inside;
+/// The first timed node outside `makers` that reads what one of them made, the outermost where readers are
+/// nested; null where none is known.
+const TraceNode* ReaderOf(const std::vector<const TraceNode*>& makers, const Index& index) {
+  std::set<int64_t> made;
   for (const TraceNode* maker : makers) made.insert(maker->id);
-  inside = made;
-  std::vector<const TraceNode*> readers;
+  std::set<int64_t> inside = made;
   for (const auto& [id, node] : index) {  // a timed node comes after what encloses it
-    const bool reads =
-        std::any_of(node->from.begin(), node->from.end(), [&](int64_t at) { return made.contains(at); });
+    if (inside.contains(id)) continue;
     if (inside.contains(node->parent)) {
       inside.insert(id);
-    } else if (reads && node->us && !made.contains(id)) {
-      inside.insert(id);
-      readers.push_back(node);
+      continue;
     }
+    const auto is_made = [&](int64_t source) { return made.contains(source); };
+    if (node->us && std::any_of(node->from.begin(), node->from.end(), is_made)) return node;
   }
-  return readers;
+  return nullptr;
 }
 
 void AddShares(const std::vector<Cast>& casts, const Index& index, std::string_view stage, CastCost* cost) {
-  struct Spent {
-    CastCost::Share share;
-    double whole_us = 0;
-  };
-  std::map<int64_t, Spent> spent;  // by the op that they are made for
-  std::vector<int64_t> order;
+  // By the op that the casts are made for, and whether they stand before it or inside it.
+  std::map<std::pair<int64_t, bool>, size_t> known;
   for (const Cast& cast : casts) {
     if (cast.stage != stage || !cast.us || cast.node < 0) continue;
     const auto around = TimedAround(index, cast.node);
     if (around.empty()) continue;
     const TraceNode* outermost = around.back();
-    // An op that takes no longer than its conversion is that conversion: what reads it is the op it is made
-    // for.
-    const bool alone = outermost->id == cast.node || (outermost->us && *outermost->us <= *cast.us);
-    const auto readers = alone ? ReadersOf(around, index) : std::vector<const TraceNode*>();
-    if (alone && readers.empty()) continue;
-    const TraceNode* op = alone ? readers.front() : outermost;
-    const auto [entry, fresh] = spent.emplace(op->id, Spent());
-    if (fresh) order.push_back(op->id);
-    entry->second.share.under = outermost->op;
-    if (alone) entry->second.share.before = op->op;
-    entry->second.share.casts_us += *cast.us;
-    entry->second.whole_us = *op->us;
-  }
-  for (const int64_t id : order) {
-    Spent& found = spent[id];
-    found.share.op_us =
-        found.share.before.empty() ? std::max(0.0, found.whole_us - found.share.casts_us) : found.whole_us;
-    cost->shares.push_back(std::move(found.share));
+    // An op that takes no longer than its conversion is that conversion: it is made for what reads it.
+    const bool alone = outermost->id == cast.node || *outermost->us <= *cast.us;
+    const TraceNode* op = alone ? ReaderOf(around, index) : outermost;
+    if (op == nullptr) continue;
+    const auto [entry, fresh] = known.emplace(std::pair(op->id, alone), cost->shares.size());
+    if (fresh)
+      cost->shares.push_back({.under = outermost->op, .before = alone ? op->op : "", .op_us = *op->us});
+    CastCost::Share& share = cost->shares[entry->second];
+    share.casts_us += *cast.us;
+    if (!alone) share.op_us = std::max(0.0, share.op_us - *cast.us);
   }
 }
 

@@ -111,6 +111,26 @@ TEST(CastCost, OfACastThatStandsAloneStandsBesideTheOpThatReadsIt) {
   EXPECT_TRUE(CostOfCasts({up}, trace)[0].shares.empty()) << "nothing is known to read it";
 }
 
+TEST(CastCost, BeforeAnOpAndInsideItAreToldApart) {
+  std::vector<TraceNode> trace{Node(0, -1, "aten::to"), Node(1, -1, "aten::matmul"), Node(2, 1, "aten::to")};
+  trace[0].us = 5;
+  trace[1].us = 100;
+  trace[2].us = 30;
+  trace[1].from = {0};
+  auto before = CastAt(0, "float32", "float16", 64), inside = CastAt(2, "float32", "bfloat16", 64);
+  before.us = 5;
+  inside.us = 30;
+  const auto shares = CostOfCasts({before, inside}, trace).at(0).shares;
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].before, "aten::matmul");
+  EXPECT_DOUBLE_EQ(shares[0].casts_us, 5);
+  EXPECT_DOUBLE_EQ(shares[0].op_us, 100);
+  EXPECT_EQ(shares[1].under, "aten::matmul");
+  EXPECT_EQ(shares[1].before, "");
+  EXPECT_DOUBLE_EQ(shares[1].casts_us, 30);
+  EXPECT_DOUBLE_EQ(shares[1].op_us, 70);
+}
+
 TEST(CastCost, MovesNoMemoryInsideAKernelThatComputesToo) {
   const auto at = [](std::string stage, std::string kernel, std::string other) {
     std::vector<TraceNode> trace{Node(0, -1, "graph"), Node(1, 0, std::move(kernel)), Node(2, 1, "parameter"),
