@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/build_info.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -235,7 +236,7 @@ Json Run(const RunReport& report) {
           {"versions", versions},
           {"environment", environment},
           {"not_installed", TextMap(report.not_installed)},
-          {"ulpscope", ULPSCOPE_VERSION}};
+          {"ulpscope", std::string(Version())}};
 }
 
 Json Volatile(const RunReport& report) {

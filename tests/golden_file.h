@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "harness/base/build_info.h"
+
 namespace ulpscope::testing {
 
 inline std::string ReadAll(const std::string& path) {
@@ -19,7 +21,7 @@ inline std::string ReadAll(const std::string& path) {
 }
 
 inline void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(ULPSCOPE_SOURCE_DIR) + "/tests/golden/" + name;
+  const std::string path = SourceDir() + "/tests/golden/" + name;
   if (std::getenv("ULPSCOPE_REGENERATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << text;
     FAIL() << "rewrote " << path << "; read the difference before it is committed";

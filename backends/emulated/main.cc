@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/sdk/adapter.h"
+#include "harness/base/build_info.h"
 #include "harness/model/case.h"
 #include "oracles/emulated.h"
 #include "oracles/lower.h"
@@ -120,7 +121,7 @@ class EmulatedAdapter : public sdk::Adapter {
     sdk::Capabilities capabilities;
     capabilities.name = "emulated";
     capabilities.backends = {"emulated"};
-    capabilities.versions = {{"ulpscope", ULPSCOPE_VERSION}};
+    capabilities.versions = {{"ulpscope", std::string(Version())}};
     capabilities.knobs = {{"threads", {"1"}}, {"model", {kDefaultModel}}, {"order", {kDefaultOrder}}};
     capabilities.ops = KnownOps();
     capabilities.dtypes = {"float64", "float32", "bfloat16", "float16"};

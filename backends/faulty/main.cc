@@ -14,6 +14,7 @@
 #include "backends/faulty/faults.h"
 #include "backends/faulty/matmul.h"
 #include "backends/sdk/wire.h"
+#include "harness/base/build_info.h"
 
 namespace ulpscope::faulty {
 namespace {
@@ -28,7 +29,7 @@ class FaultyAdapter : public sdk::Adapter {
     sdk::Capabilities can;
     can.name = "faulty";
     can.backends = {"faulty"};
-    can.versions = {{"faulty", ULPSCOPE_VERSION}};
+    can.versions = {{"faulty", std::string(Version())}};
     can.knobs = {{"threads", {"1"}},       {"fault", FaultNames()},
                  {"case", {""}},           {"flush_denormal", {"off", "on"}},
                  {"planted_idle", kOffOn}, {"planted_lie", kOffOn},

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "backends/sdk/adapter.h"
+#include "harness/base/build_info.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope::recorded {
@@ -90,7 +91,7 @@ class RecordedAdapter : public sdk::Adapter {
     sdk::Capabilities can;
     can.name = "recorded";
     can.backends = {"recorded"};
-    can.versions = {{"ulpscope", ULPSCOPE_VERSION}};
+    can.versions = {{"ulpscope", std::string(Version())}};
     can.ops = {"baddbmm"};
     can.dtypes = {"float32", "bfloat16", "float16"};
     can.capabilities = {"recorded"};

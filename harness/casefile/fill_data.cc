@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/base/build_info.h"
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
 #include "harness/casefile/words.h"
@@ -111,8 +112,7 @@ constexpr uintmax_t kMostRecordBytes = uintmax_t{64} << 20;
 
 fs::path RecordFolder() {
   const char* root = std::getenv("ULPSCOPE_ROOT");
-  return fs::path(root != nullptr && *root != '\0' ? root : ULPSCOPE_SOURCE_DIR) / "backends" / "recorded" /
-         "data";
+  return fs::path(root != nullptr && *root != '\0' ? root : SourceDir()) / "backends" / "recorded" / "data";
 }
 
 std::vector<std::string> RecordNames() {

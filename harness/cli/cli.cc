@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/build_info.h"
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
@@ -58,7 +59,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `ulpscope list cases | head` is no reason to die without an exit code
   CLI::App app{kAbout, "ulpscope"};
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("ulpscope ") + ULPSCOPE_VERSION);
+  app.set_version_flag("--version", "ulpscope " + std::string(Version()));
   app.require_subcommand(1);
   int exit_code = 0;
   AddRunCommand(app, exit_code);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 
+#include "harness/base/build_info.h"
 #include "harness/base/text.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
@@ -124,7 +125,7 @@ int Probe(const ProbeArguments& arguments) {
     if ((*session)->interrupted()) return kExitInterrupted;
   }
   sheet.machine = Machine();
-  sheet.ulpscope = ULPSCOPE_VERSION;
+  sheet.ulpscope = std::string(Version());
   const std::string json = arguments.json.empty() ? "" : WriteDatasheetJson(sheet);
   if (!arguments.json.empty() && arguments.json != "-") {
     std::ofstream file(arguments.json, std::ios::binary);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "harness/base/build_info.h"
 #include "harness/base/text.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
@@ -15,10 +16,6 @@
 #include "harness/run/environment.h"
 #include "harness/run/python_probe.h"
 #include "harness/run/scratch.h"
-
-#ifndef ULPSCOPE_SOURCE_DIR
-#error "the build names the source tree"
-#endif
 
 namespace ulpscope {
 namespace {
@@ -82,7 +79,7 @@ Places Places::Detect() {
   places.bin = fs::read_symlink("/proc/self/exe", error).parent_path();
   const char* root = std::getenv("ULPSCOPE_ROOT");
   places.root =
-      fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(ULPSCOPE_SOURCE_DIR), error);
+      fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(SourceDir()), error);
   const char* python = std::getenv("ULPSCOPE_PYTHON");
   // Absolute, but not resolved: a virtual environment's interpreter is a link, and finds its packages by its
   // own path.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/base/build_info.h"
 #include "harness/base/check.h"
 #include "harness/record/journal.h"
 #include "harness/record/observation_json.h"
@@ -216,7 +217,7 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
                      const RunOptions& options, const RunSummary& summary) {
   RunHeader header{.id = summary.id,
                    .started = summary.started,
-                   .version = ULPSCOPE_VERSION,
+                   .version = std::string(Version()),
                    .seed = options.seed,
                    .repeat = options.repeat,
                    .trace = options.trace,

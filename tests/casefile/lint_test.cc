@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
 #include "harness/casefile/new_case.h"
@@ -104,7 +105,7 @@ cases:
 }
 
 TEST(Lint, TheShippedCasesAreFollowed) {
-  const LoadResult result = LoadCases({}, std::filesystem::path(ULPSCOPE_SOURCE_DIR) / "cases", Vocabulary{});
+  const LoadResult result = LoadCases({}, std::filesystem::path(SourceDir()) / "cases", Vocabulary{});
   size_t followed = 0;
   for (const Case& one : result.cases) {
     for (const auto& [name, facts] : FollowWidths(one)) followed += facts.bits && facts.shape ? 1 : 0;
@@ -173,8 +174,7 @@ TEST(Deviations, EmptyFilesHoldNone) {
   }
   EXPECT_THAT(LoadDeviations("/no/such/file.yaml", kBackends).errors, IsEmpty());
   EXPECT_THAT(
-      LoadDeviations(std::filesystem::path(ULPSCOPE_SOURCE_DIR) / "cases/deviations.yaml", Vocabulary{})
-          .errors,
+      LoadDeviations(std::filesystem::path(SourceDir()) / "cases/deviations.yaml", Vocabulary{}).errors,
       IsEmpty());
 }
 

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "harness/base/build_info.h"
+
 namespace ulpscope {
 namespace {
 
@@ -318,7 +320,7 @@ TEST_F(Folder, AFileOutsideTheRootIsCalledByItsStem) {
 }
 
 TEST(Load, TheShippedCasesLoad) {
-  const LoadResult result = LoadCases({}, std::filesystem::path(ULPSCOPE_SOURCE_DIR) / "cases", Vocabulary{});
+  const LoadResult result = LoadCases({}, std::filesystem::path(SourceDir()) / "cases", Vocabulary{});
   for (const Error& error : result.errors) ADD_FAILURE() << error.Text();
   EXPECT_GE(result.cases.size(), 20u);
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/load.h"
 #include "harness/casefile/yaml_tree.h"
 
@@ -21,8 +22,7 @@ const Vocabulary kVocabulary{.backends = {"torch-eager", "torch-aot-eager", "jax
 
 std::vector<fs::path> MalformedFiles() {
   std::vector<fs::path> files;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(ULPSCOPE_SOURCE_DIR) / "tests/casefile/malformed")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceDir()) / "tests/casefile/malformed")) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/lint.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 std::vector<std::string> Corpus() {
   std::vector<std::string> texts;
   for (const char* folder : {"cases", "tests/casefile/malformed"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(ULPSCOPE_SOURCE_DIR) / folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(SourceDir()) / folder)) {
       if (entry.path().extension() != ".yaml") continue;
       std::ifstream stream(entry.path(), std::ios::binary);
       std::ostringstream text;

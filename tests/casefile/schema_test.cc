@@ -11,6 +11,7 @@
 #include <regex>
 #include <sstream>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/new_case.h"
 #include "harness/casefile/structure.h"
 
@@ -149,7 +150,7 @@ std::vector<fs::path> YamlFiles(const fs::path& folder) {
   return files;
 }
 
-const fs::path kSource = ULPSCOPE_SOURCE_DIR;
+const fs::path kSource = SourceDir();
 
 TEST(Schema, TheCommittedFileIsCurrent) {
   EXPECT_EQ(ReadFile(kSource / "cases/case.schema.json"), JsonSchema())

@@ -4,7 +4,9 @@
 #include <map>
 #include <regex>
 
+#include "harness/base/build_info.h"
 #include "harness/cli/adapter_programs.h"
+#include "tests/support/bin_dir.h"
 #include "tests/support/program.h"
 
 namespace ulpscope {
@@ -12,9 +14,7 @@ namespace {
 
 using testing::RunProgram;
 
-std::string Adapter(const std::string& name) {
-  return ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/" + name);
-}
+std::string Adapter(const std::string& name) { return ShellQuote(testing::BinDir() + "/" + name); }
 
 /// The numbers of the closing line: passed, failed, skipped.
 std::array<int, 3> Counts(const std::string& out) {
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(DoctorAdapter, Fault, ::testing::ValuesIn(kFaults.begin
 TEST(DoctorAdapter, KnowsEveryFaultThereIs) {
   // tests/faults.yaml is complete (tests/run holds it against the adapter); what is not found here is
   // harmless.
-  std::ifstream file(std::string(ULPSCOPE_SOURCE_DIR) + "/tests/faults.yaml");
+  std::ifstream file(SourceDir() + "/tests/faults.yaml");
   const std::regex row(R"(\{fault: (\w+),)");
   std::vector<std::string> harmless;
   for (std::string line; std::getline(file, line);) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/load.h"
 #include "harness/record/observation_json.h"
 
@@ -10,7 +11,7 @@ namespace ulpscope {
 namespace {
 
 TEST(CaseYaml, EveryCaseOfTheSuiteComesBackAsTheSameComputation) {
-  const LoadResult suite = LoadCases({}, std::string(ULPSCOPE_SOURCE_DIR) + "/cases", {});
+  const LoadResult suite = LoadCases({}, SourceDir() + "/cases", {});
   ASSERT_TRUE(suite.errors.empty());
   ASSERT_GT(suite.cases.size(), 30u);
   for (const Case& test_case : suite.cases) {

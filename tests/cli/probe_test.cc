@@ -10,9 +10,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/build_info.h"
 #include "harness/judge/judge.h"
 #include "tests/golden_file.h"
 #include "tests/reports/json_schema.h"
+#include "tests/support/bin_dir.h"
 
 namespace ulpscope {
 namespace {
@@ -41,7 +43,7 @@ class Probe : public ::testing::Test {
     const fs::path errors = dir_ / "stderr", sheet = dir_ / "sheet.json";
     fs::remove(sheet);
     const std::string command = "cd " + ShellQuote(dir_.string()) + " && " +
-                                ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe " +
+                                ShellQuote(testing::BinDir() + "/ulpscope") + " probe " +
                                 ShellQuote(backend) + " " + options + " --json sheet.json 2>" +
                                 ShellQuote(errors.string()) + " </dev/null";
     Outcome outcome;
@@ -55,7 +57,7 @@ class Probe : public ::testing::Test {
     if (fs::exists(sheet)) {
       outcome.sheet = json::parse(testing::ReadAll(sheet.string()));
       testing::SchemaValidator validator(
-          json::parse(testing::ReadAll(std::string(ULPSCOPE_SOURCE_DIR) + "/reports/datasheet.schema.json")));
+          json::parse(testing::ReadAll(SourceDir() + "/reports/datasheet.schema.json")));
       EXPECT_EQ(validator.Validate(outcome.sheet), std::vector<std::string>{}) << backend;
     }
     return outcome;
@@ -252,7 +254,7 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
 
 TEST_F(Probe, JsonCanGoToStdoutAlone) {
   const std::string command =
-      ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " probe emulated --form dot --json -";
+      ShellQuote(testing::BinDir() + "/ulpscope") + " probe emulated --form dot --json -";
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string out;
   std::array<char, 4096> buffer;

@@ -19,6 +19,7 @@
 #include <set>
 #include <sstream>
 
+#include "harness/base/build_info.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/load.h"
 #include "harness/judge/classify.h"
@@ -30,7 +31,7 @@ namespace ulpscope {
 namespace {
 
 constexpr int64_t kMostMultiplyAdds = 1'500'000;
-const std::filesystem::path kRoot = ULPSCOPE_SOURCE_DIR;
+const std::filesystem::path kRoot = SourceDir();
 const std::filesystem::path kGolden = kRoot / "tests/golden/indistinguishable";
 
 bool Regenerate() { return std::getenv("ULPSCOPE_REGENERATE_GOLDEN") != nullptr; }

@@ -13,19 +13,20 @@ import sys
 MAY_USE = {
     "harness/base": [],
     "harness/num": ["harness/base"],
-    "harness/model": ["harness/base", "harness/num"],
-    "oracles": ["harness/base", "harness/num", "harness/model"],
+    "harness/words": ["harness/base", "harness/num"],
+    "harness/model": ["harness/base", "harness/num", "harness/words"],
+    "oracles": ["harness/base", "harness/num", "harness/words", "harness/model"],
     # A fill may take the rows of a record, a safetensors file.
-    "harness/casefile": ["harness/base", "harness/num", "harness/model", "backends/sdk"],
-    "harness/judge": ["harness/base", "harness/num", "harness/model"],
-    "harness/record": ["harness/base", "harness/num", "harness/model", "backends/sdk"],
-    "harness/run": ["harness/base", "harness/num", "harness/model", "harness/record", "backends/sdk"],
-    "reports": ["harness/base", "harness/num", "harness/model"],
+    "harness/casefile": ["harness/base", "harness/num", "harness/words", "harness/model", "backends/sdk"],
+    "harness/judge": ["harness/base", "harness/num", "harness/words", "harness/model"],
+    "harness/record": ["harness/base", "harness/num", "harness/words", "harness/model", "backends/sdk"],
+    "harness/run": ["harness/base", "harness/num", "harness/words", "harness/model", "harness/record", "backends/sdk"],
+    "reports": ["harness/base", "harness/num", "harness/words", "harness/model"],
     "harness/cli": ["harness", "oracles", "reports", "backends/sdk"],
-    "backends/sdk": ["harness/base", "harness/num"],
-    "backends/emulated": ["harness/base", "harness/num", "harness/model", "oracles", "backends/sdk"],
+    "backends/sdk": ["harness/base", "harness/num", "harness/words"],
+    "backends/emulated": ["harness/base", "harness/num", "harness/words", "harness/model", "oracles", "backends/sdk"],
     # Every other adapter: the SDK and its own vendor library.
-    "backends": ["harness/base", "harness/num", "backends/sdk"],
+    "backends": ["harness/base", "harness/num", "harness/words", "backends/sdk"],
     "tests": ["harness", "oracles", "reports", "backends", "tests"],
 }
 

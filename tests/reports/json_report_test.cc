@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <clocale>
 
+#include "harness/base/build_info.h"
 #include "tests/golden_file.h"
 #include "tests/reports/json_schema.h"
 #include "tests/reports/sample.h"
@@ -17,9 +18,7 @@ using nlohmann::json;
 using testing::SampleReport;
 using testing::SchemaValidator;
 
-json Schema() {
-  return json::parse(testing::ReadAll(std::string(ULPSCOPE_SOURCE_DIR) + "/reports/report.schema.json"));
-}
+json Schema() { return json::parse(testing::ReadAll(SourceDir() + "/reports/report.schema.json")); }
 
 TEST(JsonReport, Golden) { testing::ExpectGolden("report.json", WriteJson(SampleReport())); }
 

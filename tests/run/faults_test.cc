@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/base/build_info.h"
 #include "harness/judge/judge.h"
 #include "tests/run/run_fixture.h"
 
@@ -23,7 +24,7 @@ std::vector<FaultRow> Rows() {
   const auto text = [](const YAML::Node& node, const char* key) {
     return node[key] ? node[key].as<std::string>() : "";
   };
-  for (const auto& node : YAML::LoadFile(std::string(ULPSCOPE_SOURCE_DIR) + "/tests/faults.yaml")) {
+  for (const auto& node : YAML::LoadFile(SourceDir() + "/tests/faults.yaml")) {
     rows.push_back({.fault = text(node, "fault"),
                     .outcome = text(node, "outcome"),
                     .error_class = text(node, "class"),

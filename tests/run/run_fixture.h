@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/build_info.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
+#include "tests/support/bin_dir.h"
 
 namespace ulpscope {
 
@@ -25,8 +27,8 @@ namespace fs = std::filesystem;
 
 inline Registry TestRegistry() {
   Places places = Places::Detect();
-  places.bin = ULPSCOPE_BIN_DIR;
-  places.root = ULPSCOPE_SOURCE_DIR;
+  places.bin = testing::BinDir();
+  places.root = SourceDir();
   auto registry = Registry::Load(places.root / "backends/registry.jsonl", places);
   EXPECT_TRUE(registry) << registry.error().Text();
   return *registry;

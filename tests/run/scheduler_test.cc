@@ -6,8 +6,10 @@
 
 #include <thread>
 
+#include "harness/base/build_info.h"
 #include "harness/record/journal.h"
 #include "tests/run/run_fixture.h"
+#include "tests/support/bin_dir.h"
 
 namespace ulpscope {
 namespace {
@@ -39,7 +41,7 @@ TEST_F(SchedulerTest, JobsDoNotChangeResults) {
   EXPECT_EQ(parallel.begun, 60);
   EXPECT_EQ(parallel.ended, 1);
   EXPECT_EQ(summary_.ran, 60);
-  EXPECT_EQ(summary_.versions.at("faulty").at("faulty"), ULPSCOPE_VERSION);
+  EXPECT_EQ(summary_.versions.at("faulty").at("faulty"), std::string(Version()));
 }
 
 TEST_F(SchedulerTest, RecycledWorkersGiveTheSameResults) {
@@ -191,7 +193,7 @@ TEST_F(SchedulerTest, KnobsOfTheBackendBeatTheCommandLineBeatTheCase) {
 }
 
 TEST_F(SchedulerTest, AnAdapterOutOfTheTreeServesWhatItsHelloNames) {
-  fs::create_symlink(fs::path(ULPSCOPE_BIN_DIR) / "ulpscope-faulty", root_ / "mine");
+  fs::create_symlink(fs::path(testing::BinDir()) / "ulpscope-faulty", root_ / "mine");
   Registry registry = TestRegistry();
   const auto served = registry.AddAdapter(root_ / "mine");
   ASSERT_TRUE(served) << served.error().Text();

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "harness/judge/judge.h"
+#include "tests/support/bin_dir.h"
 
 namespace ulpscope::testing {
 
@@ -24,8 +25,8 @@ struct ProgramOutcome {
 inline ProgramOutcome RunProgram(const std::filesystem::path& dir, const std::string& arguments) {
   const std::filesystem::path errors = dir / ".stderr";
   const std::string command = "cd " + ShellQuote(dir.string()) + " && " +
-                              ShellQuote(std::string(ULPSCOPE_BIN_DIR) + "/ulpscope") + " " + arguments +
-                              " 2>" + ShellQuote(errors.string()) + " </dev/null";
+                              ShellQuote(testing::BinDir() + "/ulpscope") + " " + arguments + " 2>" +
+                              ShellQuote(errors.string()) + " </dev/null";
   ProgramOutcome outcome;
   FILE* pipe = ::popen(command.c_str(), "r");
   std::array<char, 4096> buffer;

@@ -1,0 +1,11 @@
+// Where the programs under test lie: beside the test's own executable.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace ulpscope::testing {
+
+inline std::string BinDir() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
+
+}  // namespace ulpscope::testing
