@@ -19,6 +19,7 @@ _INDUCTOR_ONLY = "it configures inductor (torch-inductor, torch-aoti)"
 # Why a knob of the family is not served where it is not.
 REASONS = {
     **dict.fromkeys(INDUCTOR, _INDUCTOR_ONLY),
+    "freezing": "it folds the parameters of a module (torch-inductor)",
     "reduced_precision_reduction": "it acts on matrix products on CUDA only"
 }
 
@@ -68,7 +69,9 @@ def read_back(backend, device):
         "sdpa_backend": _sdpa()
     }
     if backend in ("torch-inductor", "torch-aoti"):
-        values.update({name: str(getattr(inductor, name)).lower() for name in INDUCTOR})
+        # A package takes its weights as inputs: freezing has nothing to fold there and is not offered.
+        kept = [name for name in INDUCTOR if (backend, name) != ("torch-aoti", "freezing")]
+        values.update({name: str(getattr(inductor, name)).lower() for name in kept})
     if device.startswith("cuda"):
         matmul = torch.backends.cuda.matmul
         flags = (matmul.allow_bf16_reduced_precision_reduction, matmul.allow_fp16_reduced_precision_reduction)

@@ -320,7 +320,7 @@ std::span<const KnobRow> Knobs() {
       {"flush_denormal", on_off, "torch-*"},
       {"sdpa_backend", {"default", "math", "flash", "efficient"}, "torch-*"},
       {"emulate_precision_casts", true_false, "torch-inductor, torch-aoti"},
-      {"freezing", true_false, "torch-inductor, torch-aoti"},
+      {"freezing", true_false, "torch-inductor"},
       {"max_autotune", true_false, "torch-inductor, torch-aoti"},
       {"jax_matmul_precision", {}, "jax: default, highest or a dot-algorithm preset"},
       {"jax_enable_x64", true_false, "jax"},
