@@ -60,7 +60,7 @@ class Jax(Adapter):
                 **{
                     name: attributes for name, (_, attributes) in ops.OPS.items()
                 }, "set_data": ("to",),
-                "backward": ("grad", "retain_graph", "repeat"),
+                "backward": ("grad", "retain_graph"),
                 "sync": ()
             },
             "dtypes": list(ops.DTYPES),

@@ -33,8 +33,8 @@ class Program:
         inputs = {name: self._prepared(name, inputs) for name in inputs}
         env, gradients = dict(inputs), {}
         for index in self._backward:
-            env, found, repeat = self._gradients(inputs, gradients, index)
-            for name, gradient in [*found.items()] * repeat:
+            env, found = self._gradients(inputs, gradients, index)
+            for name, gradient in found.items():
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
         self._carry_out(env, gradients, self._backward[-1] + 1 if self._backward else 0, len(self._steps))
         return {
@@ -81,7 +81,7 @@ class Program:
         return value
 
     def _gradients(self, inputs, gradients, index):
-        """(values after the steps before `index`, gradients of the loss of the step there, how often)."""
+        """(values after the steps before `index`, gradients of the loss of the step there)."""
         step, _ = self._steps[index]
 
         def forward(leaves):
@@ -92,7 +92,7 @@ class Program:
         loss, pull, env = jax.vjp(forward, {name: inputs[name] for name in self._leaves}, has_aux=True)
         seed = step.attrs.get("grad")
         (found,) = pull(env[seed] if seed else jnp.ones_like(loss))
-        return env, found, step.attrs.get("repeat", 1)
+        return env, found
 
     def _carry_out(self, env, gradients, begin, end):
         for step, no_grad in self._steps[begin:end]:

@@ -44,7 +44,7 @@ const std::map<std::string, Names>& Table() {
         {"squeeze", {"dim"}},
         {"set_data", {"to"}},
         {"module_to", {"dtype", "overwrite"}},
-        {"backward", {"grad", "retain_graph", "repeat"}},
+        {"backward", {"grad", "retain_graph"}},
         {"autocast", {"device", "dtype", "enabled", "cache"}},
     };
     for (const char* op :

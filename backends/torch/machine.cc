@@ -240,8 +240,6 @@ void Machine::Backward(const sdk::Step& step) {
   if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("backward: needs one tensor");
   const at::Tensor loss = Value(step.of[0].name);
   const bool retain = Need(sdk::BoolAttr(step, "retain_graph", false));
-  const int64_t repeat = Need(sdk::IntAttr(step, "repeat", 1));
-  if (repeat < 1) throw Unsupported("backward: repeat must be at least 1");
   at::Tensor gradient;
   if (const std::optional<std::string> name = TextAttr(step, "grad")) {
     gradient = Value(*name);
@@ -249,12 +247,8 @@ void Machine::Backward(const sdk::Step& step) {
     gradient = at::ones_like(loss);
   }
   if (request_.trace) AddAutogradNodes(loss, "autograd graph of " + step.of[0].name, &autograd_nodes_);
-  for (int64_t i = 0; i < repeat; ++i) {
-    // Gradients accumulate: what each repetition casts stands under its own number.
-    const TraceLabel label(
-        repeat == 1 ? "backward" : "backward " + std::to_string(i + 1) + " of " + std::to_string(repeat));
-    loss.backward(gradient, /*retain_graph=*/retain || i + 1 < repeat);
-  }
+  const TraceLabel label("backward");
+  loss.backward(gradient, retain);
 }
 
 void Machine::Observe(sdk::RunReply& reply) const {

@@ -85,11 +85,10 @@ class Program:
         loss = env[step.of[0]]
         seed = env[step.attrs["grad"]] if step.attrs.get("grad") else torch.ones_like(loss)
         leaves = [env[name] for name in self._wanted]
-        for _ in range(step.attrs.get("repeat", 1)):
-            found = torch.autograd.grad([loss], leaves or [loss], [seed], retain_graph=True, allow_unused=True)
-            for name, gradient in zip(self._wanted, found):
-                if gradient is not None:
-                    gradients[name] = gradients[name] + gradient if name in gradients else gradient
+        found = torch.autograd.grad([loss], leaves or [loss], [seed], retain_graph=True, allow_unused=True)
+        for name, gradient in zip(self._wanted, found):
+            if gradient is not None:
+                gradients[name] = gradients[name] + gradient if name in gradients else gradient
 
 
 class _Module(torch.nn.Module):

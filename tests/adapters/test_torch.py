@@ -199,7 +199,8 @@ class Eager(Common, Driven):
         tensors = {"x": Tensor("float32", [2], [3, 4]), "w": Tensor("float32", [2], [1, 1])}
         reply = self.completed(
             tensors,
-            [step("mul", "x", "w", name="y"), step("backward", "y", repeat=3)],
+            [step("mul", "x", "w", name="y"), step("backward", "y", retain_graph=True),
+             step("backward", "y", retain_graph=True), step("backward", "y")],
             ["w.grad"],
             requires_grad=["w"],
         )

@@ -175,9 +175,6 @@ class Execution:
         grad = step.attrs.get("grad")
         loss = self.value(step.of[0])
         seed = self.value(grad) if grad else torch.ones_like(loss)
-        retain, repeat = step.attrs.get("retain_graph", False), step.attrs.get("repeat", 1)
         self.walks(step.of[0], loss)
-        for count in range(repeat):
-            # Gradients accumulate: what each repetition casts stands under its own number.
-            with self.watch("backward" if repeat == 1 else f"backward {count + 1} of {repeat}"):
-                loss.backward(gradient=seed, retain_graph=retain or count + 1 < repeat)
+        with self.watch("backward"):
+            loss.backward(gradient=seed, retain_graph=step.attrs.get("retain_graph", False))
