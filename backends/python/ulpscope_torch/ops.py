@@ -98,7 +98,7 @@ OPS = {
 OUTSIDE_OPS = {
     "empty": ("shape", "dtype"),
     "set_data": ("to",),
-    "backward": ("grad", "retain_graph", "repeat"),
+    "backward": ("grad", "retain_graph"),
     "module_to": ("dtype", "overwrite"),
     "requires_grad_": (),
     "fsdp_linear": ("compute_dtype", "reduce_dtype"),
@@ -186,9 +186,20 @@ def _function(step):
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or (overload and overload not in packet.overloads()):
         raise Unsupported(f"op {step.op}: torch has no such operator")
-    return (getattr(packet, overload) if overload else packet), {
-        k: _aten_attribute(v) for k, v in step.attrs.items()
-    }
+    schemas = [getattr(packet, each)._schema for each in ([overload] if overload else packet.overloads())]
+    returns = [[str(each.type) for each in schema.returns] for schema in schemas]
+    if step.name and not any(types[:1] == ["Tensor"] for types in returns):
+        raise Unsupported(f"op '{step.op}' gives no tensor to name '{step.name}'")
+    function = getattr(packet, overload) if overload else packet
+    if any(len(types) > 1 for types in returns):
+        function = functools.partial(_first_result, function)
+    return function, {key: _aten_attribute(value) for key, value in step.attrs.items()}
+
+
+def _first_result(function, *operands, **keywords):
+    """What `as` names of an op with several results (aten::max.dim: the values, not the indices)."""
+    result = function(*operands, **keywords)
+    return result[0] if isinstance(result, (tuple, list)) else result
 
 
 def _attribute(key, value):
