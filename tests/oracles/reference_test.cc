@@ -376,5 +376,64 @@ TEST(Reference, AnUnknownLeadingDimensionCannotBeExpanded) {
   }
 }
 
+Case InPlaceCase(std::vector<Step> steps, std::vector<std::string> observe) {
+  Case c;
+  c.id = "test/in_place";
+  c.tensors = {Tensor("x", DType::kBfloat16, {3, 4}), Tensor("y", DType::kFloat32, {4})};
+  c.program = std::move(steps);
+  c.observe = std::move(observe);
+  return c;
+}
+
+TEST(InPlace, TheReferenceIsWhatStandsInTheOperandAfterwards) {
+  const Case c =
+      InPlaceCase({MakeStep("clone", {"x"}, "before"), MakeStep("aten::mul_.Tensor", {"x", "y"}, ""),
+                   MakeStep("aten::add_", {"x", "x"}, "again"), MakeStep("neg", {"x"}, "after")},
+                  {"before", "x", "again", "after"});
+  const auto in = testing::NormalInputs(c, 5);
+  const auto x = [&](int64_t i) { return Q(in.at("x").At(i)); };
+  const auto twice = [&](int64_t i) { return mpq_class(2 * x(i) * Q(in.at("y").At(i % 4))); };
+  EXPECT_EQ(Compare(c, in, "before", x), 12);
+  EXPECT_EQ(Compare(c, in, "x", twice), 12);
+  EXPECT_EQ(Compare(c, in, "again", twice), 12);
+  EXPECT_EQ(Compare(c, in, "after", [&](int64_t i) { return mpq_class(-twice(i)); }), 12);
+  const auto plan = Lower(c);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->values.at("x"))].dtype, DType::kBfloat16)
+      << "stored in the dtype of the operand, not in what the operands promote to";
+}
+
+TEST(InPlace, ACopyIsBroadcastAndStored) {
+  const Case c = InPlaceCase({MakeStep("aten::copy_", {"x", "y"}, "")}, {"x"});
+  const auto plan = Lower(c);
+  ASSERT_TRUE(plan && plan->gaps.empty());
+  const PlanNode& stored = plan->nodes[static_cast<size_t>(plan->values.at("x"))];
+  EXPECT_EQ(stored.kind, NodeKind::kCast);
+  EXPECT_EQ(stored.dtype, DType::kBfloat16);
+  EXPECT_EQ(stored.shape, (Shape{3, 4}));
+  EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->Root(stored.args[0]))].tensor, "y");
+}
+
+TEST(InPlace, WhatTheOracleCannotFollowIsAGapAndNeverTheOldValue) {
+  const auto gaps = [](std::vector<Step> steps, std::vector<std::string> observe) {
+    const auto plan = Lower(InPlaceCase(std::move(steps), std::move(observe)));
+    EXPECT_TRUE(plan);
+    return plan ? plan->gaps : std::map<std::string, std::string>();
+  };
+  const Step view =
+      MakeStep("transpose", {"x"}, "view", {{"dim0", testing::Integer(0)}, {"dim1", testing::Integer(1)}});
+  const Step before = MakeStep("neg", {"x"}, "before");
+  const Step mul = MakeStep("aten::mul_", {"x", "y"}, "");
+  auto found = gaps({view, before, mul}, {"view", "before", "x"});
+  EXPECT_EQ(found.size(), 1u) << "the negative was made before, and x itself is followed";
+  EXPECT_NE(found["view"].find("aten::mul_ writes through 'x'"), std::string::npos) << found["view"];
+  found = gaps({view, before, MakeStep("aten::clamp_", {"view"}, "")}, {"view", "before", "x"});
+  EXPECT_EQ(found.size(), 2u);
+  EXPECT_NE(found["x"].find("aten::clamp_"), std::string::npos) << found["x"];
+  found =
+      gaps({MakeStep("aten::erfinv", {"y"}, "unknown"), MakeStep("aten::mul_", {"x", "unknown"}, "")}, {"x"});
+  EXPECT_EQ(found.size(), 1u) << "a product with what has no reference";
+}
+
 }  // namespace
 }  // namespace ulpscope
