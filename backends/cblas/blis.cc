@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "backends/cblas/vendor.h"
+#include "backends/sdk/cpu.h"
 
 namespace ulpscope::cblas {
 namespace {
@@ -24,6 +25,13 @@ std::optional<int> ArchOf(const std::string& name) {
     if (strcasecmp(name.c_str(), NameOf(arch).c_str()) == 0) return arch;
   }
   return std::nullopt;
+}
+
+/// What the processor lacks for an architecture's kernels, which BLIS does not ask.
+std::string LackingFor(const std::string& arch) {
+  if (arch.starts_with("zen") || arch == "haswell") return sdk::LackingCpuFeatures("avx2 fma");
+  if (arch == "skx") return sdk::LackingCpuFeatures("avx512f avx512bw avx512cd avx512dq avx512vl");
+  return {};
 }
 
 /// True when BLIS starts with what the environment asks for. Called while this process has one thread.
@@ -46,6 +54,8 @@ std::string AskForArch(const std::string& name) {
   const std::string what = std::string("knob ") + kArchKnob + "=" + name;
   const std::optional<int> arch = ArchOf(name);
   if (!arch) return what + ": BLIS knows no such architecture";
+  if (const std::string lacking = LackingFor(NameOf(*arch)); !lacking.empty())
+    return what + ": this processor lacks " + lacking;
   setenv("BLIS_ARCH_TYPE", std::to_string(*arch).c_str(), 1);
   if (StartsInAChild()) return {};
   unsetenv("BLIS_ARCH_TYPE");
@@ -53,6 +63,8 @@ std::string AskForArch(const std::string& name) {
 }
 
 }  // namespace
+
+void VendorStart() {}
 
 std::string VendorName() { return "blis"; }
 

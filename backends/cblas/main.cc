@@ -87,6 +87,7 @@ class CblasAdapter : public sdk::Adapter {
 }  // namespace ulpscope::cblas
 
 int main() {
+  ulpscope::cblas::VendorStart();
   ulpscope::cblas::CblasAdapter adapter;
   return ulpscope::sdk::ServeAdapter(adapter);
 }

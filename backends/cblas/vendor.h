@@ -10,6 +10,9 @@
 
 namespace ulpscope::cblas {
 
+/// Called first in main(): for what the library reads from the environment when it is loaded.
+void VendorStart();
+
 /// "openblas"
 std::string VendorName();
 /// Package -> version, and whatever else tells two builds apart.

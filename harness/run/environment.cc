@@ -14,7 +14,8 @@ namespace {
 
 /// Passed through: none of these changes a number. Libraries and devices must be found as the user set them
 /// up.
-constexpr std::array<const char*, 12> kPassed{"PATH",
+constexpr std::array<const char*, 13> kPassed{"ULPSCOPE_CPU_WITHOUT",  // a mask of what the processor has
+                                              "PATH",
                                               "HOME",
                                               "USER",
                                               "LOGNAME",
@@ -48,12 +49,6 @@ std::string InductorCache() {
   return cache + "/ulpscope/inductor";
 }
 
-void AddKnob(const std::map<std::string, std::string>& knobs, const char* knob, std::string_view unset,
-             const char* variable, std::vector<std::string>& entries) {
-  const auto it = knobs.find(knob);
-  if (it != knobs.end() && it->second != unset) entries.push_back(std::string(variable) + "=" + it->second);
-}
-
 }  // namespace
 
 std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs,
@@ -69,8 +64,6 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
        {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
     entries.push_back(std::string(name) + "=" + count);
   }
-  AddKnob(knobs, "openblas_coretype", "detected", "OPENBLAS_CORETYPE", entries);
-  AddKnob(knobs, "onednn_max_cpu_isa", "default", "ONEDNN_MAX_CPU_ISA", entries);
   entries.push_back("LANG=C.UTF-8");
   entries.push_back("TZ=UTC");
   entries.push_back("TMPDIR=" + scratch.string());

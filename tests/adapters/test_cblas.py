@@ -188,9 +188,20 @@ class OpenBlas(Products, unittest.TestCase):
             {"mkldnn": "on"},
             {"openblas_coretype": "NoSuchCore"},
         ):
-            adapter = Adapter(OPENBLAS, "openblas", knobs, {"OPENBLAS_CORETYPE": "NoSuchCore"})
+            adapter = Adapter(OPENBLAS, "openblas", knobs)
             self.assertIn(next(iter(knobs)), adapter.hello["error"])
             adapter.close()
+
+    def test_what_the_processor_lacks_for_a_core_type_is_a_reason(self):
+        for core, without in (("SkylakeX", "avx512bw avx512f"), ("Haswell", "fma")):
+            adapter = Adapter(OPENBLAS, "openblas", {"openblas_coretype": core}, {"ULPSCOPE_CPU_WITHOUT": without})
+            said, _, lacking = adapter.hello["error"].partition(" lacks ")
+            self.assertEqual(said, f"knob openblas_coretype={core}: this processor")
+            self.assertLessEqual(set(without.split()), set(lacking.split()))
+            adapter.close()
+        detected = Adapter(OPENBLAS, "openblas", {"openblas_coretype": "detected"}, {"ULPSCOPE_CPU_WITHOUT": "avx512f"})
+        self.assertEqual(detected.hello["error"], "")
+        detected.close()
 
     def test_another_core_type_gives_other_bits(self):
         m, k, n = 33, 1031, 47
@@ -200,7 +211,7 @@ class OpenBlas(Products, unittest.TestCase):
         }
         seen = {}
         for core in ("Haswell", "Prescott"):
-            adapter = Adapter(OPENBLAS, "openblas", {"openblas_coretype": core}, {"OPENBLAS_CORETYPE": core})
+            adapter = Adapter(OPENBLAS, "openblas", {"openblas_coretype": core})
             if adapter.hello["error"]:
                 self.skipTest(adapter.hello["error"])
             reply = adapter.run(tensors, [step("mm", "a", "b", name="c")], ["c"])
@@ -239,6 +250,11 @@ class Blis(Products, unittest.TestCase):
             seen[arch] = reply.tensors["c"].values
             adapter.close()
         self.assertNotEqual(seen["generic"], seen["haswell"])
+
+    def test_what_the_processor_lacks_for_an_architecture_is_a_reason(self):
+        adapter = Adapter(BLIS, "blis", {"blis_arch_type": "skx"}, {"ULPSCOPE_CPU_WITHOUT": "avx512f"})
+        self.assertIn("knob blis_arch_type=skx: this processor lacks avx512f", adapter.hello["error"])
+        adapter.close()
 
     def test_an_architecture_that_aborts_the_library_is_an_answer(self):
         # knc is a name that the library knows and has no kernels for: it aborts, in a child process.

@@ -4,6 +4,7 @@
 What depends on the processor (which kernels a core type or a precision picks) is not asserted: only that it is probed.
 """
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -72,6 +73,18 @@ class Knobs(unittest.TestCase):
             with self.subTest(knob=key):
                 self.assertIn(self.rows[key]["effect"], ("no_effect", "trace_only"), self.rows[key])
                 self.assertEqual(self.rows[key]["read_back"], "as_asked")
+
+    def test_what_a_processor_lacks_is_a_reason(self):
+        backends = installed(["openblas", "blis"])
+        masked = {**os.environ, "ULPSCOPE_CPU_WITHOUT": "avx512f"}  # stands in for a processor without AVX-512
+        with tempfile.TemporaryDirectory() as folder:
+            command = [ULPSCOPE, "run", "--knob-sweep", "-b", ",".join(backends), "-o", folder + "/run"]
+            done = subprocess.run(command, cwd=ROOT, env=masked, text=True, capture_output=True, timeout=600)
+            report = json.loads((pathlib.Path(folder) / "run/report.json").read_text(encoding="utf-8"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        refused = {row["asked"]: row["what"] for row in report["knobs"] if row["effect"] == "refused"}
+        for value in ["SkylakeX"] * ("openblas" in backends) + ["skx"] * ("blis" in backends):
+            self.assertIn(f"{value}: this processor lacks avx512f", refused[value])
 
     def test_read_back_is_as_asked_or_refused(self):
         differing = [key for key, row in self.rows.items() if row["read_back"] == "differs"]
