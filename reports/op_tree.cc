@@ -38,28 +38,6 @@ std::string Duration(double us) {
   return us < 10 ? fmt::format("{:.1f} us", us) : fmt::format("{:.0f} us", us);
 }
 
-/// Ops that only show or allocate memory.
-bool IsHousekeeping(const std::string& op) {
-  static const std::set<std::string> kNames{"aten::resolve_conj",
-                                            "aten::resolve_neg",
-                                            "aten::empty",
-                                            "aten::empty_strided",
-                                            "aten::empty_like",
-                                            "aten::as_strided",
-                                            "aten::detach",
-                                            "detach",
-                                            "aten::alias",
-                                            "aten::view",
-                                            "aten::expand",
-                                            "aten::reshape",
-                                            "aten::t",
-                                            "aten::transpose",
-                                            "aten::unsqueeze",
-                                            "aten::squeeze",
-                                            "aten::_has_compatible_shallow_copy_type"};
-  return kNames.contains(op);
-}
-
 class Stage {
  public:
   Stage(std::string name, const OpTreeOptions& options) : name_(std::move(name)), options_(options) {}
@@ -100,7 +78,7 @@ class Stage {
   }
 
   void Subtree(const TraceNode& node, size_t depth) {
-    if (!Verbose() && IsHousekeeping(node.op) && !keep_.contains(node.id)) return;
+    if (!Verbose() && node.kind == TraceKind::kView && !keep_.contains(node.id)) return;
     if (Verbose() || lines_ < kMostLines) {
       Line(node, depth);
     } else {

@@ -150,9 +150,9 @@ void Waver(sdk::RunReply& reply) {
 // Traces that lie, or that show what costs without need. Each stands for every float32 value of the reply.
 
 /// A node of an invented graph; the first one has no operand.
-void AddNode(sdk::RunReply& reply, const char* op, const char* dtype, const Shape& shape) {
+void AddNode(sdk::RunReply& reply, TraceKind kind, const char* op, const char* dtype, const Shape& shape) {
   const auto id = static_cast<int64_t>(reply.nodes.size());
-  sdk::TraceNode node{.id = id, .parent = -1, .stage = "hlo", .op = op, .outputs = {{dtype, shape}}};
+  TraceNode node{.id = id, .parent = -1, .stage = "hlo", .kind = kind, .op = op, .outputs = {{dtype, shape}}};
   if (id > 0) {
     node.from = {id - 1};
     node.inputs = reply.nodes.back().outputs;
@@ -163,14 +163,13 @@ void AddNode(sdk::RunReply& reply, const char* op, const char* dtype, const Shap
 /// A conversion of what the last node made.
 void AddConvert(sdk::RunReply& reply, DType to, const Shape& shape) {
   const std::string from = reply.nodes.back().outputs.front().dtype;
-  AddNode(reply, "convert", std::string(Name(to)).c_str(), shape);
+  AddNode(reply, TraceKind::kConvert, "convert", std::string(Name(to)).c_str(), shape);
   reply.casts.push_back({.from = from,
                          .to = std::string(Name(to)),
                          .shape = shape,
                          .bytes = ElementCount(shape) * static_cast<int64_t>(SizeOf(to)),
                          .under = "dot",
                          .stage = "hlo",
-                         .redundant = false,
                          .node = reply.nodes.back().id});
 }
 
@@ -191,8 +190,8 @@ void ForgetTrace(sdk::RunReply& reply) {
 void ShowRoundingThatIsNone(sdk::RunReply& reply) {
   ForgetTrace(reply);
   ForEachFloat32(reply, [&](const TensorData& tensor) {
-    AddNode(reply, "parameter", "bfloat16", tensor.shape);
-    AddNode(reply, "dot", "bfloat16", tensor.shape);
+    AddNode(reply, TraceKind::kInput, "parameter", "bfloat16", tensor.shape);
+    AddNode(reply, TraceKind::kProduct, "dot", "bfloat16", tensor.shape);
     AddConvert(reply, DType::kFloat32, tensor.shape);
   });
 }
@@ -201,8 +200,8 @@ void ShowRoundingThatIsNone(sdk::RunReply& reply) {
 void HideRounding(sdk::RunReply& reply) {
   ForgetTrace(reply);
   ForEachFloat32(reply, [&](TensorData& tensor) {
-    AddNode(reply, "parameter", "float32", tensor.shape);
-    AddNode(reply, "dot", "float32", tensor.shape);
+    AddNode(reply, TraceKind::kInput, "parameter", "float32", tensor.shape);
+    AddNode(reply, TraceKind::kProduct, "dot", "float32", tensor.shape);
     for (int64_t i = 0; i < tensor.size(); ++i) tensor.Set(i, RoundTo(tensor.At(i), Bfloat16()));
   });
 }
@@ -211,10 +210,9 @@ void HideRounding(sdk::RunReply& reply) {
 void ShowRedundantPair(sdk::RunReply& reply) {
   ForgetTrace(reply);
   ForEachFloat32(reply, [&](const TensorData& tensor) {
-    AddNode(reply, "parameter", "bfloat16", tensor.shape);
+    AddNode(reply, TraceKind::kInput, "parameter", "bfloat16", tensor.shape);
     AddConvert(reply, DType::kFloat32, tensor.shape);
     AddConvert(reply, DType::kBfloat16, tensor.shape);
-    for (size_t i = reply.casts.size() - 2; i < reply.casts.size(); ++i) reply.casts[i].redundant = true;
   });
 }
 

@@ -6,8 +6,9 @@ The texts carry source paths, so only dtypes, shapes and op names are taken from
 import re
 from dataclasses import replace
 
+from ulpscope_adapter import brackets
 from ulpscope_adapter.graph import Node
-from ulpscope_adapter.hlo import VIEWS, XLA_DTYPES
+from ulpscope_adapter.hlo import KINDS, XLA_DTYPES
 
 # StableHLO's names beside those of HLO.
 _DTYPES = {
@@ -23,7 +24,12 @@ _DTYPES = {
     "ui8": "uint8",
     "i1": "bool"
 }
-_VIEWS = VIEWS | {"broadcast_in_dim", "squeeze", "expand_dims"}
+_KINDS = {
+    **KINDS,
+    **dict.fromkeys(("broadcast_in_dim", "squeeze", "expand_dims", "stop_gradient"), "move"),
+    "convert_element_type": "convert",
+    "": "input"
+}
 _STABLEHLO = re.compile(
     r"^\s*(%\w+)(?::\d+)? = (?:\w+\.)?(\w+)([^:]*):.*?tensor<((?:\d+x)*)([a-zA-Z]\w*)>\s*(?:loc.*)?$")
 _STABLEHLO_FUNCTION = re.compile(r"func\.func .*?@(\w+)")
@@ -51,8 +57,7 @@ class _Jaxprs:
         # What is handed in, where each variable takes one operand: a call. Loops and branches differ.
         shown = operands if len(operands) == len(inner) else [""] * len(inner)
         for var, operand in zip(inner, shown):
-            self._add(prefix, var, op="", inputs=(operand,) if operand else (), parent=parent,
-                      view_of=operand)
+            self._add(prefix, var, op="", inputs=(operand,) if operand else (), parent=parent)
         for equation in jaxpr.eqns:
             inputs = tuple(prefix + str(id(var)) for var in equation.invars if not hasattr(var, "val"))
             name = self._equation(prefix, equation, inputs, parent)
@@ -73,14 +78,14 @@ class _Jaxprs:
                 self._add(prefix, var, f"{op} result {place}", (first,), parent)
         return first
 
-    def _add(self, prefix, var, op, inputs, parent, view_of=""):
+    def _add(self, prefix, var, op, inputs, parent):
         aval = var.aval
         known = hasattr(aval, "dtype")  # a token has none
         name = prefix + str(id(var))
         self._nodes.append(
             _node(name,
                   str(aval.dtype) if known else "",
-                  tuple(aval.shape) if known else (), op, inputs, parent, view_of))
+                  tuple(aval.shape) if known else (), op, inputs, parent))
         return name
 
 
@@ -92,7 +97,7 @@ def stablehlo_nodes(text):
         if header:
             function = header[1]
             nodes += [
-                _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), _extents(shape), "", (), function)
+                _node(f"{function}:{name}", _DTYPES.get(dtype, dtype), brackets.extents(shape.replace("x", " ")), "", (), function)
                 for name, shape, dtype in _STABLEHLO_ARGUMENT.findall(line)
             ]
         match = _STABLEHLO.match(line)
@@ -103,16 +108,11 @@ def stablehlo_nodes(text):
             if called:
                 callers.setdefault(called[1], name)
             inputs = tuple(f"{function}:{operand}" for operand in re.findall(r"%\w+", operands))
-            nodes.append(_node(name, _DTYPES.get(dtype, dtype), _extents(shape), op, inputs, function))
+            nodes.append(_node(name, _DTYPES.get(dtype, dtype), brackets.extents(shape.replace("x", " ")), op, inputs, function))
     return [replace(node, parent=callers.get(node.parent, "")) for node in nodes]
 
 
-def _node(name, dtype, shape, op, inputs, parent, view_of=""):
-    first = inputs[0] if inputs else ""
-    return Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs, parent=parent,
-                cast_of=first if op in ("convert", "convert_element_type") else "", view_of=view_of or
-                (first if op in _VIEWS else ""))
-
-
-def _extents(text):
-    return tuple(int(extent) for extent in text.split("x") if extent)
+def _node(name, dtype, shape, op, inputs, parent):
+    kind = "move" if inputs and not op else _KINDS.get(op, "compute")  # handed in
+    return Node(name=name, dtype=dtype, shape=shape, op=op, kind=kind, inputs=inputs, parent=parent,
+                cast_of=inputs[0] if kind == "convert" and inputs else "")

@@ -59,21 +59,24 @@ Json ToJson(const Capabilities& can) {
 using Kept = std::set<int64_t>;
 int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
 
-Json ToJson(const CastRecord& cast, const Kept& kept) {
-  Json json{{"from", cast.from},           {"to", cast.to},
-            {"shape", cast.shape},         {"bytes", cast.bytes},
-            {"under", cast.under},         {"stage", cast.stage},
-            {"redundant", cast.redundant}, {"node", IfKept(cast.node, kept)}};
+Json ToJson(const Cast& cast, const Kept& kept) {
+  Json json{{"from", cast.from},
+            {"to", cast.to},
+            {"shape", cast.shape},
+            {"bytes", cast.bytes},
+            {"under", cast.under},
+            {"stage", cast.stage},
+            {"node", IfKept(cast.node, kept)}};
   if (cast.us) json["us"] = FloatToJson(*cast.us);
   return json;
 }
 
 // A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond:
 // nodes are moved into place, where lists in braces would copy each of them twice.
-Json ToJson(const std::vector<TraceNode::Tensor>& tensors) {
+Json ToJson(const std::vector<TraceTensor>& tensors) {
   Json::array_t list;
   list.reserve(tensors.size());
-  for (const TraceNode::Tensor& tensor : tensors) {
+  for (const TraceTensor& tensor : tensors) {
     Json::array_t pair;
     pair.reserve(2);
     pair.emplace_back(tensor.dtype);
@@ -92,6 +95,7 @@ Json ToJson(const TraceNode& node, const Kept& kept) {
   json.emplace("from", std::move(from));
   json.emplace("id", node.id);
   json.emplace("inputs", ToJson(node.inputs));
+  if (node.kind != TraceKind::kCompute) json.emplace("kind", Name(node.kind));
   json.emplace("op", node.op);
   json.emplace("outputs", ToJson(node.outputs));
   json.emplace("parent", IfKept(node.parent, kept));
@@ -114,7 +118,7 @@ Json ToJson(int64_t id, const RunReply& reply, const FpState& before, const FpSt
   Json::array_t nodes;
   nodes.reserve(count);
   for (size_t i = 0; i < count; ++i) nodes.push_back(ToJson(reply.nodes[i], kept));
-  for (const CastRecord& cast : reply.casts) casts.push_back(ToJson(cast, kept));
+  for (const Cast& cast : reply.casts) casts.push_back(ToJson(cast, kept));
   Json durations = Json::object();
   for (const auto& [name, ms] : reply.durations_ms) durations[name] = FloatToJson(ms);
   return {{"id", id},

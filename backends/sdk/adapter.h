@@ -23,6 +23,7 @@
 #include "backends/sdk/program.h"
 #include "backends/sdk/safetensors.h"
 #include "harness/num/tensor_data.h"
+#include "harness/words/trace.h"
 
 namespace ulpscope::sdk {
 
@@ -73,33 +74,6 @@ enum class Outcome { kCompleted, kRaised, kUnsupported, kOutOfMemory };
 /// completed raised unsupported out_of_memory
 std::string_view Name(Outcome outcome);
 
-/// One dtype conversion that a trace or a graph shows; the fields are those of the report.
-struct CastRecord {
-  std::string from, to;
-  Shape shape;
-  int64_t bytes = 0;  ///< of the result
-  std::string under;
-  std::string stage;
-  bool redundant = false;
-  int64_t node = -1;              ///< id of the TraceNode that converts; -1: none
-  std::optional<double> us = {};  ///< how long it took, microseconds
-};
-
-/// One operation as a stage of the framework names it (backends/PROTOCOL.md, "nodes").
-struct TraceNode {
-  struct Tensor {
-    std::string dtype;  ///< long name
-    Shape shape;
-  };
-  int64_t id = 0;
-  int64_t parent = -1;  ///< the node that encloses it; -1: none
-  std::string stage;
-  std::string op;
-  std::vector<int64_t> from = {};  ///< nodes whose results it reads, where known
-  std::vector<Tensor> inputs = {}, outputs = {};
-  std::optional<double> us = {};  ///< how long it took, nested nodes included, microseconds
-};
-
 struct RunReply {
   Outcome outcome = Outcome::kCompleted;
   std::string error_class;  ///< raised: the framework's own class
@@ -109,7 +83,7 @@ struct RunReply {
       observations;  ///< "w.grad_metadata_dtype" -> "bfloat16"; "none": there is no such value
   std::map<std::string, std::string> parts;  ///< value -> part that made it
   std::map<std::string, std::string> knobs;  ///< read back
-  std::vector<CastRecord> casts;
+  std::vector<Cast> casts;
   std::vector<TraceNode> nodes;
   std::vector<std::string> notes;
   std::map<std::string, double> durations_ms;  ///< "run" is added where the adapter gives none

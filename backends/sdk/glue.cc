@@ -31,13 +31,12 @@ TensorData GlueContext::Cast(const TensorData& tensor, DType dtype, const std::s
   if (tensor.dtype == dtype) return tensor;
   const Stopwatch stopwatch;
   TensorData result = RoundedCopy(tensor, dtype);
-  CastRecord cast{.from = std::string(Name(tensor.dtype)),
-                  .to = std::string(Name(dtype)),
-                  .shape = tensor.shape,
-                  .bytes = static_cast<int64_t>(result.bytes.size()),
-                  .under = under,
-                  .stage = "glue",
-                  .redundant = false};
+  ulpscope::Cast cast{.from = std::string(Name(tensor.dtype)),
+                      .to = std::string(Name(dtype)),
+                      .shape = tensor.shape,
+                      .bytes = static_cast<int64_t>(result.bytes.size()),
+                      .under = under,
+                      .stage = "glue"};
   if (trace_) {
     cast.us = stopwatch.Milliseconds() * 1e3;
     if (nodes_.size() < kMaxTraceNodes) {
@@ -45,6 +44,7 @@ TensorData GlueContext::Cast(const TensorData& tensor, DType dtype, const std::s
       nodes_.push_back({.id = cast.node,
                         .parent = step_,
                         .stage = "glue",
+                        .kind = TraceKind::kConvert,
                         .op = "cast",
                         .inputs = {{cast.from, cast.shape}},
                         .outputs = {{cast.to, cast.shape}},
@@ -117,6 +117,10 @@ class GlueMachine {
       TraceNode& traced = context_.nodes_[static_cast<size_t>(node)];
       traced.outputs = {{std::string(Name((*result)->dtype)), (*result)->shape}};
       if (!by_glue) traced.stage = "kernel";
+      if (by_glue && (IsView(step.op) || step.op == "clone"))
+        traced.kind = TraceKind::kMove;  // views are copies here
+      if (by_glue && step.op == "cast") traced.kind = TraceKind::kConvert;
+      if (by_glue && step.op == "empty") traced.kind = TraceKind::kView;
       if (!by_glue && !context_.kernel_.empty()) traced.op = context_.kernel_;
     }
     return Store(step, std::move(**result), by_glue);

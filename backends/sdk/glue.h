@@ -52,7 +52,7 @@ class GlueContext {
  private:
   friend class GlueMachine;
   std::map<std::string, std::shared_ptr<TensorData>> values_;
-  std::vector<CastRecord> casts_;
+  std::vector<ulpscope::Cast> casts_;
   std::vector<std::string> notes_;
   std::string kernel_;
   bool poison_ = false;

@@ -25,7 +25,9 @@ using sdk::Json;
 /// Effects on parameters: never part of a package.
 bool Replaces(const std::string& op) { return op == "set_data" || op == "module_to"; }
 
-/// What may stand before an effect in the prologue: it prepares parameters and computes nothing.
+/// What may stand before an effect in the prologue: it prepares parameters and computes nothing. As
+/// ulpscope_torch/regions.py cuts, whose words these are: the compiler there is told the inputs' dtypes,
+/// which are known once the prologue has run here, in the process that keeps the tensors.
 bool Prepares(const std::string& op) {
   static const std::set<std::string> words = {
       "empty",   "zeros", "ones",   "full",    "clone",  "detach",    "cast",    "transpose", "t",
@@ -111,27 +113,27 @@ void WriteEntry(const fs::path& entry, const std::string& key, const Json& answe
   fs::rename(partial, entry, ignored);
 }
 
-sdk::CastRecord CastOf(const Json& cast) {
+Cast CastOf(const Json& cast) {
   return {.from = cast.at("from"),
           .to = cast.at("to"),
           .shape = cast.at("shape"),
           .bytes = cast.at("bytes"),
           .under = cast.at("under"),
           .stage = cast.at("stage"),
-          .redundant = cast.at("redundant"),
           .node = cast.at("node")};
 }
 
-std::vector<sdk::TraceNode::Tensor> TensorsOf(const Json& entries) {
-  std::vector<sdk::TraceNode::Tensor> tensors;
+std::vector<TraceTensor> TensorsOf(const Json& entries) {
+  std::vector<TraceTensor> tensors;
   for (const Json& entry : entries) tensors.push_back({.dtype = entry.at(0), .shape = entry.at(1)});
   return tensors;
 }
 
-sdk::TraceNode NodeOf(const Json& node) {
+TraceNode NodeOf(const Json& node) {
   return {.id = node.at("id"),
           .parent = node.at("parent"),
           .stage = node.at("stage"),
+          .kind = ParseTraceKind(node.value("kind", "compute")).value(),
           .op = node.at("op"),
           .from = node.at("from"),
           .inputs = TensorsOf(node.at("inputs")),

@@ -1,4 +1,7 @@
 // What the autograd engine knows of gradients: the input metadata of an edge, and of every node of a graph.
+//
+// ulpscope_torch/autograd_graph.py reads the same graph from Python, for the adapters whose tensors live
+// there; the dtype that the engine demands of a gradient that is no leaf's is told in C++ alone.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/input_metadata.h>
 #include <torch/csrc/autograd/variable.h>
@@ -49,8 +52,8 @@ bool IsDescribed(const torch::autograd::InputMetadata& metadata) {
   return metadata.is_nested_tensor() || metadata.grad_dtype() || !metadata.shape_as_dim_vector().empty();
 }
 
-sdk::TraceNode::Tensor Described(const torch::autograd::InputMetadata& metadata) {
-  sdk::TraceNode::Tensor tensor{.dtype = DTypeName(c10::typeMetaToScalarType(metadata.dtype())), .shape = {}};
+TraceTensor Described(const torch::autograd::InputMetadata& metadata) {
+  TraceTensor tensor{.dtype = DTypeName(c10::typeMetaToScalarType(metadata.dtype())), .shape = {}};
   if (metadata.is_nested_tensor() || metadata.is_cpp_nested_tensor()) return tensor;
   for (const c10::SymInt& extent : metadata.shape_as_dim_vector())
     tensor.shape.push_back(extent.guard_int(__FILE__, __LINE__));
@@ -59,7 +62,7 @@ sdk::TraceNode::Tensor Described(const torch::autograd::InputMetadata& metadata)
 
 }  // namespace
 
-void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<sdk::TraceNode>* nodes) {
+void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<TraceNode>* nodes) {
   if (!root.requires_grad()) return;
   const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(root);
   const auto top = static_cast<int64_t>(nodes->size());
@@ -68,7 +71,7 @@ void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vec
   std::map<AutogradNode*, size_t> place;
   for (AutogradNode* node : order) {
     place[node] = nodes->size();
-    sdk::TraceNode& made = nodes->emplace_back();
+    TraceNode& made = nodes->emplace_back();
     made = {.id = static_cast<int64_t>(nodes->size()) - 1,
             .parent = top,
             .stage = "dispatch",

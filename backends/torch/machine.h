@@ -33,7 +33,7 @@ class Machine {
 
   /// The autograd graphs that backward() walked, as trace nodes with ids from 0; only where a trace is
   /// wanted.
-  std::vector<sdk::TraceNode>& autograd_nodes() { return autograd_nodes_; }
+  std::vector<TraceNode>& autograd_nodes() { return autograd_nodes_; }
 
   std::map<std::string, at::Tensor>& values() { return values_; }
   const std::map<std::string, at::Tensor>& values() const { return values_; }
@@ -49,7 +49,7 @@ class Machine {
   const sdk::RunRequest& request_;
   at::Device device_;
   std::map<std::string, at::Tensor> values_;
-  std::vector<sdk::TraceNode> autograd_nodes_;
+  std::vector<TraceNode> autograd_nodes_;
 };
 
 /// The words of the vocabulary that this backend carries out.
@@ -63,7 +63,7 @@ std::string GradMetadataDType(const at::Tensor& tensor);
 /// graph after all that feed it. Stage dispatch, where these nodes run; `inputs` are the dtypes and shapes of
 /// their input metadata, which is what the engine makes a gradient fit before it enters; `from` the nodes
 /// whose gradients they take.
-void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<sdk::TraceNode>* nodes);
+void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vector<TraceNode>* nodes);
 
 /// The dtype that the engine casts the gradient to ("any" where it takes every one; "none" without a
 /// gradient).

@@ -1,4 +1,4 @@
-// The trace of ops: RecordFunction callbacks, who made which memory, and the search for redundant pairs.
+// The trace of ops: RecordFunction callbacks, and who made which memory.
 #include "backends/torch/trace.h"
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "backends/torch/op_kinds.h"
 #include "backends/torch/values.h"
 
 namespace ulpscope::torch_backend {
@@ -28,7 +29,6 @@ struct Made {
   int64_t version = 0;
   std::optional<size_t> node;  ///< none so far
   size_t known_since = 0;      ///< the node at which it was first met, as an operand or made
-  std::optional<size_t> cast;  ///< index of the cast that made it
 };
 
 struct Recorder {
@@ -68,12 +68,6 @@ const std::string& Enclosing(const Recorder& recorder) {
 
 int64_t VersionOf(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
 
-/// True when the values of `narrow` are all values of `wide`: such a cast loses nothing, and casting back
-/// undoes it.
-bool Holds(at::ScalarType wide, at::ScalarType narrow) {
-  return c10::isFloatingType(wide) && c10::isFloatingType(narrow) && c10::promoteTypes(wide, narrow) == wide;
-}
-
 template <class Use>
 void ForEachTensor(c10::ArrayRef<const c10::IValue> values, Use use) {
   for (const c10::IValue& value : values) {
@@ -87,7 +81,7 @@ void ForEachTensor(c10::ArrayRef<const c10::IValue> values, Use use) {
   }
 }
 
-void AddTensors(c10::ArrayRef<const c10::IValue> values, std::vector<sdk::TraceNode::Tensor>* to) {
+void AddTensors(c10::ArrayRef<const c10::IValue> values, std::vector<TraceTensor>* to) {
   ForEachTensor(values, [&](const at::Tensor& tensor) {
     to->push_back({.dtype = DTypeName(tensor.scalar_type()), .shape = tensor.sizes().vec()});
   });
@@ -106,35 +100,23 @@ std::vector<int64_t> SourcesOf(c10::ArrayRef<const c10::IValue> values, const Re
   return sources;
 }
 
-/// An open node; `cast_to` is what a conversion writes.
+/// An open node; `written` is what a conversion writes.
 struct Node : at::ObserverContext {
   size_t index = 0;
   Clock::time_point begin;
-  at::Tensor cast_to;
-  std::optional<size_t> cast;
+  at::Tensor written;
 };
 
 void RecordCast(const at::Tensor& to, const at::Tensor& from, Node* node, Recorder* recorder) {
-  sdk::CastRecord cast{.from = DTypeName(from.scalar_type()),
-                       .to = DTypeName(to.scalar_type()),
-                       .shape = to.sizes().vec(),
-                       .bytes = static_cast<int64_t>(to.nbytes()),
-                       .under = Enclosing(*recorder),
-                       .stage = "dispatch",
-                       .redundant = false,
-                       .node = static_cast<int64_t>(node->index)};
-  if (from.has_storage()) {
-    const auto origin = recorder->made.find(from.storage().unsafeGetStorageImpl());
-    if (origin != recorder->made.end() && origin->second.cast && origin->second.version == VersionOf(from)) {
-      sdk::CastRecord& first = recorder->ops.casts[*origin->second.cast];
-      if (first.from == cast.to && first.to == cast.from && Holds(from.scalar_type(), to.scalar_type())) {
-        first.redundant = true;
-        cast.redundant = true;
-      }
-    }
-  }
-  node->cast = recorder->ops.casts.size();
-  node->cast_to = to;
+  Cast cast{.from = DTypeName(from.scalar_type()),
+            .to = DTypeName(to.scalar_type()),
+            .shape = to.sizes().vec(),
+            .bytes = static_cast<int64_t>(to.nbytes()),
+            .under = Enclosing(*recorder),
+            .stage = "dispatch",
+            .node = static_cast<int64_t>(node->index)};
+  recorder->ops.nodes[node->index].kind = TraceKind::kConvert;
+  node->written = to;
   recorder->ops.casts.push_back(std::move(cast));
 }
 
@@ -148,8 +130,7 @@ Made* EntryOf(const at::Tensor& tensor, Recorder* recorder) {
   Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner),
             .version = -1,
             .node = {},
-            .known_since = 0,
-            .cast = {}};
+            .known_since = 0};
   return &recorder->made.emplace(storage, std::move(made)).first->second;
 }
 
@@ -163,14 +144,14 @@ void RememberOperand(const at::Tensor& tensor, size_t node, Recorder* recorder) 
 
 /// Remembers who made the memory, at the end: how far the version counts differs with the layer it is called
 /// from. Whoever met it as it is made nothing (a view); a node that encloses the maker counts as the maker.
-void RememberMade(const at::Tensor& tensor, size_t node, std::optional<size_t> cast, Recorder* recorder) {
+/// Tells whether `node` does.
+bool RememberMade(const at::Tensor& tensor, size_t node, Recorder* recorder) {
   Made* made = EntryOf(tensor, recorder);
-  if (made == nullptr) return;
-  const bool unchanged = made->version == VersionOf(tensor);
-  if (unchanged && !cast && made->known_since <= node) return;
+  if (made == nullptr) return false;
+  if (made->version == VersionOf(tensor) && made->known_since <= node) return false;
   made->node = made->known_since = node;
   made->version = VersionOf(tensor);
-  if (cast || !unchanged) made->cast = cast;
+  return true;
 }
 
 std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function) {
@@ -181,11 +162,12 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function)
     const std::scoped_lock lock(recorder.mutex);
     const c10::ArrayRef<const c10::IValue> inputs = function.inputs();
     node->index = recorder.ops.nodes.size();
-    sdk::TraceNode& made = recorder.ops.nodes.emplace_back();
+    TraceNode& made = recorder.ops.nodes.emplace_back();
     made.id = static_cast<int64_t>(node->index);
     made.parent = OpenNodes().empty() ? -1 : static_cast<int64_t>(OpenNodes().back());
     made.stage = "dispatch";
     made.op = function.name();
+    made.kind = KindOf(made.op);
     AddTensors(inputs, &made.inputs);
     ForEachTensor(inputs, [&](const at::Tensor& tensor) { RememberOperand(tensor, node->index, &recorder); });
     made.from = SourcesOf(inputs, recorder);
@@ -218,16 +200,21 @@ void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
       OpenNodes().pop_back();
     }
     if (node->index >= recorder.ops.nodes.size()) return;  // of a recording that was taken meanwhile
-    sdk::TraceNode& made = recorder.ops.nodes[node->index];
+    TraceNode& made = recorder.ops.nodes[node->index];
     made.us = std::chrono::duration<double, std::micro>(end - node->begin).count();
     const c10::ArrayRef<const c10::IValue> outputs(function.outputs().data(), function.outputs().size());
     AddTensors(outputs, &made.outputs);
+    SettleKind(&made);
+    bool makes = false;
     ForEachTensor(outputs, [&](const at::Tensor& tensor) {
-      RememberMade(tensor, node->index, std::nullopt, &recorder);
+      makes = RememberMade(tensor, node->index, &recorder) || makes;
     });
-    if (node->cast) {
-      RememberMade(node->cast_to, node->index, node->cast, &recorder);
+    if (node->written.defined()) {
+      if (Made* written = EntryOf(node->written, &recorder); written != nullptr)
+        written->node = written->known_since = node->index;
     }
+    // Whoever reads a view is told to read what made the memory: the view itself reads nothing that is used.
+    if (!makes && made.kind == TraceKind::kView) made.from.clear();
   } catch (...) {
     recorder.lost++;
   }
@@ -263,7 +250,7 @@ RecordedOps OpTrace::Take() {
   Stop();
   TheRecorder().made.clear();
   RecordedOps ops = std::exchange(TheRecorder().ops, {});
-  for (sdk::CastRecord& cast : ops.casts) {
+  for (Cast& cast : ops.casts) {
     // What a conversion takes is all of it, the memory for its result included: the outermost of its parts.
     auto at = static_cast<size_t>(cast.node);
     while (ops.nodes[at].parent >= 0 &&
@@ -277,7 +264,7 @@ RecordedOps OpTrace::Take() {
 int64_t OpTrace::lost() const { return TheRecorder().lost; }
 
 bool TakeDurations(const RecordedOps& again, RecordedOps* first) {
-  const auto same = [](const sdk::TraceNode& a, const sdk::TraceNode& b) {
+  const auto same = [](const TraceNode& a, const TraceNode& b) {
     return a.op == b.op && a.parent == b.parent && a.inputs.size() == b.inputs.size();
   };
   if (again.casts.size() != first->casts.size() ||
@@ -291,14 +278,14 @@ bool TakeDurations(const RecordedOps& again, RecordedOps* first) {
 
 void Append(RecordedOps ops, sdk::RunReply* reply) {
   int64_t base = 0;
-  for (const sdk::TraceNode& node : reply->nodes) base = std::max(base, node.id + 1);
-  for (sdk::TraceNode& node : ops.nodes) {
+  for (const TraceNode& node : reply->nodes) base = std::max(base, node.id + 1);
+  for (TraceNode& node : ops.nodes) {
     node.id += base;
     if (node.parent >= 0) node.parent += base;
     for (int64_t& source : node.from) source += base;
     reply->nodes.push_back(std::move(node));
   }
-  for (sdk::CastRecord& cast : ops.casts) {
+  for (Cast& cast : ops.casts) {
     if (cast.node >= 0) cast.node += base;
     reply->casts.push_back(std::move(cast));
   }
@@ -309,7 +296,7 @@ TraceLabel::TraceLabel(std::string name) : recorded_(TheRecorder().on && TheReco
   Recorder& recorder = TheRecorder();
   const std::scoped_lock lock(recorder.mutex);
   const size_t index = recorder.ops.nodes.size();
-  sdk::TraceNode& node = recorder.ops.nodes.emplace_back();
+  TraceNode& node = recorder.ops.nodes.emplace_back();
   node.id = static_cast<int64_t>(index);
   node.parent = OpenNodes().empty() ? -1 : static_cast<int64_t>(OpenNodes().back());
   node.stage = "dispatch";

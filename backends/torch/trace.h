@@ -5,8 +5,7 @@
 // _to_copy around it also run without converting). What it stands under is the nearest enclosing node that is
 // no part of the conversion itself: `aten::linear` for a cast that autocast put in, `ToCopyBackward0` for one
 // that a backward formula asks for, `autograd::engine::evaluate_function: XBackward0` for one that the
-// autograd engine added by itself to make a gradient fit its input. A cast up whose result is cast straight
-// back down changes no value: both are redundant.
+// autograd engine added by itself to make a gradient fit its input.
 //
 // A 0-dim operand may show a cast that the kernel ignores (mul takes a scalar unrounded): a trace proves no
 // rounding. The first call of an op sets its kernel up, which costs more than it does afterwards: durations
@@ -23,8 +22,8 @@ namespace ulpscope::torch_backend {
 
 /// Nodes (stage dispatch) in the order in which they began; ids are places in that order.
 struct RecordedOps {
-  std::vector<sdk::TraceNode> nodes;
-  std::vector<sdk::CastRecord> casts;
+  std::vector<TraceNode> nodes;
+  std::vector<Cast> casts;
 };
 
 /// Records from construction to Take or destruction, on every thread of the process. One at a time.

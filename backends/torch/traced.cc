@@ -14,6 +14,7 @@
 
 #include "backends/torch/failure.h"
 #include "backends/torch/names.h"
+#include "backends/torch/op_kinds.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/values.h"
 
@@ -80,18 +81,17 @@ bool IsCast(const jit::Node* node) {
          node->outputs().size() == 1;
 }
 
-std::optional<sdk::CastRecord> CastOf(const jit::Node* node) {
+std::optional<Cast> CastOf(const jit::Node* node) {
   if (!IsCast(node)) return std::nullopt;
   const std::optional<at::ScalarType> from = TypeOf(node->input(0));
   const std::optional<at::ScalarType> to = TypeOf(node->output());
   if (!from || !to || *from == *to) return std::nullopt;
-  sdk::CastRecord cast{.from = DTypeName(*from),
-                       .to = DTypeName(*to),
-                       .shape = {},
-                       .bytes = 0,
-                       .under = UserOf(node),
-                       .stage = "torchscript",
-                       .redundant = false};
+  Cast cast{.from = DTypeName(*from),
+            .to = DTypeName(*to),
+            .shape = {},
+            .bytes = 0,
+            .under = UserOf(node),
+            .stage = "torchscript"};
   if (const auto sizes = node->output()->type()->expect<c10::TensorType>()->sizes().concrete_sizes()) {
     cast.shape = *sizes;
     cast.bytes = ElementCount(cast.shape) * static_cast<int64_t>(c10::elementSize(*to));
@@ -99,39 +99,27 @@ std::optional<sdk::CastRecord> CastOf(const jit::Node* node) {
   return cast;
 }
 
-/// Casts of the graph in order; a widening whose only user narrows back is a pair that changes nothing.
-std::vector<sdk::CastRecord> CastsOf(const jit::Graph& graph,
-                                     const std::map<const jit::Node*, int64_t>& ids) {
-  std::vector<sdk::CastRecord> casts;
-  std::map<const jit::Node*, size_t> index;
+/// Casts of the graph in order.
+std::vector<Cast> CastsOf(const jit::Graph& graph, const std::map<const jit::Node*, int64_t>& ids) {
+  std::vector<Cast> casts;
   for (const jit::Node* node : graph.nodes()) {
-    std::optional<sdk::CastRecord> cast = CastOf(node);
+    std::optional<Cast> cast = CastOf(node);
     if (!cast) continue;
     if (const auto id = ids.find(node); id != ids.end()) cast->node = id->second;
-    const auto before = index.find(node->input(0)->node());
-    if (before != index.end()) {
-      sdk::CastRecord& first = casts[before->second];
-      const at::ScalarType narrow = *TypeOf(node->output());
-      const at::ScalarType wide = *TypeOf(node->input(0));
-      if (first.from == cast->to && c10::isFloatingType(narrow) && c10::promoteTypes(narrow, wide) == wide) {
-        first.redundant = cast->redundant = true;
-      }
-    }
-    index[node] = casts.size();
     casts.push_back(std::move(*cast));
   }
   return casts;
 }
 
-sdk::TraceNode::Tensor Described(const jit::Value* value, at::ScalarType type) {
-  sdk::TraceNode::Tensor tensor{.dtype = DTypeName(type), .shape = {}};
+TraceTensor Described(const jit::Value* value, at::ScalarType type) {
+  TraceTensor tensor{.dtype = DTypeName(type), .shape = {}};
   if (const auto sizes = value->type()->expect<c10::TensorType>()->sizes().concrete_sizes())
     tensor.shape = *sizes;
   return tensor;
 }
 
-std::vector<sdk::TraceNode::Tensor> TensorsAmong(at::ArrayRef<const jit::Value*> values) {
-  std::vector<sdk::TraceNode::Tensor> tensors;
+std::vector<TraceTensor> TensorsAmong(at::ArrayRef<const jit::Value*> values) {
+  std::vector<TraceTensor> tensors;
   for (const jit::Value* value : values) {
     if (const auto type = TypeOf(value)) tensors.push_back(Described(value, *type));
   }
@@ -140,25 +128,27 @@ std::vector<sdk::TraceNode::Tensor> TensorsAmong(at::ArrayRef<const jit::Value*>
 
 /// The tensor ops of the graph below a root node that names the region. Ids begin at 0; `of` tells the id of
 /// each.
-std::vector<sdk::TraceNode> NodesOf(const jit::Graph& graph, const std::string& region,
-                                    std::map<const jit::Node*, int64_t>* of) {
-  std::vector<sdk::TraceNode> nodes{{.id = 0, .parent = -1, .stage = "torchscript", .op = region}};
+std::vector<TraceNode> NodesOf(const jit::Graph& graph, const std::string& region,
+                               std::map<const jit::Node*, int64_t>* of) {
+  std::vector<TraceNode> nodes{{.id = 0, .parent = -1, .stage = "torchscript", .op = region}};
   for (const jit::Node* node : graph.nodes()) {
     auto outputs = TensorsAmong(node->outputs());
     if (outputs.empty() && !node->kind().is_aten()) continue;  // constants and lists: no tensor
     const auto id = static_cast<int64_t>(nodes.size());
     (*of)[node] = id;
-    sdk::TraceNode entry{.id = id,
-                         .parent = 0,
-                         .stage = "torchscript",
-                         .op = node->kind().toQualString(),
-                         .from = {},
-                         .inputs = TensorsAmong(node->inputs()),
-                         .outputs = std::move(outputs)};
+    TraceNode entry{.id = id,
+                    .parent = 0,
+                    .stage = "torchscript",
+                    .kind = KindOf(node->kind().toQualString()),
+                    .op = node->kind().toQualString(),
+                    .from = {},
+                    .inputs = TensorsAmong(node->inputs()),
+                    .outputs = std::move(outputs)};
     for (const jit::Value* input : node->inputs()) {
       const auto source = of->find(input->node());
       if (source != of->end() && source->second != id) entry.from.push_back(source->second);
     }
+    SettleKind(&entry);
     nodes.push_back(std::move(entry));
   }
   return nodes;

@@ -6,6 +6,7 @@ import evidence
 import kernel_source
 from ulpscope_adapter import Trace
 from ulpscope_adapter.graph import Node
+from ulpscope_torch import op_kinds
 
 _SHIM = re.compile(r"\baoti_torch_(?:cpu|cuda)_(\w+)\(")
 _KERNEL = re.compile(r'extern "C"\s+(?:__attribute__\S+\s+)?(void\s+(\w+)\(.*?^\})', re.M | re.S)
@@ -43,7 +44,7 @@ class PackageRecorder(evidence.Recorder):
         nodes, problems = [], []
         for kind, text in self._sources:
             if kind == "wrapper":
-                nodes += [Node(name=f"c{i}", dtype="", op=f"extern {n}") for i, n in enumerate(_SHIM.findall(text))]
+                nodes += [Node(name=f"c{i}", dtype="", op=f"extern {n}", kind=op_kinds.kind_of(n.removesuffix("_out"))) for i, n in enumerate(_SHIM.findall(text))]
                 continue
             for source, name in _KERNEL.findall(text):
                 kernel = _kernel_node(source, name, f"k{len(nodes)}")
@@ -62,4 +63,4 @@ def _kernel_node(source, op, name):
     written = [(dtype, ()) for dtype, _, direction in parameters if direction == "out"]
     reads = tuple((dtype, ()) for dtype, parameter, direction in parameters
                   if direction == "in" or parameter.startswith("in_out"))
-    return Node(name=name, dtype=written[0][0] if written else "", op=op, reads=reads, more=tuple(written[1:]))
+    return Node(name=name, dtype=written[0][0] if written else "", op=op, kind="kernel", reads=reads, more=tuple(written[1:]))

@@ -9,6 +9,8 @@ before it ended) is therefore left out, and the loop before it counts all its el
 import re
 from dataclasses import dataclass, field
 
+from ulpscope_adapter import brackets
+
 _FOR = re.compile(r"for\s*\(\s*[\w:]+ (\w+)\s*=\s*([^;]+);\s*\1\s*<\s*([^;]+);")
 _INDEX_CAST = re.compile(r"static_cast<(?:int64_t|int32_t|long|int)>\((-?\w+)\)")
 _LITERAL = re.compile(r"\b(\d+)L{1,2}\b")
@@ -41,33 +43,6 @@ def parse(source):
     return root
 
 
-def closing(text, start):
-    """The position of the bracket that closes the one at `start`; the end of the text when none does."""
-    depth = 0
-    for position in range(start, len(text)):
-        if text[position] in "([{":
-            depth += 1
-        elif text[position] in ")]}":
-            depth -= 1
-            if depth == 0:
-                return position
-    return len(text)
-
-
-def split(text):
-    """The parts of a list, split at commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    return [*parts, text[start:].strip()] if text.strip() else []
-
-
 def _simplified(text):
     previous = None
     text = _LITERAL.sub(r"\1", re.sub(r"\s+", " ", text))
@@ -93,11 +68,11 @@ class _Reader:
                 return
             character = match[0]
             if character in "([":
-                self._position = closing(self._text, match.start()) + 1
+                self._position = brackets.closing(self._text, match.start()) + 1
                 continue
             pending = self._text[begin:match.start()].strip()
             if character == "{" and not self._opens_block(pending):  # an initialiser
-                self._position = closing(self._text, match.start()) + 1
+                self._position = brackets.closing(self._text, match.start()) + 1
                 continue
             self._position = match.end()
             if character == "{":

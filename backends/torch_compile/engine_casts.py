@@ -11,7 +11,7 @@ import torch
 import torch.profiler
 
 from ulpscope_adapter import Cast, TraceNode
-from ulpscope_torch import autograd_graph
+from ulpscope_torch import autograd_graph, op_kinds
 
 # Inside these, and while they are compiled, the graphs are the evidence.
 _COMPILED = ("CompiledFunctionBackward", "Torch-Compiled Region", "dynamo")
@@ -56,11 +56,12 @@ class EngineCasts:
         inputs = [
             value for value in getattr(event.extra_fields, "inputs", None) or [] if hasattr(value, "sizes")
         ]
+        converts = event.name == "aten::copy_" and len(inputs) > 1 and inputs[0].dtype != inputs[1].dtype
         node = TraceNode(id=len(trace.nodes), parent=parent, stage="dispatch",
-                         op=event.name.removeprefix(_ENGINE), inputs=tuple(map(_tensor, inputs)),
+                         op=event.name.removeprefix(_ENGINE), kind="convert" if converts else op_kinds.kind_of(event.name), inputs=tuple(map(_tensor, inputs)),
                          us=event.duration_time_ns / 1e3)
         trace.nodes.append(node)
-        if event.name == "aten::copy_" and len(inputs) > 1 and inputs[0].dtype != inputs[1].dtype:
+        if converts:
             (target, shape), (source, _) = _tensor(inputs[0]), _tensor(inputs[1])
             trace.casts.append(
                 Cast(source=source, target=target, shape=shape, under=under, stage="dispatch", node=node.id,

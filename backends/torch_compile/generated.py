@@ -9,9 +9,10 @@ allocations.
 import re
 from dataclasses import dataclass, replace
 
-import cpp_blocks
 import kernel_source
+from ulpscope_adapter import brackets
 from ulpscope_adapter.graph import Node
+from ulpscope_torch import op_kinds
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.cpp\w*\(\s*\[[^\]]*\],\s*r?'''(.*?)'''", re.M | re.S)
 _ANY_KERNEL = re.compile(r"^(\w+) = async_compile\.(?!wait)\w+\(", re.M)
@@ -59,7 +60,7 @@ def nodes_of(code, prefix):
     """(nodes, problems): the calls, below each its kernel's dataflow; names begin with `prefix`."""
     reader = _Reader(dict(_KERNEL.findall(code)), prefix)
     for name, shape, dtype in _ARGUMENT.findall(code):
-        reader.input(name, dtype, _extents(shape))
+        reader.input(name, dtype, brackets.extents(shape))
     for line in _lines(code):
         reader.line(line)
     return reader.nodes, reader.problems
@@ -88,17 +89,17 @@ class _Reader:
         self._buffers = {}
 
     def input(self, name, dtype, shape):
-        node = self._add("input", dtype=dtype, shape=shape)
+        node = self._add("input", "input", dtype=dtype, shape=shape)
         self._buffers[name] = _Buffer(dtype, shape, node.name)
 
     def line(self, text):
         allocated, view, same = _ALLOCATE.match(text), _VIEW.match(text), _SAME.match(text)
         extern, call = _EXTERN.match(text), _CALL.match(text)
         if allocated:
-            self._buffers[allocated[1]] = _Buffer(allocated[3], _extents(allocated[2]))
+            self._buffers[allocated[1]] = _Buffer(allocated[3], brackets.extents(allocated[2]))
         elif view and view[2] in self._buffers:
             old = self._buffers[view[2]]
-            self._buffers[view[1]] = _Buffer(old.dtype, _extents(view[3]), old.made)
+            self._buffers[view[1]] = _Buffer(old.dtype, brackets.extents(view[3]), old.made)
         elif same and same[2] in self._buffers:
             self._buffers[same[1]] = self._buffers[same[2]]
         elif text.startswith("assert_size_stride"):
@@ -106,18 +107,19 @@ class _Reader:
         elif extern:
             self._extern(*extern.groups())
         elif call and call[1] in self._kernels:
-            self._kernel(call[1], cpp_blocks.split(call[2]))
+            self._kernel(call[1], brackets.split(call[2]))
 
     def _extern(self, result, function, arguments):
         """A call into ATen: its results are the buffer of out=, or a name of unknown dtype."""
         read, out = [], None
-        for argument in cpp_blocks.split(arguments):
+        for argument in brackets.split(arguments):
             if argument.startswith("out="):
                 out = argument.removeprefix("out=")
             else:
                 read += self._operands(argument)
         written = self._buffers.get(out) if out else None
-        node = self._add(function, *([written.dtype, written.shape] if written else []), read=read)
+        kind = op_kinds.kind_of(function.removesuffix(".default").rpartition(".")[2])
+        node = self._add(function, kind, *([written.dtype, written.shape] if written else []), read=read)
         for name in (result, out):
             if name:
                 self._buffers[name] = _Buffer(node.dtype, node.shape, node.name)
@@ -126,7 +128,7 @@ class _Reader:
         """The shape of a buffer that a call of unknown results made."""
         buffer = self._buffers.get(name)
         if buffer and not buffer.dtype:
-            self._buffers[name] = replace(buffer, shape=_extents(shape))
+            self._buffers[name] = replace(buffer, shape=brackets.extents(shape))
 
     def _known(self, name, dtype):
         """The dtype of such a buffer, as a kernel reads it; its node is completed."""
@@ -151,7 +153,7 @@ class _Reader:
                 written.append((argument, _Buffer(dtype, found[0].shape)))
         results = [(buffer.dtype, buffer.shape) for _, buffer in written]
         first = results[0] if results else ("", ())
-        node = self._add(name, *first, read=read, more=tuple(results[1:]))
+        node = self._add(name, "kernel", *first, read=read, more=tuple(results[1:]))
         for argument, buffer in written:
             target = _name_in(argument)
             shape = self._buffers[target].shape if target in self._buffers else buffer.shape
@@ -168,11 +170,11 @@ class _Reader:
         for match in _OPERAND.finditer(argument):
             buffer = self._buffers.get(match[1] or match[3])
             if buffer:
-                found.append(_Buffer(buffer.dtype, _extents(match[2]), buffer.made) if match[2] else buffer)
+                found.append(_Buffer(buffer.dtype, brackets.extents(match[2]), buffer.made) if match[2] else buffer)
         return found
 
-    def _add(self, op, dtype="", shape=(), read=(), more=()):
-        node = Node(name=f"{self._prefix}{len(self.nodes)}", dtype=dtype, shape=shape, op=op, reads=tuple(
+    def _add(self, op, kind, dtype="", shape=(), read=(), more=()):
+        node = Node(name=f"{self._prefix}{len(self.nodes)}", dtype=dtype, shape=shape, op=op, kind=kind, reads=tuple(
             (buffer.dtype, buffer.shape) for buffer in read if buffer.dtype),
                     after=tuple(buffer.made for buffer in read if buffer.made), more=more)
         self.nodes.append(node)
@@ -183,7 +185,3 @@ def _name_in(argument):
     """The buffer that an argument of a kernel is, or a view of."""
     match = _OPERAND.match(argument)
     return (match[1] or match[3]) if match else ""
-
-
-def _extents(text):
-    return tuple(int(extent) for extent in text.strip("()").split(",") if extent.strip().isdigit())

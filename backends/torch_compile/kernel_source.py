@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 import cpp_blocks
+from ulpscope_adapter import brackets
 from ulpscope_adapter.graph import Node
 
 # C++ names without const, at:: and c10:: -> long names.
@@ -88,7 +89,7 @@ class _Operation:
     reads: list
     converts: _Variable | None = None
     sink: bool = False
-    moves: bool = False  # into a local array or out of it, the value unchanged
+    moves: bool = False  # loads or stores, the value unchanged
     live: bool = False
     name: str = ""
 
@@ -106,9 +107,9 @@ def parameters(source):
     match = _FUNCTION.search(source)
     if match is None:
         return []
-    text = source[match.end():cpp_blocks.closing(source, match.end() - 1)]
+    text = source[match.end():brackets.closing(source, match.end() - 1)]
     found = []
-    for declaration in cpp_blocks.split(text):
+    for declaration in brackets.split(text):
         parameter = _PARAMETER.match(re.sub(r"\s+", " ", declaration))
         if parameter and parameter["star"]:
             found.append(
@@ -149,14 +150,13 @@ class _Kernel:
         made = {id(read): [maker.name for maker in read.made if maker.name] for read in operation.reads}
         inputs = tuple(dict.fromkeys(name for names in made.values() for name in names))
         outside = [read for read in operation.reads if read.pointer and not made[id(read)]]
-        shape, cast_of, view_of, op = _shape(operation.loops), "", "", operation.op
+        shape, cast_of, op = _shape(operation.loops), "", operation.op
+        kind = "move" if operation.moves else "compute"
         if operation.converts is not None:
-            op = "convert" if operation.live else "unused convert"
+            kind, op = "convert", "convert" if operation.live else "unused convert"
             cast_of = next(iter(made[id(operation.converts)]), "") if operation.live else ""
-        elif operation.moves and len(inputs) == 1:
-            view_of = inputs[0]
-        return Node(name=name, dtype=operation.dtype, shape=shape, op=op, inputs=inputs, cast_of=cast_of,
-                    view_of=view_of, parent=parent, reads=tuple((read.dtype, shape) for read in outside),
+        return Node(name=name, dtype=operation.dtype, shape=shape, op=op, kind=kind, inputs=inputs, cast_of=cast_of,
+                    parent=parent, reads=tuple((read.dtype, shape) for read in outside),
                     after=tuple(filter(None, (self._makers.get(read.label) for read in outside))))
 
     def _mark(self):
@@ -201,7 +201,7 @@ class _Kernel:
             return
         store = _STORE.match(text)
         if store:
-            where = cpp_blocks.split(store["where"])[0]
+            where = brackets.split(store["where"])[0]
             self._store(where, store["value"], scopes, inside)
             return
         match = _ASSIGN.match(text)
@@ -234,7 +234,7 @@ class _Kernel:
 
     def _other(self, text, scopes, inside):
         if text.startswith("alignas("):
-            text = text[cpp_blocks.closing(text, len("alignas")) + 1:].strip()
+            text = text[brackets.closing(text, len("alignas")) + 1:].strip()
         declared = _DECLARE.match(text)
         if declared and declared["type"] not in ("return", "delete", "goto"):
             variable = self._declare(scopes, declared["name"], inside, long_name(declared["type"]))
@@ -265,7 +265,7 @@ class _Kernel:
         loops = self._indices(where, scopes, inside)
         operation = self._add(f"store {buffer.label}", buffer.dtype, loops, reads)
         operation.sink = buffer.output
-        operation.moves = buffer.local
+        operation.moves = bool(_BROADCAST.match(reduced))
         buffer.made.append(operation)
 
     def _assign(self, variable, value, scopes, inside):
@@ -288,14 +288,14 @@ class _Kernel:
             op = self._op_name(reduced, scopes)
             op = f"accumulate {op}" if variable in reads else op
             operation = self._add(op, variable.dtype, variable.loops, reads)
-            operation.moves = op.startswith("load ") and all(read.local for read in reads)
+            operation.moves = op.startswith("load ")
             variable.made.append(operation)
 
     def _reduced(self, text, scopes, inside):
         """`text` with every conversion replaced by a temporary that an operation of its own makes."""
         matches = list(_CONVERSION.finditer(text))
         for match in reversed(matches):
-            end = cpp_blocks.closing(text, match.end() - 1)
+            end = brackets.closing(text, match.end() - 1)
             argument = text[match.end():end]
             types = [long_name(word) for word in (match["types"] or match["type"]).split(",")]
             text = text[:match.start()] + self._converted(types, argument, scopes, inside) + text[end + 1:]

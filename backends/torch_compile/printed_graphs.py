@@ -12,7 +12,9 @@ name[0]`.
 
 import re
 
+from ulpscope_adapter import brackets
 from ulpscope_adapter.graph import Node
+from ulpscope_torch import op_kinds
 
 DTYPES = {
     "f64": "float64",
@@ -28,17 +30,6 @@ DTYPES = {
     "u8": "uint8",
     "b8": "bool"
 }
-VIEWS = frozenset({
-    "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze", "alias",
-    "detach", "clone", "select", "slice", "as_strided", "swapaxes"
-})
-# Names under which the graphs of the three stages convert: aten's and prims', and the methods of a tensor.
-_CONVERSIONS = frozenset({
-    "convert_element_type", "_to_copy", "to", "float", "bfloat16", "half", "double", "type", "type_as", "int",
-    "long", "bool"
-})
-_COPIES = frozenset({"copy", "copy_"})  # (destination, source)
-
 _INPUT = re.compile(r'(\w+): "(\w+)\[([\d, ]*)\][^"]*"(?!\s*=)')
 _LINE = re.compile(r'^\s+(\w+)(?:: "(\w+)\[([\d, ]*)\][^"]*")? = (.*)$')
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\((.*)\)")
@@ -55,14 +46,14 @@ def nodes_of(text):
         match = _LINE.match(line)
         if match is None:
             for name, dtype, shape in _INPUT.findall(line):
-                nodes[name] = Node(name=name, dtype=DTYPES.get(dtype, dtype), shape=_extents(shape))
+                nodes[name] = Node(name=name, dtype=DTYPES.get(dtype, dtype), shape=brackets.extents(shape), kind="input")
             continue
         name, dtype, shape, expression = match.groups()
         expression = _STRING.sub("", expression.partition(";  ")[0])
         if expression in nodes or expression in same:
             same[name] = same.get(expression, expression)
             continue
-        node = _node(name, DTYPES.get(dtype, dtype or ""), _extents(shape or ""), expression, nodes, same,
+        node = _node(name, DTYPES.get(dtype, dtype or ""), brackets.extents(shape or ""), expression, nodes, same,
                      several)
         if node is not None:
             nodes[name] = node
@@ -85,15 +76,13 @@ def _node(name, dtype, shape, expression, nodes, same, several):
         owner = "Tensor"
     inputs = tuple(dict.fromkeys(word for word in read if word in nodes))
     op = _op_name(owner, method)
-    plain = op.rpartition("::")[2]
-    cast_of = view_of = ""
-    if plain in _CONVERSIONS and inputs:
+    kind = op_kinds.kind_of(op)
+    cast_of = ""
+    if op.endswith(("::copy", "::copy_")) and len(inputs) > 1:  # (destination, source)
+        kind, cast_of = "convert", inputs[1]
+    elif kind == "convert" and inputs:
         cast_of = inputs[0]
-    elif plain in _COPIES and len(inputs) > 1:
-        cast_of = inputs[1]
-    elif plain in VIEWS and inputs:
-        view_of = inputs[0]
-    return Node(name=name, dtype=dtype, shape=shape, op=op, inputs=inputs, cast_of=cast_of, view_of=view_of)
+    return Node(name=name, dtype=dtype, shape=shape, op=op, kind=kind, inputs=inputs, cast_of=cast_of)
 
 
 def _op_name(owner, method):
@@ -109,8 +98,4 @@ def _op_name(owner, method):
 def _with_results(node, results):
     if node.dtype or not results:
         return node
-    return Node(name=node.name, dtype="", op=node.op, inputs=node.inputs, more=tuple(results))
-
-
-def _extents(text):
-    return tuple(int(extent) for extent in text.split(",") if extent.strip())
+    return Node(name=node.name, dtype="", op=node.op, kind=node.kind, inputs=node.inputs, more=tuple(results))

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 from ulpscope_adapter import Trace, hlo
 from ulpscope_adapter.graph import Node
+from ulpscope_torch import op_kinds
 
 _CAST = "xla::cast"
 _BARRIER = "xla::optimization_barrier"
-_VIEWS = frozenset({
-    "aten::view", "aten::permute", "aten::expand", "aten::squeeze", "aten::unsqueeze", "aten::transpose",
-    "xla::generic_slice", "xla::as_strided", "aten::clone", "aten::detach"
-})
 _DATA = ("xla::device_data", "prim::Constant")
+_KINDS = {
+    **dict.fromkeys(_DATA, "input"), _CAST: "convert",
+    _BARRIER: "move",
+    "xla::generic_slice": "move",
+    "xla::as_strided": "move"
+}
 
 
 @dataclass(frozen=True)
@@ -125,14 +128,15 @@ def lazy_nodes(text):
                 add(_member(operand, known[whole], int(place)))
         first = operands[0] if operands else ""
         dtype, shape = types[0] if types else ("", ())
+        kind = _KINDS.get(op) or op_kinds.kind_of(op)
         add(
-            Node(name=name, dtype=dtype, shape=shape, op=op, inputs=tuple(operands), more=tuple(types[1:]),
-                 cast_of=first if op == _CAST else "", view_of=first if op in _VIEWS else ""))
+            Node(name=name, dtype=dtype, shape=shape, op=op, kind=kind, inputs=tuple(operands), more=tuple(types[1:]),
+                 cast_of=first if kind == "convert" else ""))
     return nodes
 
 
 def _member(name, whole, place):
     dtype, shape = ((whole.dtype, whole.shape), *whole.more)[place]
     through = whole.op == _BARRIER and place < len(whole.inputs)
-    return Node(name=name, dtype=dtype, shape=shape, op=f"result {place}", inputs=(whole.name,),
-                view_of=whole.inputs[place] if through else "")
+    return Node(name=name, dtype=dtype, shape=shape, op=f"result {place}", kind="move",
+                inputs=(whole.inputs[place] if through else whole.name,))

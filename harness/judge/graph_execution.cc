@@ -83,7 +83,7 @@ class Graph {
       if (const auto cast = casts_.find(node->id); cast != casts_.end())
         return Precision(cast->second->from) > Precision(widening.from);
       if (node->from.empty()) return false;  // an input, a constant, a load
-      if (!MovesOnly(node->op)) return true;
+      if (Computes(node->kind)) return true;
       node = Source(node->id, widening.from);
     }
     return false;
@@ -101,7 +101,7 @@ class Graph {
       const auto node = nodes_.find(at);
       if (node == nodes_.end()) return false;
       const auto enclosing = nodes_.find(node->second->parent);
-      const bool leaves = enclosing != nodes_.end() && enclosing->second->op.starts_with("fusion ") &&
+      const bool leaves = enclosing != nodes_.end() && enclosing->second->kind == TraceKind::kFusion &&
                           last_inside_.at(node->second->parent) == node->second;
       if (leaves) {
         pending.push_back(node->second->parent);
@@ -110,8 +110,8 @@ class Graph {
       const auto readers = readers_.find(at);
       if (readers == readers_.end()) return false;  // a result of the graph
       for (const TraceNode* reader : readers->second) {
-        if (IsProduct(reader->op) || reader->op.starts_with("fusion ")) continue;
-        if (!MovesOnly(reader->op)) return false;
+        if (reader->kind == TraceKind::kProduct || reader->kind == TraceKind::kFusion) continue;
+        if (reader->kind != TraceKind::kMove && reader->kind != TraceKind::kView) return false;
         pending.push_back(reader->id);
       }
     }
@@ -135,18 +135,10 @@ class Graph {
     return nullptr;
   }
 
-  static bool IsProduct(std::string_view op) {
-    const size_t colons = op.rfind("::");
-    if (colons != op.npos) op.remove_prefix(colons + 2);
-    static const std::set<std::string_view> kProducts{"dot",    "dot_general", "mm",    "bmm",
-                                                      "matmul", "addmm",       "linear"};
-    return kProducts.contains(op);
-  }
-
   /// What gives a fusion its result: the last instruction inside it, which it is printed with.
   const TraceNode* Result(const TraceNode* node) const {
     for (auto last = last_inside_.find(node->id);
-         node->op.starts_with("fusion ") && last != last_inside_.end(); last = last_inside_.find(node->id)) {
+         node->kind == TraceKind::kFusion && last != last_inside_.end(); last = last_inside_.find(node->id)) {
       node = last->second;
     }
     return node;

@@ -92,38 +92,12 @@ bool IsInKernel(const Cast& cast, const Index& index, const Inside& inside) {
   if (node == index.end()) return false;
   const auto kernel = index.find(node->second->parent);
   if (kernel == index.end()) return false;
-  const bool generated =
-      cast.stage == "generated" && kernel->second->parent >= 0;  // not the root, which is the graph
-  if (!generated && !kernel->second->op.starts_with("fusion ")) return false;
-  const auto computes = [](const TraceNode* part) {
-    const std::string_view op = part->op;
-    const bool converts =
-        op.starts_with("convert") || op.starts_with("unused ") || op.starts_with("constant");
-    return !converts && !MovesOnly(op);
-  };
+  if (kernel->second->kind != TraceKind::kFusion && kernel->second->kind != TraceKind::kKernel) return false;
   const auto& parts = inside.at(kernel->first);
-  return std::any_of(parts.begin(), parts.end(), computes);
+  return std::any_of(parts.begin(), parts.end(), [](const TraceNode* part) { return Computes(part->kind); });
 }
 
 }  // namespace
-
-size_t StageRank(std::string_view stage) {
-  return static_cast<size_t>(std::find(kTraceStages.begin(), kTraceStages.end(), stage) -
-                             kTraceStages.begin());
-}
-
-bool MovesOnly(std::string_view op) {
-  static const std::set<std::string_view> kViews{
-      "view", "reshape", "_unsafe_view", "expand", "permute", "t", "transpose", "squeeze", "unsqueeze",
-      "alias", "detach", "clone", "select", "slice", "broadcast", "broadcast_in_dim", "bitcast", "copy",
-      "copy_", "as_strided", "expand_dims", "get-tuple-element", "tuple", "opt-barrier",
-      "optimization_barrier", "resolve_conj", "to", "_to_copy", "store", "load",
-      // What is handed into a fusion, a called function or a jaxpr inside another; a member of a tuple.
-      "parameter", "input", "stop_gradient", "generic_slice", "result"};
-  const size_t colons = op.rfind("::");
-  if (colons != op.npos) op.remove_prefix(colons + 2);
-  return kViews.contains(op.substr(0, op.find(' ')));
-}
 
 std::vector<CastCost> CostOfCasts(const std::vector<Cast>& casts, const std::vector<TraceNode>& trace) {
   const Index index = IndexOf(trace);

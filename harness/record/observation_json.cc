@@ -199,10 +199,19 @@ json TraceToJson(const std::vector<TraceNode>& trace) {
                 {"from", node.from},
                 {"inputs", TensorsToJson(node.inputs)},
                 {"outputs", TensorsToJson(node.outputs)}};
+    if (node.kind != TraceKind::kCompute) object["kind"] = Name(node.kind);
     if (node.us) object["us"] = sdk::FloatToJson(*node.us);
     nodes.push_back(std::move(object));
   }
   return nodes;
+}
+
+/// What an adapter does not say, or did not yet say when it was recorded, computes.
+TraceKind KindFromJson(JsonFields& fields) {
+  if (fields.Find("kind") == nullptr) return TraceKind::kCompute;
+  const auto kind = ParseTraceKind(fields.Text("kind", 64));
+  if (!kind) fields.Complain("kind", "kind of trace node");
+  return kind.value_or(TraceKind::kCompute);
 }
 
 std::vector<TraceNode> TraceFromJson(const json* value, std::string& error) {
@@ -218,6 +227,7 @@ std::vector<TraceNode> TraceFromJson(const json* value, std::string& error) {
     TraceNode node{.id = fields.Integer("id"),
                    .parent = fields.Integer("parent", -1),
                    .stage = fields.Text("stage", 64),
+                   .kind = KindFromJson(fields),
                    .op = fields.Text("op", 1024),
                    .from = fields.Integers("from"),
                    .inputs = TraceTensors(fields, "inputs"),

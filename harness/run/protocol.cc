@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/model/redundant_casts.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
 
@@ -113,6 +114,7 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   if (const std::string problem = TraceProblem(observation.trace, observation.casts); !problem.empty()) {
     return Fail("the answer to run holds " + problem);
   }
+  MarkRedundantCasts(observation.trace, &observation.casts);
   for (const auto& [name, text] : observation.observations) {
     const auto& observed = request.test_case->observe;
     if (std::find(observed.begin(), observed.end(), name) == observed.end()) {

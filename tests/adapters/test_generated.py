@@ -7,15 +7,16 @@ right.
 import os
 import sys
 
-from worker import ROOT, main
+from worker import ROOT, main, redundant
 
 sys.path.insert(0, os.path.join(ROOT, "backends", "torch_compile"))
 
-import cpp_blocks  # noqa: E402
 import generated  # noqa: E402
 import kernel_source  # noqa: E402
 import printed_graphs  # noqa: E402
+from ulpscope_adapter import brackets  # noqa: E402
 from ulpscope_adapter.graph import Node, Trace  # noqa: E402
+from ulpscope_adapter.serve import trace_entries  # noqa: E402
 
 LOAD = """auto tmp0 = at::vec::Vectorized<{0}>::loadu(in_ptr0 + static_cast<int64_t>(x0),
                                                         static_cast<int64_t>(16));
@@ -52,7 +53,14 @@ def trace_of(source):
 
 
 def casts(source):
-    return [(c.source, c.target, c.shape, c.redundant) for c in trace_of(source).casts]
+    trace = trace_of(source)
+    return [(c.source, c.target, c.shape, flag) for c, flag in zip(trace.casts, flags(trace))]
+
+
+def flags(trace):
+    """Whether each cast changes no value."""
+    entries = trace_entries(trace.nodes, trace.casts, [])
+    return redundant(entries["nodes"], entries["casts"])
 
 
 def ops(source):
@@ -65,6 +73,8 @@ def test_a_conversion_counts_where_its_result_is_used():
     dead = kernel(rounded + "auto tmp3 = tmp1 * tmp1;\ntmp3.store(out_ptr0 + static_cast<int64_t>(x0));")
     assert casts(dead) == [("bfloat16", "float32", (64,), False)]
     assert "unused convert" in ops(dead)
+    assert [node.kind for node in trace_of(dead).nodes[1:]
+            ] == ["move", "convert", "convert", "compute", "move"], ops(dead)
     used = kernel(rounded + f"auto tmp3 = {UP}(tmp2);\ntmp3.store(out_ptr0 + static_cast<int64_t>(x0));")
     assert casts(used) == [("bfloat16", "float32", (64,), False), ("float32", "bfloat16", (64,), False),
                            ("bfloat16", "float32", (64,), False)]
@@ -224,6 +234,8 @@ def test_calls_their_operands_and_what_made_them():
     trace.add("generated", nodes, "region 0 backward")
     assert not problems
     first, second, product, copy, load, convert, _, fallback = trace.nodes[1:]
+    assert [node.kind for node in trace.nodes
+            ] == ["compute", "input", "input", "product", "kernel", "move", "convert", "move", "compute"]
     assert (first.op, second.outputs) == ("input", (("bfloat16", (8, 4)),))
     assert product.sources == (first.id, second.id) and product.outputs == (("bfloat16", (8, 8)),)
     assert copy.op == "cpp_fused_copy_0" and copy.sources == (product.id,)
@@ -270,6 +282,17 @@ def test_a_printed_graph_with_several_results_and_a_cast_into_a_buffer():
     assert by_op["aten::var_mean"].outputs == (("float32", (8, 1)),) * 2
     assert by_op["getitem 1"].sources == (by_op["aten::var_mean"].id,)
     assert by_op["aten::sub"].sources == (by_op["prims::convert_element_type"].id, by_op["getitem 1"].id)
+    assert {op: node.kind for op, node in by_op.items()} == {
+        "region 0 forward": "compute",
+        "input": "input",
+        "prims::convert_element_type": "convert",
+        "aten::var_mean": "compute",
+        "getitem 0": "compute",
+        "getitem 1": "compute",
+        "aten::sub": "compute",
+        "aten::sum": "compute",
+        "aten::copy_": "convert"
+    }
     assert [(c.source, c.target, c.under) for c in trace.casts] == [("bfloat16", "float32",
                                                                      "prims::convert_element_type"),
                                                                     ("bfloat16", "float32", "aten::copy_")]
@@ -289,14 +312,28 @@ def test_methods_of_values_and_other_names_for_them():
     assert [(node.op, node.sources) for node in trace.nodes] == [("input", ()), ("Tensor::to", (0,)),
                                                                  ("Tensor::bfloat16", (1,)),
                                                                  ("linear", (2, 0))]
-    assert [c.redundant for c in trace.casts] == [True, True]
+    assert [node.kind for node in trace.nodes] == ["input", "convert", "convert", "product"]
+    assert flags(trace) == [True, True]
+
+
+def test_a_conversion_to_the_dtype_that_there_was_moves():
+    text = '''
+    def forward(self, x: "f32[8, 8][8, 1]cpu"):
+        same: "f32[8, 8][8, 1]cpu" = x.to(torch.float32)
+        shown: "f32[64][1]cpu" = torch.ops.aten.view.default(same, [64])
+        copied: "f32[64][1]cpu" = torch.ops.aten.clone.default(shown)
+        back: "f32[64][1]cpu" = torch.ops.aten.mul_.Tensor(copied, 2)
+    '''
+    trace = Trace()
+    trace.add("dynamo", printed_graphs.nodes_of(text))
+    assert [node.kind for node in trace.nodes] == ["input", "move", "view", "move", "compute"]
 
 
 def test_brackets_and_lists():
-    assert cpp_blocks.split("a, f(b, c), d[e, f]") == ["a", "f(b, c)", "d[e, f]"
-                                                      ] and cpp_blocks.split(" ") == []
+    assert brackets.split("a, f(b, c), d[e, f]") == ["a", "f(b, c)", "d[e, f]"
+                                                      ] and brackets.split(" ") == []
     text = "f(a[1], (b))x"
-    assert text[cpp_blocks.closing(text, 1):] == ")x" and cpp_blocks.closing("((", 0) == 2
+    assert text[brackets.closing(text, 1):] == ")x" and brackets.closing("((", 0) == 2
 
 
 if __name__ == "__main__":

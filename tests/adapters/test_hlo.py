@@ -1,8 +1,10 @@
 """HLO text: instructions, tuple types, barriers, casts and parameters; a planted change for each."""
 
-from worker import main
+from worker import main, redundant
 
-from ulpscope_adapter.hlo import hlo_casts, hlo_nodes, parameter_dtypes, stage_note
+from ulpscope_adapter.graph import Trace
+from ulpscope_adapter.hlo import hlo_nodes, parameter_dtypes, stage_note
+from ulpscope_adapter.serve import trace_entries
 
 BEFORE = """HloModule IrToHlo, entry_computation_layout={(bf16[128,512]{1,0}, bf16[512,64]{1,0})->(f32[128,64]{1,0})}
 
@@ -31,6 +33,22 @@ BARRIER = """ENTRY main {
   ROOT bounded = f32[<=8]{0} custom-call(p1.2, get-tuple-element.6), custom_call_target="f"
 }
 """
+FUSED = """%fused (param_0: bf16[4,2]) -> f32[2,4] {
+  %param_0 = bf16[4,2] parameter(0)
+  %wide = f32[4,2] convert(%param_0)
+  %turned = f32[2,4] transpose(%wide), dimensions={1,0}
+  %one = f32[] constant(1)
+  ROOT %ROOT_ = f32[2,4] add(%turned, %one)
+}
+
+ENTRY %main (p0: bf16[4,2]) -> f32[2,2] {
+  p0 = bf16[4,2] parameter(0)
+  f = f32[2,4] fusion(p0), calls=%fused
+  product = f32[2,2] dot(f, p0)
+  pair = (f32[2,2], f32[2,4]) tuple(product, f)
+  ROOT first = f32[2,2] get-tuple-element(pair), index=0
+}
+"""
 
 
 def test_every_instruction_is_read_with_its_operands():
@@ -42,14 +60,31 @@ def test_every_instruction_is_read_with_its_operands():
     assert nodes["2:p0.1"].inputs == ()
 
 
+def test_kinds_of_instructions():
+    kinds = {node.name.partition(":")[2]: node.kind for node in hlo_nodes(FUSED)}
+    assert kinds == {
+        "param_0": "move",
+        "wide": "convert",
+        "turned": "move",
+        "one": "input",
+        "ROOT_": "compute",
+        "p0": "input",
+        "f": "fusion",
+        "product": "product",
+        "pair": "move",
+        "first": "move"
+    }, kinds
+    called = {node.name: node.kind for node in hlo_nodes(FUSED.replace("fusion(p0), calls", "reduce(p0), to_apply"))}
+    assert called["1:param_0"] == "input" and called["2:f"] == "compute"  # a reduction's own parameter
+
+
 def test_casts_and_the_note_of_a_stage():
-    casts = hlo_casts(BEFORE, "hlo")
-    assert [(c.source, c.target, c.shape, c.under, c.stage, c.redundant) for c in casts
-            ] == [("bfloat16", "float32", (4,), "convert", "hlo", False),
-                  ("bfloat16", "float32", (128, 64), "convert", "hlo", False)]
+    casts = trace_of(BEFORE).casts
+    assert [(c.source, c.target, c.shape, c.under, c.stage) for c in casts
+            ] == [("bfloat16", "float32", (4,), "convert", "hlo"), ("bfloat16", "float32", (128, 64), "convert", "hlo")]
     assert stage_note(BEFORE, casts, "hlo") == "hlo: matrix products stored as bfloat16; 0 narrowing conversions"
     unrounded = BEFORE.replace("%dot.3 = bf16", "%dot.3 = f32")
-    assert stage_note(unrounded, hlo_casts(unrounded, "hlo"), "hlo").startswith("hlo: matrix products stored as float32")
+    assert stage_note(unrounded, trace_of(unrounded).casts, "hlo").startswith("hlo: matrix products stored as float32")
 
 
 def test_a_pair_around_a_barrier_is_one_pair():
@@ -58,13 +93,24 @@ def test_a_pair_around_a_barrier_is_one_pair():
     assert nodes["1:tuple.3"].inputs == ("1:wide", "1:other", "1:p1.2")
     assert (nodes["1:tuple.3"].dtype, nodes["1:tuple.3"].shape) == ("float32", (3,))
     assert nodes["1:tuple.3"].more == (("float32", ()), ("int32", (2,)), ("float32", ()))
-    assert nodes["1:get-tuple-element.5"].view_of == "1:wide"
-    assert nodes["1:get-tuple-element.6"].view_of == "1:p1.2"
-    assert nodes["1:bounded"].shape == (8,) and nodes["1:p1.2"].shape == ()
-    narrowing = [c for c in hlo_casts(BARRIER, "hlo") if c.target == "bfloat16"]
-    assert len(narrowing) == 1 and narrowing[0].redundant
+    assert nodes["1:get-tuple-element.5"].inputs == ("1:wide",)
+    assert nodes["1:get-tuple-element.6"].inputs == ("1:p1.2",)
+    assert undone(BARRIER) == [False, True], "the tuple may be read by others"
     other = BARRIER.replace("get-tuple-element(opt-barrier.4), index=0", "get-tuple-element(opt-barrier.4), index=1")
-    assert not any(c.redundant for c in hlo_casts(other, "hlo"))
+    assert undone(other) == [False, False]
+
+
+def trace_of(text):
+    trace = Trace()
+    trace.add("hlo", hlo_nodes(text))
+    return trace
+
+
+def undone(text):
+    """Of the casts of a module, whether each changes no value."""
+    trace = trace_of(text)
+    entries = trace_entries(trace.nodes, trace.casts, [])
+    return redundant(entries["nodes"], entries["casts"])
 
 
 def test_parameters_are_those_of_the_entry_in_their_order():

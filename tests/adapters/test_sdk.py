@@ -13,7 +13,7 @@ from worker import (PYTHON, ROOT, Adapter, Tensor, main, normal, read_safetensor
 from ulpscope_adapter import Request, TensorSpec, Unsupported, poison_bytes
 from ulpscope_adapter.adapter import check_request, check_worker
 from ulpscope_adapter.fpenv import fp_environment
-from ulpscope_adapter.graph import Node, Trace, casts_of
+from ulpscope_adapter.graph import Node, Trace
 from ulpscope_adapter.request import parse_step
 from ulpscope_adapter.serve import plain_text
 from ulpscope_adapter.tensor import DTYPES
@@ -88,29 +88,11 @@ def test_canary_sees_flush_to_zero_and_a_rounding_mode():
     assert fp_environment(1) == clean
 
 
-def test_redundant_pairs():
-    widen = [
-        Node("a", "bfloat16", (4,)),
-        Node("b", "float32", (4,), "up", ("a",), cast_of="a"),
-        Node("v", "float32", (2, 2), "view", ("b",), view_of="b"),
-        Node("c", "bfloat16", (2, 2), "down", ("v",), cast_of="v")
-    ]
-    assert [c.redundant for c in casts_of(widen, "hlo")] == [True, True]
-    used_twice = widen + [Node("d", "float32", (4,), "add", ("b", "b"))]
-    assert [c.redundant for c in casts_of(used_twice, "hlo")] == [False, True]  # the widening has another use
-    rounding = [
-        Node("a", "float32", (4,)),
-        Node("b", "bfloat16", (4,), "down", ("a",), cast_of="a"),
-        Node("c", "float32", (4,), "up", ("b",), cast_of="b")
-    ]
-    assert [c.redundant for c in casts_of(rounding, "hlo")] == [False, False]
-
-
 def test_a_trace_numbers_its_nodes_and_points_its_casts_at_them():
     graph = [
         Node("x", "bfloat16", (4,)),
         Node("f", "float32", (4,), "fusion f", ("x",)),
-        Node("p", "bfloat16", (4,), "parameter", ("x",), view_of="x", parent="f"),
+        Node("p", "bfloat16", (4,), "parameter", ("x",), parent="f"),
         Node("c", "float32", (4,), "convert", ("p",), cast_of="p", parent="f", us=2.5),
         Node("both", "float32", (), "minmax", ("f",), more=(("float32", ()),), reads=(("int64", (2,)),)),
         Node("s", "", (), "store", ("both", "unknown"))

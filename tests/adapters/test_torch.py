@@ -3,6 +3,7 @@
 
 import unittest
 
+import worker
 from driver import Tensor, step
 from torch_common import AUTOCAST, Common, Driven, casts, normal
 
@@ -43,28 +44,40 @@ class Eager(Common, Driven):
         tensors = {"a": normal("bfloat16", [8], 1)}
         up = step("cast", "a", name="wide", dtype="float32")
         pair = self.completed(tensors, [up, step("cast", "wide", name="b", dtype="bfloat16")], ["b"])
-        redundant = lambda reply: [
-            cast["redundant"] for cast in reply.casts if cast["shape"]
-        ]  # a scalar shows a cast too
-        self.assertEqual(redundant(pair), [True, True])
+
+        def flags(reply):
+            found = zip(reply.casts, worker.redundant(reply.message["nodes"], reply.casts))
+            return [flag for cast, flag in found if cast["shape"]]  # a scalar shows a cast too
+
+        self.assertEqual(flags(pair), [True, True])
+        viewed = self.completed(
+            tensors,
+            [up, step("reshape", "wide", name="v", shape=[2, 4]), step("cast", "v", name="b", dtype="bfloat16")],
+            ["b"],
+        )
+        self.assertEqual(flags(viewed), [True, True])
+        used = self.completed(
+            tensors, [up, step("cast", "wide", name="b", dtype="bfloat16"), step("exp", "wide", name="e")], ["b", "e"]
+        )
+        self.assertEqual(flags(used), [False, True])
         changed = self.completed(
             tensors,
             [up, step("aten::mul_", "wide", 1.1), step("cast", "wide", name="b", dtype="bfloat16")],
             ["b"],
         )
-        self.assertEqual(redundant(changed), [False, False])
+        self.assertEqual(flags(changed), [False, False])
         between = self.completed(
             tensors,
             [up, step("mul", "wide", 1.1, name="m"), step("cast", "m", name="b", dtype="bfloat16")],
             ["b"],
         )
-        self.assertEqual(redundant(between), [False, False])
+        self.assertEqual(flags(between), [False, False])
         down = self.completed(
             {"a": normal("float32", [8], 1)},
             [step("cast", "a", name="n", dtype="bfloat16"), step("cast", "n", name="b", dtype="float32")],
             ["b"],
         )
-        self.assertEqual(redundant(down), [False, False])
+        self.assertEqual(flags(down), [False, False])
 
     def test_without_trace_there_are_no_casts(self):
         tensors = {"a": normal("bfloat16", [8], 1)}

@@ -2,7 +2,7 @@
 
 import struct
 
-from worker import (Tensor, count_bfloat16_valued, exact_matmul, main, normal, start, step, values, warm,
+from worker import (Tensor, count_bfloat16_valued, exact_matmul, main, normal, redundant, start, step, values, warm,
                     worst_relative_error)
 
 BACKENDS = ("torch-aot-eager", "torch-inductor")
@@ -170,7 +170,7 @@ def test_gradient_of_a_sum_of_products_is_exact():
         answer = warm(backend).run(tensors, twice, ["w.grad"], requires_grad=["w"])
         assert values(answer["values"]["w.grad"]) == [2 * c for c in columns * 3]
         assert "2 compiled regions" in answer["notes"]
-        repeated = [*steps[:-1], step("backward", "loss", repeat=3)]
+        repeated = [*steps[:-1], *[step("backward", "loss", retain_graph=True)] * 2, step("backward", "loss")]
         answer = warm(backend).run(tensors, repeated, ["w.grad", "w.grad_dtype"], requires_grad=["w"])
         assert values(answer["values"]["w.grad"]) == [3 * c for c in columns * 3]
         assert answer["observations"] == {"w.grad_dtype": "float32"}
@@ -277,11 +277,11 @@ def test_scalars_strides_and_scopes():
         assert answer["outcome"]["kind"] == "unsupported"  # "inf" is the name of a value here, not the scalar
 
 
-def redundant(answer):
-    """stage -> the flags of its casts, in order"""
+def flags(answer):
+    """stage -> of its casts, in order, whether each changes no value"""
     stages = {}
-    for cast in answer["casts"]:
-        stages.setdefault(cast["stage"], []).append(cast["redundant"])
+    for cast, flag in zip(answer["casts"], redundant(answer["nodes"], answer["casts"])):
+        stages.setdefault(cast["stage"], []).append(flag)
     return stages
 
 
@@ -292,10 +292,10 @@ def test_a_redundant_pair_is_flagged_and_a_rounding_pair_is_not():
         step("add", "down", "a", name="r")
     ]
     answer = warm("torch-aot-eager").run({"a": normal("bfloat16", [8, 8], 1)}, up_and_down, ["r"])
-    assert redundant(answer) == {"dynamo": [True, True], "aot_forward": [True, True]}, answer["casts"]
+    assert flags(answer) == {"dynamo": [True, True], "aot_forward": [True, True]}, answer["casts"]
     # Inductor finds it too, and removes it before it generates code.
     answer = warm("torch-inductor").run({"a": normal("bfloat16", [8, 8], 1)}, up_and_down, ["r"])
-    assert redundant(answer) == {
+    assert flags(answer) == {
         "dynamo": [True, True],
         "aot_forward": [True, True],
         "generated": [False, False]
@@ -305,7 +305,7 @@ def test_a_redundant_pair_is_flagged_and_a_rounding_pair_is_not():
         {"a": normal("bfloat16", [8, 8], 1)},
         [*up_and_down, step("sum", "r", name="loss"),
          step("backward", "loss")], ["a.grad"], requires_grad=["a"])
-    assert redundant(answer) == {
+    assert flags(answer) == {
         "dynamo": [True, True],
         "aot_joint": [True] * 4,
         "aot_forward": [True, True],
@@ -320,7 +320,7 @@ def test_a_redundant_pair_is_flagged_and_a_rounding_pair_is_not():
         answer = warm(backend).run({"a": normal("float32", [8, 8], 1)}, down_and_up, ["r"])
         stages = ["dynamo", "aot_forward"] + ["post_grad"] * (backend == "torch-inductor")
         # And none in generated code: the rounding that the program asks for is left out there.
-        assert redundant(answer) == {stage: [False, False] for stage in stages}, answer["casts"]
+        assert flags(answer) == {stage: [False, False] for stage in stages}, answer["casts"]
 
 
 def test_the_same_case_twice_gives_the_same_bytes():

@@ -4,8 +4,10 @@
 import os
 import unittest
 
+import worker
 from driver import Adapter, Tensor, float32, step
 from torch_common import AUTOCAST, BINARY, Common, Driven, casts, normal
+from ulpscope_torch import op_kinds
 
 
 class Traced(Common, Driven):
@@ -47,7 +49,40 @@ class Traced(Common, Driven):
             ],
             ["b"],
         )
-        self.assertEqual([c["redundant"] for c in pair.casts if c["stage"] == "torchscript"], [True, True])
+        flags = zip(pair.casts, worker.redundant(pair.message["nodes"], pair.casts))
+        self.assertEqual([flag for c, flag in flags if c["stage"] == "torchscript"], [True, True])
+
+    def test_kinds_of_nodes_in_both_stages(self):
+        reply = self.completed(
+            {"x": normal("bfloat16", [4, 8], 1), "w": normal("bfloat16", [5, 8], 2)},
+            [
+                step("t", "w", name="turned"),
+                step("matmul", "x", "turned", name="p"),
+                step("cast", "p", name="wide", dtype="float32"),
+                step("cast", "wide", name="same", dtype="float32"),
+                step("clone", "same", name="copied"),
+                step("relu", "copied", name="r"),
+            ],
+            ["r"],
+            trace=True,
+        )
+        kinds = {}
+        for node in reply.message["nodes"]:
+            kinds.setdefault((node["stage"], node["op"]), []).append(node.get("kind", "compute"))
+        shown = {
+            "aten::t": ["view"],
+            "aten::matmul": ["product"],
+            "aten::to": ["convert", "move"],  # the second converts to what there is
+            "aten::clone": ["move"],
+            "aten::relu": ["compute"],
+        }
+        self.assertEqual({op: kinds["torchscript", op] for op in shown}, shown)
+        ran = {**shown, "aten::_to_copy": ["convert"], "aten::mm": ["product"], "aten::copy_": ["convert", "move"]}
+        self.assertEqual({op: sorted(set(kinds["dispatch", op])) for op in ran}, ran)
+        for (stage, op), found in kinds.items():
+            told = {kind for kind in found if (kind, op_kinds.kind_of(op)) != ("move", "convert")}
+            told -= {"convert"} if op == "aten::copy_" else set()
+            self.assertLessEqual(told, {op_kinds.kind_of(op)}, f"{op}: the adapters in Python say otherwise")
 
     def test_a_buffer_that_is_read_and_written_is_written_once(self):
         tensors = {

@@ -37,6 +37,9 @@ def test_the_rounding_of_an_out_product_is_lost_between_the_two_hlo():
             answer = warm(backend).run(TENSORS, INTO_BUFFER, ["p"])
             assert not is_rounded(answer["values"]["p"])
             assert results_of(answer, "lazy_ir", "aten::mm") == ["bfloat16"]
+            kinds = {node["op"]: node.get("kind", "compute") for node in answer["nodes"] if node["stage"] == "lazy_ir"}
+            assert {op: kinds[op] for op in ("aten::mm", "xla::cast", "xla::device_data")
+                   } == {"aten::mm": "product", "xla::cast": "convert", "xla::device_data": "input"}, kinds
             assert results_of(answer, "hlo", "dot") == ["bfloat16"]
             assert results_of(answer, "hlo_optimized", "dot") == ["float32"]
             assert casts_of(answer, "lazy_ir") == casts_of(answer, "hlo") == [("bfloat16", "float32")]

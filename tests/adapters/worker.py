@@ -28,6 +28,13 @@ _KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
 _INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{os.getuid()}")
 
 
+def redundant(nodes, casts):
+    """For each cast of an answer, whether the harness finds in the trace that it changes no value."""
+    found = subprocess.run([os.path.join(ROOT, "build/release/bin/mark_redundant")], text=True, check=True,
+                           capture_output=True, input=json.dumps({"nodes": nodes, "casts": casts}))
+    return json.loads(found.stdout)
+
+
 class Adapter:
     """A running adapter. `hello` holds its answer to the hello."""
     def __init__(self, command, backend, knobs=None, device="cpu", env=None, stay_on_error=False):

@@ -341,11 +341,22 @@ std::vector<TraceNode> ProductTrace(const std::string& stage, int64_t first, con
   const TraceTensor narrow{"bfloat16", {2, 2}}, product{stored, {2, 2}}, shown{stored, {4, 1}},
       wide{"float32", {4, 1}};
   return {{.id = first, .stage = stage, .op = "graph 1"},
-          {.id = first + 1, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
-          {.id = first + 2, .parent = first, .stage = stage, .op = "parameter", .outputs = {narrow}},
+          {.id = first + 1,
+           .parent = first,
+           .stage = stage,
+           .kind = TraceKind::kInput,
+           .op = "parameter",
+           .outputs = {narrow}},
+          {.id = first + 2,
+           .parent = first,
+           .stage = stage,
+           .kind = TraceKind::kInput,
+           .op = "parameter",
+           .outputs = {narrow}},
           {.id = first + 3,
            .parent = first,
            .stage = stage,
+           .kind = TraceKind::kProduct,
            .op = "dot",
            .from = {first + 1, first + 2},
            .inputs = {narrow, narrow},
@@ -353,6 +364,7 @@ std::vector<TraceNode> ProductTrace(const std::string& stage, int64_t first, con
           {.id = first + 4,
            .parent = first,
            .stage = stage,
+           .kind = TraceKind::kMove,
            .op = "aten::_unsafe_view",
            .from = {first + 3},
            .inputs = {product},
@@ -360,6 +372,7 @@ std::vector<TraceNode> ProductTrace(const std::string& stage, int64_t first, con
           {.id = first + 5,
            .parent = first,
            .stage = stage,
+           .kind = TraceKind::kConvert,
            .op = "convert",
            .from = {first + 4},
            .inputs = {shown},
@@ -397,17 +410,18 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   given.trace[3].from = {};
   EXPECT_TRUE(find(given, Float32()).empty());
   Observation moved = traced;
-  moved.trace[3].op = "stablehlo::transpose";
+  moved.trace[3].kind = TraceKind::kMove;
   EXPECT_TRUE(find(moved, Float32()).empty());
   Observation fused = traced;  // a parameter inside a fusion shows what the fusion was given
-  fused.trace[3].op = "parameter";
+  fused.trace[3].kind = TraceKind::kMove;
   fused.trace[3].from = {1};
   EXPECT_TRUE(find(fused, Float32()).empty());
   fused.trace[3] = traced.trace[3];
-  fused.trace[4].op = "fusion reshape_fusion";
+  fused.trace[4].kind = TraceKind::kFusion;
   fused.trace.push_back({.id = 20,
                          .parent = 4,
                          .stage = "hlo",
+                         .kind = TraceKind::kView,
                          .op = "bitcast",
                          .from = {2},
                          .outputs = traced.trace[4].outputs});
@@ -415,10 +429,12 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   fused.trace.back().from = {3};
   EXPECT_EQ(find(fused, Float32()).size(), 1u) << "the fusion gives back the product";
   Observation operand = traced;  // goes into another product, by way of a view
-  operand.trace.push_back({.id = 20, .parent = 0, .stage = "hlo", .op = "bitcast", .from = {5}});
-  operand.trace.push_back({.id = 21, .parent = 0, .stage = "hlo", .op = "dot", .from = {20, 5}});
+  operand.trace.push_back(
+      {.id = 20, .parent = 0, .stage = "hlo", .kind = TraceKind::kView, .op = "bitcast", .from = {5}});
+  operand.trace.push_back(
+      {.id = 21, .parent = 0, .stage = "hlo", .kind = TraceKind::kProduct, .op = "dot", .from = {20, 5}});
   EXPECT_TRUE(find(operand, Float32()).empty());
-  operand.trace.back().op = "add";
+  operand.trace.back().kind = TraceKind::kCompute;
   EXPECT_EQ(find(operand, Float32()).size(), 1u);
   Observation wide = traced;
   wide.trace[3].outputs[0].dtype = "float32";

@@ -16,12 +16,15 @@ using testing::Classify;
 using testing::Model;
 using testing::Value;
 
-TraceNode Node(int64_t id, std::string op, std::vector<int64_t> from, std::string dtype,
+using enum TraceKind;
+
+TraceNode Node(int64_t id, TraceKind kind, std::vector<int64_t> from, std::string dtype,
                int64_t parent = -1) {
   return {.id = id,
           .parent = parent,
           .stage = "hlo",
-          .op = std::move(op),
+          .kind = kind,
+          .op = "spelled as a stack likes",
           .from = std::move(from),
           .inputs = {},
           .outputs = {{.dtype = std::move(dtype), .shape = {2, 2}}}};
@@ -45,43 +48,67 @@ std::optional<GraphGap> Find(const std::vector<TraceNode>& nodes) {
 }
 
 TEST(GraphExecution, AValueThatWasComputedNarrowIsARoundingPoint) {
-  const std::vector<TraceNode> nodes{Node(0, "parameter", {}, "bfloat16"), Node(1, "dot", {0}, "bfloat16"),
-                                     Node(2, "convert", {1}, "float32")};
-  const auto found = Find(nodes);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->format, "bfloat16");
-  EXPECT_EQ(found->from, "hlo");
-  EXPECT_EQ(found->to, "execution");
+  for (const TraceKind maker : {kCompute, kProduct, kKernel, kFusion}) {
+    const auto found = Find({Node(0, kInput, {}, "bfloat16"), Node(1, maker, {0}, "bfloat16"),
+                             Node(2, kConvert, {1}, "float32")});
+    ASSERT_TRUE(found) << Name(maker);
+    EXPECT_EQ(found->format, "bfloat16");
+    EXPECT_EQ(found->from, "hlo");
+    EXPECT_EQ(found->to, "execution");
+  }
 }
 
 TEST(GraphExecution, AValueThatCameInNarrowIsNone) {
-  EXPECT_FALSE(Find({Node(0, "parameter", {}, "bfloat16"), Node(1, "convert", {0}, "float32")}));
-  EXPECT_FALSE(Find({Node(0, "input", {}, "bfloat16"), Node(1, "aten::view", {0}, "bfloat16"),
-                     Node(2, "convert", {1}, "float32")}));
+  EXPECT_FALSE(Find({Node(0, kInput, {}, "bfloat16"), Node(1, kConvert, {0}, "float32")}));
+  for (const TraceKind between : {kView, kMove})
+    EXPECT_FALSE(Find({Node(0, kInput, {}, "bfloat16"), Node(1, between, {0}, "bfloat16"),
+                       Node(2, kConvert, {1}, "float32")}))
+        << Name(between);
 }
 
 TEST(GraphExecution, WhatIsHandedIntoAFusionIsWhatItWasOutside) {
-  const std::vector<TraceNode> outside{
-      Node(0, "parameter", {}, "bfloat16"), Node(1, "fusion wide", {0}, "float32"),
-      Node(2, "parameter", {0}, "bfloat16", 1), Node(3, "convert", {2}, "float32", 1)};
+  const std::vector<TraceNode> outside{Node(0, kInput, {}, "bfloat16"), Node(1, kFusion, {0}, "float32"),
+                                       Node(2, kMove, {0}, "bfloat16", 1),
+                                       Node(3, kConvert, {2}, "float32", 1)};
   EXPECT_FALSE(Find(outside));
   std::vector<TraceNode> computed = outside;
-  computed.insert(computed.begin() + 1, Node(7, "fusion narrow", {0}, "bfloat16"));
+  computed.insert(computed.begin() + 1, Node(7, kFusion, {0}, "bfloat16"));
   computed[3].from = {7};
   EXPECT_TRUE(Find(computed));
-  EXPECT_FALSE(
-      Find({Node(0, "input", {}, "bfloat16"), Node(1, "jit", {0}, "float32"),
-            Node(2, "input", {0}, "bfloat16", 1), Node(3, "convert_element_type", {2}, "float32", 1)}));
+  EXPECT_FALSE(Find({Node(0, kInput, {}, "bfloat16"), Node(1, kCompute, {0}, "float32"),
+                     Node(2, kMove, {0}, "bfloat16", 1), Node(3, kConvert, {2}, "float32", 1)}));
+}
+
+TEST(GraphExecution, AFusionGivesWhatItsLastNodeGivesAndAKernelWhatItComputes) {
+  const auto given = [](TraceKind kernel) {
+    return Find({Node(0, kInput, {}, "bfloat16"), Node(1, kernel, {0}, "bfloat16"),
+                 Node(2, kMove, {0}, "bfloat16", 1), Node(3, kConvert, {1}, "float32")});
+  };
+  EXPECT_FALSE(given(kFusion)) << "it hands on what came in";
+  EXPECT_TRUE(given(kKernel)) << "which of its nodes gives which result is not told";
+}
+
+TEST(GraphExecution, WhatGoesIntoProductsAloneIsNoResult) {
+  const auto read_by = [](TraceKind reader) {
+    std::vector<TraceNode> nodes{Node(0, kInput, {}, "bfloat16"), Node(1, kCompute, {0}, "bfloat16"),
+                                 Node(3, kView, {4}, "float32"), Node(5, reader, {3}, "float32"),
+                                 Node(4, kConvert, {1}, "float32")};
+    return Find(nodes).has_value();
+  };
+  EXPECT_FALSE(read_by(kProduct));
+  EXPECT_FALSE(read_by(kFusion));
+  for (const TraceKind reader : {kCompute, kKernel, kConvert, kMove, kView})
+    EXPECT_TRUE(read_by(reader)) << Name(reader);
 }
 
 TEST(GraphExecution, WhatAKernelLoadsIsWhatTheCallBeforeItMade) {
-  const auto loaded = [](const std::string& maker, std::vector<int64_t> from) {
-    return Find({Node(0, "input", {}, "bfloat16"), Node(1, maker, std::move(from), "bfloat16"),
-                 Node(2, "cpp_fused_0", {1}, "float32"), Node(3, "load in_ptr0", {1}, "bfloat16", 2),
-                 Node(4, "convert", {3}, "float32", 2)});
+  const auto loaded = [](TraceKind maker, std::vector<int64_t> from) {
+    return Find({Node(0, kInput, {}, "bfloat16"), Node(1, maker, std::move(from), "bfloat16"),
+                 Node(2, kKernel, {1}, "float32"), Node(3, kMove, {1}, "bfloat16", 2),
+                 Node(4, kConvert, {3}, "float32", 2)});
   };
-  EXPECT_TRUE(loaded("extern_kernels.mm", {0}));
-  EXPECT_FALSE(loaded("input", {}));
+  EXPECT_TRUE(loaded(kProduct, {0}));
+  EXPECT_FALSE(loaded(kInput, {}));
 }
 
 }  // namespace

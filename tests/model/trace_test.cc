@@ -43,6 +43,15 @@ TEST(TraceProblem, NamesWhateverContradicts) {
   EXPECT_EQ(TraceProblem(good, {elsewhere}), "a cast of the unknown stage 'later'");
 }
 
+TEST(TraceKinds, ComputeOrDoNot) {
+  using enum TraceKind;
+  for (const TraceKind kind : {kCompute, kProduct, kFusion, kKernel})
+    EXPECT_TRUE(Computes(kind)) << Name(kind);
+  for (const TraceKind kind : {kConvert, kView, kMove, kInput}) EXPECT_FALSE(Computes(kind)) << Name(kind);
+  for (const std::string_view name : kTraceKinds) EXPECT_EQ(Name(ParseTraceKind(name).value()), name);
+  EXPECT_FALSE(ParseTraceKind("transpose"));
+}
+
 TEST(TraceStages, AreOrderedFromTheProgramToTheMachine) {
   EXPECT_LT(StageRank("dispatch"), StageRank("post_grad"));
   EXPECT_LT(StageRank("post_grad"), StageRank("generated"));
@@ -132,21 +141,23 @@ TEST(CastCost, BeforeAnOpAndInsideItAreToldApart) {
 }
 
 TEST(CastCost, MovesNoMemoryInsideAKernelThatComputesToo) {
-  const auto at = [](std::string stage, std::string kernel, std::string other) {
-    std::vector<TraceNode> trace{Node(0, -1, "graph"), Node(1, 0, std::move(kernel)), Node(2, 1, "parameter"),
-                                 Node(3, 1, "convert"), Node(4, 1, std::move(other))};
-    for (TraceNode& node : trace) node.stage = stage;
-    Cast up = CastAt(3, "bfloat16", "float32", 128);
-    up.stage = stage;
-    return CostOfCasts({up}, trace).at(0);
+  using enum TraceKind;
+  const auto at = [](TraceKind kernel, TraceKind other) {
+    std::vector<TraceNode> trace{Node(0, -1, "graph"), Node(1, 0, "f"), Node(2, 1, "p"), Node(3, 1, "c"),
+                                 Node(4, 1, "other")};
+    trace[1].kind = kernel;
+    trace[2].kind = kInput;
+    trace[3].kind = kConvert;
+    trace[4].kind = other;
+    return CostOfCasts({CastAt(3, "bfloat16", "float32", 128)}, trace).at(0);
   };
-  EXPECT_EQ(at("hlo_optimized", "fusion f", "multiply").in_kernels, 1);
-  EXPECT_EQ(at("hlo_optimized", "fusion f", "multiply").moved_bytes, 0);
-  EXPECT_EQ(at("hlo_optimized", "fusion f", "transpose").moved_bytes, 32 * 6)
-      << "the fusion is the conversion";
-  EXPECT_EQ(at("hlo_optimized", "call f", "multiply").moved_bytes, 32 * 6) << "no kernel";
-  EXPECT_EQ(at("generated", "cpp_fused_mul_0", "mul(%1, %2)").in_kernels, 1);
-  EXPECT_EQ(at("generated", "cpp_fused_0", "store out_ptr0(%2)").moved_bytes, 32 * 6);
+  for (const TraceKind kernel : {kFusion, kKernel}) {
+    EXPECT_EQ(at(kernel, kCompute).in_kernels, 1);
+    EXPECT_EQ(at(kernel, kCompute).moved_bytes, 0);
+    for (const TraceKind other : {kMove, kView, kInput, kConvert})
+      EXPECT_EQ(at(kernel, other).moved_bytes, 32 * 6) << "the kernel is the conversion";
+  }
+  EXPECT_EQ(at(kCompute, kCompute).moved_bytes, 32 * 6) << "a call is no kernel";
 }
 
 }  // namespace

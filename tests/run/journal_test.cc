@@ -130,6 +130,7 @@ TEST_F(JournalTest, TracesComeOnDemandAndDamageIsFound) {
                   {.id = 9,
                    .parent = 4,
                    .stage = "hlo",
+                   .kind = TraceKind::kConvert,
                    .op = "convert",
                    .from = {4},
                    .inputs = {{.dtype = "bfloat16", .shape = {2, 3}}},
@@ -154,6 +155,18 @@ TEST_F(JournalTest, TracesComeOnDemandAndDamageIsFound) {
   const auto damaged = LoadTrace(*run, result);
   ASSERT_FALSE(damaged);
   EXPECT_NE(damaged.error().Text().find("checksum"), std::string::npos);
+}
+
+TEST(TraceFromJson, TakesAKindThatIsNotSaidForComputingAndRefusesOneThatIsNone) {
+  const auto read = [](nlohmann::json node) {
+    node["id"] = 0;
+    std::string error;
+    const std::vector<TraceNode> trace = TraceFromJson(&(node = nlohmann::json::array({node})), error);
+    return error.empty() ? std::string(Name(trace.at(0).kind)) : error;
+  };
+  EXPECT_EQ(read({{"op", "convert"}}), "compute");
+  EXPECT_EQ(read({{"op", "mul"}, {"kind", "convert"}}), "convert");
+  EXPECT_NE(read({{"kind", "transpose"}}).find("'kind'"), std::string::npos) << read({{"kind", "transpose"}});
 }
 
 TEST_F(JournalTest, EveryTornEndIsForgivenAndSaid) {

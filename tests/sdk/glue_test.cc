@@ -40,6 +40,7 @@ RunReply RunGlue(const Json& steps, const TensorMap& inputs, const std::vector<s
   request.program = *program;
   request.inputs = inputs;
   request.poison = true;
+  request.trace = true;
   return RunWithGlue(request, [](const Step&, GlueContext&) { return std::nullopt; });
 }
 
@@ -175,6 +176,21 @@ TEST(Glue, CastsRoundOnceAndAreWrittenDown) {
   std::memcpy(wide.bytes.data(), &value, 8);
   EXPECT_EQ(RoundedCopy(wide, DType::kBfloat16).At(0),
             RoundTo(TwoDoubles{static_cast<double>(value - 1), 1}, Bfloat16()));
+}
+
+TEST(Glue, SaysWhatKindEachStepIs) {
+  const RunReply reply =
+      RunGlue({{{"op", "t"}, {"of", {"a"}}, {"as", "turned"}},
+               {{"op", "cast"}, {"of", {"turned"}}, {"as", "b"}, {"attrs", {{"dtype", "bfloat16"}}}},
+               {{"op", "neg"}, {"of", {"b"}}, {"as", "c"}}},
+              {{"a", Tensor(DType::kFloat32, {2, 1}, {1, 2})}}, {"c"});
+  std::vector<std::pair<std::string, TraceKind>> kinds;
+  for (const TraceNode& node : reply.nodes) kinds.emplace_back(node.op, node.kind);
+  using enum TraceKind;
+  EXPECT_THAT(kinds, testing::ElementsAre(std::pair("program", kCompute), std::pair("t", kMove),
+                                          std::pair("cast", kConvert), std::pair("cast", kConvert),
+                                          std::pair("neg", kCompute)));
+  EXPECT_EQ(reply.nodes[3].parent, 2) << "the conversion that the step asks for";
 }
 
 TEST(Glue, OutWritesIntoTheBufferThatEveryAliasSees) {

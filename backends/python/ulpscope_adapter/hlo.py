@@ -12,7 +12,8 @@ An instruction that calls a computation (a fusion, a reduction) encloses that co
 import re
 from dataclasses import replace
 
-from ulpscope_adapter.graph import Node, casts_of
+from ulpscope_adapter import brackets
+from ulpscope_adapter.graph import Node
 from ulpscope_adapter.tensor import element_bytes
 
 # XLA's names of element types -> long names.
@@ -33,7 +34,17 @@ XLA_DTYPES = {
     "u8": "uint8",
     "pred": "bool"
 }
-VIEWS = frozenset({"transpose", "reshape", "broadcast", "bitcast", "copy", "slice"})
+# Of opcodes that do not compute or do more, StableHLO's among them.
+KINDS = {
+    **dict.fromkeys(("transpose", "reshape", "broadcast", "bitcast", "copy", "slice", "select", "tuple",
+                     "get-tuple-element", "opt-barrier", "optimization_barrier"), "move"),
+    "convert": "convert",
+    "dot": "product",
+    "dot_general": "product",
+    "fusion": "fusion",
+    "parameter": "input",
+    "constant": "input"
+}
 
 _ASSIGNMENT = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = ")
 _TYPE = re.compile(r"(\w+)\[([\d,<=]*)\]")
@@ -62,6 +73,7 @@ def hlo_nodes(text):
             continue
         name, types, op, operands, attributes = parsed
         name, inputs = f"{computation}:{name}", tuple(f"{computation}:{o}" for o in operands)
+        inputs = _member(name, op, inputs, attributes, tuples)
         dtype, shape = types[0] if types else ("", ())
         for called in _CALLED.findall(attributes):
             for callee in called.split(","):
@@ -70,8 +82,8 @@ def hlo_nodes(text):
             parameters[name] = int(_NUMBER.search(line)[1])
         nodes.append(
             Node(name=name, dtype=dtype, shape=shape, op=f"fusion {parsed[0]}" if op == "fusion" else op,
-                 inputs=inputs, cast_of=inputs[0] if op == "convert" and inputs else "",
-                 view_of=_view_of(name, op, inputs, attributes, tuples), more=tuple(types[1:])))
+                 kind=KINDS.get(op, "compute"), inputs=inputs, cast_of=inputs[0] if op == "convert" and inputs else "",
+                 more=tuple(types[1:])))
     calling = {numbers[callee]: caller for callee, caller in callers.items() if callee in numbers}
     return [_enclosed(node, calling.get(int(node.name.partition(":")[0])), parameters) for node in nodes]
 
@@ -84,17 +96,12 @@ def _enclosed(node, caller, parameters):
     place = parameters.get(node.name)
     if op not in ("fusion", "call") or place is None or place >= len(operands):
         return replace(node, parent=name)
-    return replace(node, parent=name, inputs=(operands[place],), view_of=operands[place])
+    return replace(node, kind="move", parent=name, inputs=(operands[place],))
 
 
 def instructions(text):
     """(name, [(dtype, extents)] of its results, opcode, operand names, attributes) of every line that is one."""
     return [parsed for parsed in map(_instruction, _COMMENT.sub("", text).splitlines()) if parsed is not None]
-
-
-def hlo_casts(text, stage):
-    """The casts of an HLO module; `stage` is hlo or hlo_optimized."""
-    return casts_of(hlo_nodes(text), stage)
 
 
 def stage_note(text, casts, stage):
@@ -122,28 +129,28 @@ def _instruction(line):
     if not match:
         return None
     if line[match.end():match.end() + 1] == "(":
-        end = _closing(line, match.end())
+        end = brackets.closing(line, match.end()) + 1
         found = _TYPE.findall(line, match.end(), end)
     else:
         single = _TYPE.match(line, match.end())
         if not single:
             return None
         end, found = line.find(" ", single.end()), [single.groups()]
-    types = [(XLA_DTYPES.get(dtype, dtype), _extents(extents)) for dtype, extents in found]
+    types = [(XLA_DTYPES.get(dtype, dtype), brackets.extents(extents)) for dtype, extents in found]
     opcode = _OPCODE.match(line, end) if end > 0 else None
     if not opcode or line[opcode.end():opcode.end() + 1] != "(":
         return None
-    closing = _closing(line, opcode.end())
+    closing = brackets.closing(line, opcode.end())
     operands = [
         m[1].lstrip("%")
-        for part in _split(line[opcode.end() + 1:closing - 1])
+        for part in brackets.split(line[opcode.end() + 1:closing])
         if (m := _OPERAND.search(part))
     ]
-    return match[1], types, opcode[1], operands, line[closing:]
+    return match[1], types, opcode[1], operands, line[closing + 1:]
 
 
-def _view_of(name, op, inputs, attributes, tuples):
-    """The value that an instruction shows unchanged, tuples and the barriers around them looked through."""
+def _member(name, op, inputs, attributes, tuples):
+    """What an instruction reads: of a tuple that is known, through the barriers around it, the member that it takes."""
     if op == "tuple":
         tuples[name] = inputs
     elif op == "opt-barrier" and inputs:
@@ -151,31 +158,5 @@ def _view_of(name, op, inputs, attributes, tuples):
     elif op == "get-tuple-element" and inputs:
         index, members = _INDEX.search(attributes), tuples.get(inputs[0], ())
         if index and int(index[1]) < len(members):
-            return members[int(index[1])]
-    return inputs[0] if op in VIEWS and inputs else ""
-
-
-def _extents(text):
-    return tuple(int(extent.lstrip("<=")) for extent in text.split(",") if extent)
-
-
-def _closing(line, start):
-    """The position after the parenthesis that closes the one at `start`; the line's end when none does."""
-    depth = 0
-    for position in range(start, len(line)):
-        depth += (line[position] == "(") - (line[position] == ")")
-        if depth == 0:
-            return position + 1
-    return len(line)
-
-
-def _split(text):
-    """The operands of a list, split at commas outside brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
+            return (members[int(index[1])],)
+    return inputs

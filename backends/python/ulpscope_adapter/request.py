@@ -76,14 +76,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Cast:
-    """A dtype conversion that a graph shows. `redundant`: it belongs to a pair that changes no value."""
+    """A dtype conversion that a graph shows."""
 
     source: str
     target: str
     shape: tuple
     under: str
     stage: str
-    redundant: bool = False
     node: int = -1  # id of the TraceNode that converts
     us: float | None = None  # how long it took, microseconds
 
@@ -95,6 +94,7 @@ class TraceNode:
     id: int
     stage: str
     op: str
+    kind: str = "compute"
     parent: int = -1  # the node that encloses it
     sources: tuple = ()  # ids of the nodes whose results it reads, where known
     inputs: tuple = ()  # (dtype, shape) each

@@ -223,6 +223,8 @@ def _node_entry(node, kept):
         "inputs": [[dtype, list(shape)] for dtype, shape in node.inputs],
         "outputs": [[dtype, list(shape)] for dtype, shape in node.outputs]
     }
+    if node.kind != "compute":
+        entry["kind"] = node.kind
     if node.us is not None:
         entry["us"] = node.us
     return entry
@@ -239,7 +241,6 @@ def _cast_entry(cast, kept):
         "bytes": count * element_bytes(cast.target),
         "under": cast.under,
         "stage": cast.stage,
-        "redundant": cast.redundant,
         "node": cast.node if cast.node in kept else -1
     }
     if cast.us is not None:

@@ -1,7 +1,8 @@
 """The autograd graph before a backward() walks it: its nodes, with the dtypes that each expects of its gradients.
 
 A node's input metadata is what the engine makes a gradient fit before it enters the node; where a gradient
-has another dtype the engine casts it, and no compiler's graph shows that.
+has another dtype the engine casts it, and no compiler's graph shows that. backends/torch/autograd.cc reads the same
+graph where the tensors live in C++.
 """
 
 import torch
