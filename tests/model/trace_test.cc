@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "harness/base/build_info.h"
+
 namespace ulpscope {
 namespace {
 
@@ -50,6 +55,17 @@ TEST(TraceKinds, ComputeOrDoNot) {
   for (const TraceKind kind : {kConvert, kView, kMove, kInput}) EXPECT_FALSE(Computes(kind)) << Name(kind);
   for (const std::string_view name : kTraceKinds) EXPECT_EQ(Name(ParseTraceKind(name).value()), name);
   EXPECT_FALSE(ParseTraceKind("transpose"));
+}
+
+TEST(TraceWords, StandInTheProtocolsDocument) {
+  std::ifstream file(SourceDir() + "/backends/PROTOCOL.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string_view kind : kTraceKinds)
+    EXPECT_NE(text.find(std::string(kind) + " ("), text.npos) << kind << ", explained in parentheses";
+  const size_t stages = text.find("`stage` is one of");
+  ASSERT_NE(stages, text.npos);
+  for (const std::string_view stage : kTraceStages)
+    EXPECT_LT(text.find(stage, stages), text.find("`op` is shown", stages)) << stage;
 }
 
 TEST(TraceStages, AreOrderedFromTheProgramToTheMachine) {
