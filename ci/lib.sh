@@ -19,8 +19,8 @@ readonly kPackages=(
   libboost-dev libcli11-dev libexpected-dev libfmt-dev libgmock-dev libgtest-dev libmpfr-dev libgmp-dev
   libopenblas-dev libpugixml-dev libsqlite3-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
 )
-# Backends that are left out where these cannot be had.
-readonly kOptionalPackages=(libblis-serial-dev libdnnl-dev)
+# Backends that are left out where these cannot be had, and what makes the second build of anything quick.
+readonly kOptionalPackages=(ccache libblis-serial-dev libdnnl-dev)
 # ci/bench besides.
 readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
@@ -136,19 +136,41 @@ configure() {
   printf '%s\n' "$root ${args[*]} $found" >"$stamp"
 }
 
+# one_at_a_time: waits until no other call builds in this checkout. The lock goes with the process that took it.
+one_at_a_time() {
+  mkdir -p "$root/build"
+  exec 9>"$root/build/lock"
+  if ! flock -n 9; then
+    say "another call is setting up $root: waiting until it is done"
+    flock 9
+  fi
+}
+
+# progress_of WHAT: ninja's lines as they come, counted: on a terminal in place, elsewhere a line at each tenth.
+progress_of() {
+  local what="$1" line tenth=-1 shown=no
+  while IFS= read -r line; do
+    if [[ "$line" =~ Re-checking\ globbed|Re-running\ CMake || ! "$line" =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+      continue
+    fi
+    if [[ -t 2 ]]; then
+      printf '\r\033[K%s: %s of %s' "$what" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" >&2
+      shown=yes
+    elif ((10 * BASH_REMATCH[1] / BASH_REMATCH[2] > tenth)); then
+      tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      say "$what: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+    fi
+  done
+  if [[ "$shown" == yes ]]; then
+    say ""
+  fi
+}
+
 # compile TARGET...: builds, silent when there is nothing to do. ninja -n cannot tell: the sources are globbed.
 compile() {
-  local log="$build/ninja.log" terminal=0
-  if [[ -t 2 ]]; then
-    terminal=1
-  fi
-  if ninja -C "$build" "$@" 2>&1 | tee "$log" | awk -v terminal="$terminal" -v what="building $build" '
-    /^\[[0-9]+\/[0-9]+\]/ && !/Re-checking globbed|Re-running CMake/ {
-      if (terminal) printf "\r\033[K%s %s", what, $1 > "/dev/stderr"
-      else if (!said) print what > "/dev/stderr"
-      said = 1
-    }
-    END { if (terminal && said) print "" > "/dev/stderr" }'; then
+  local log="$build/ninja.log"
+  # A lock that the compilers inherit would outlive an interrupted call.
+  if ninja -C "$build" "$@" 2>&1 9>&- | tee "$log" 9>&- | progress_of "building $build"; then
     return
   fi
   grep -A 30 -m 3 -E 'FAILED|error:' "$log" >&2 || tail -n 30 "$log" >&2
@@ -158,17 +180,27 @@ compile() {
 
 passed=0
 failed=0
+leg_began="$SECONDS"
+leg_times=()
 
-# count LEG PASSED FAILED: a leg that ran nothing is a failure of its own.
+# count LEG PASSED FAILED: a leg that ran nothing is a failure of its own. It took the time since the one before it.
 count() {
-  local leg="$1" good="$2" bad="$3"
+  local leg="$1" good="$2" bad="$3" took=$((SECONDS - leg_began))
+  leg_began="$SECONDS"
+  leg_times+=("$took s  $leg")
   if ((good + bad == 0)); then
     say "FAILED $leg: it ran no test"
     bad=1
   fi
   passed=$((passed + good))
   failed=$((failed + bad))
-  say "$leg: $good passed, $bad failed"
+  say "$leg: $good passed, $bad failed ($took s)"
+}
+
+# slowest_legs: the ten that took longest.
+slowest_legs() {
+  say "slowest legs:"
+  printf '%s\n' "${leg_times[@]}" | sort -rn | sed -n 's/^/  /;1,10p' >&2
 }
 
 # ran_of LOG: "PASSED FAILED" as a script's own closing lines tell it: unittest's `Ran N tests`, or `N passed, N failed`.

@@ -153,7 +153,49 @@ class Counting(unittest.TestCase):
         self.assertEqual(bash('count leg 3 1; count leg 2 0; echo "$passed $failed"').stdout, "5 1\n")
 
 
+    def test_the_slowest_ten_legs_are_named_slowest_first(self):
+        # A leg lasts from the one before it to its own count.
+        legs = "".join(f"leg_began=$((SECONDS - {n})); count leg{n} 1 0\n" for n in range(20, 32))
+        named = bash(f"{legs}slowest_legs").stderr.split("slowest legs:\n")[1].split()
+        self.assertEqual(named[2::3], [f"leg{n}" for n in range(31, 21, -1)])
+
+
+class Building(unittest.TestCase):
+    def test_progress_is_told_without_a_terminal(self):
+        lines = "[0/2] Re-checking globbed directories...\\nwarning\\n"
+        lines += "".join(f"[{n}/40] Building {n}\\n" for n in range(1, 41))
+        told = bash(f"printf '{lines}' | progress_of building").stderr.splitlines()
+        self.assertEqual(told, [f"building: {n} of 40" for n in [1, *range(4, 41, 4)]])
+
+    def test_a_second_call_waits_for_the_first_and_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = subprocess.Popen(
+                ["bash", "-c", f"source {ROOT}/ci/lib.sh; root={folder}; one_at_a_time; echo held; read -r; echo first >>{folder}/order"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(first.stdout.close)
+            self.assertEqual(first.stdout.readline(), "held\n")
+            second = subprocess.Popen(
+                ["bash", "-c", f"source {ROOT}/ci/lib.sh; root={folder}; one_at_a_time; echo second >>{folder}/order"],
+                stderr=subprocess.PIPE, text=True)
+            self.addCleanup(second.stderr.close)
+            self.assertIn("waiting until it is done", second.stderr.readline())
+            first.communicate("go on\n", timeout=60)
+            self.assertEqual(second.wait(timeout=60), 0)
+            self.assertEqual((pathlib.Path(folder) / "order").read_text(encoding="utf-8"), "first\nsecond\n")
+
+
 class Commands(unittest.TestCase):
+    def test_help_helps_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # Whoever sets anything up asks dpkg-query first.
+            stub(folder, "dpkg-query", f"touch {folder}/asked; exit 1")
+            for arguments in (["--help"], ["--quick", "-h"]):
+                done = subprocess.run([ROOT / "ci/suite", *arguments], text=True, capture_output=True, timeout=60,
+                                      env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"))
+                self.assertEqual(done.returncode, 0)
+                self.assertIn("ci/suite [--quick]", done.stdout)
+            self.assertFalse((pathlib.Path(folder) / "asked").exists())
+
     def test_unknown_arguments_are_refused(self):
         for command in (["ci/setup", "--nonsense"], ["ci/setup", "--with", "nonsense"], ["ci/test", "--nonsense"]):
             with self.subTest(command=command):
