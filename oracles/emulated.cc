@@ -13,32 +13,6 @@
 namespace ulpscope {
 namespace {
 
-std::vector<SumOrder> MakeOrders(bool addend_last) {
-  using Tree = SumOrder::Tree;
-  std::vector<SumOrder> orders{{.tree = Tree::kSequential, .name = "sequential"},
-                               {.tree = Tree::kReversed, .name = "reversed"},
-                               {.tree = Tree::kLanes, .width = 2, .name = "lanes2"},
-                               {.tree = Tree::kLanes, .width = 4, .name = "lanes4"},
-                               {.tree = Tree::kLanes, .width = 8, .name = "lanes8"},
-                               {.tree = Tree::kLanes, .width = 16, .name = "lanes16"},
-                               {.tree = Tree::kLanes, .width = 32, .name = "lanes32"},
-                               {.tree = Tree::kPairwise, .name = "pairwise"},
-                               {.tree = Tree::kBlocks, .width = 4, .name = "blocks4"},
-                               {.tree = Tree::kBlocks, .width = 16, .name = "blocks16"},
-                               {.tree = Tree::kOddFirstPairs, .name = "odd_first_pairs"},
-                               {.tree = Tree::kHalves, .name = "halves"}};
-  if (addend_last) {
-    const size_t count = orders.size();
-    for (size_t i = 0; i < count; ++i) {
-      SumOrder last = orders[i];
-      last.addend_last = true;
-      last.name += "+c";
-      orders.push_back(last);
-    }
-  }
-  return orders;
-}
-
 /// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's
 /// bits. A third of them leans to either side, as polynomials do.
 TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
@@ -54,11 +28,6 @@ TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, in
 }
 
 }  // namespace
-
-const std::vector<SumOrder>& SumOrders(AddendOrders addend) {
-  static const std::vector<SumOrder> plain = MakeOrders(false), both = MakeOrders(true);
-  return addend == AddendOrders::kNone ? plain : both;
-}
 
 TwoDoubles EmulatedArithmetic::Stored(int id, TwoDoubles value) const {
   if (id == unstored_) return value;

@@ -25,7 +25,4 @@ struct ConsoleOptions {
 /// repro lines apart.
 std::string WriteConsole(const RunReport& report, const ConsoleOptions& options);
 
-/// Wraps words to `columns`; the first line begins with `head`, the others with as many spaces.
-std::string Wrap(std::string_view head, std::string_view text, size_t columns);
-
 }  // namespace ulpscope

@@ -60,7 +60,7 @@ std::string KnobReadBack(const KnobEffect& effect) {
   return "";
 }
 
-std::string WriteKnobTable(const RunReport& report, const ConsoleOptions& options) {
+std::string WriteKnobTable(const RunReport& report, size_t columns) {
   if (report.knobs.empty()) return "";
   constexpr size_t kGap = 2;
   constexpr size_t kWidestColumn = 34;
@@ -84,7 +84,7 @@ std::string WriteKnobTable(const RunReport& report, const ConsoleOptions& option
       backend = report.knobs[i].backend;
       text += TerminalSafe(backend) + "\n";
     }
-    text += Wrap(line(cells[i]), TerminalSafe(KnobSentence(report.knobs[i])), options.columns);
+    text += Wrap(line(cells[i]), TerminalSafe(KnobSentence(report.knobs[i])), columns);
   }
   return text + "\n";
 }

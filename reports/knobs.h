@@ -4,7 +4,6 @@
 #include <string>
 
 #include "harness/model/run_report.h"
-#include "reports/console.h"
 
 namespace ulpscope {
 
@@ -14,7 +13,7 @@ std::string KnobSentence(const KnobEffect& effect);
 /// What was read back: "off", "on, not off as asked", "not read back".
 std::string KnobReadBack(const KnobEffect& effect);
 
-/// Rows asked | read back | effect, by backend; empty without a knob in the run.
-std::string WriteKnobTable(const RunReport& report, const ConsoleOptions& options);
+/// Rows asked | read back | effect, by backend, wrapped to `columns`; empty without a knob in the run.
+std::string WriteKnobTable(const RunReport& report, size_t columns);
 
 }  // namespace ulpscope

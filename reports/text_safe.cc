@@ -85,4 +85,32 @@ size_t DisplayWidth(std::string_view text) {
   return width;
 }
 
+std::string Wrap(std::string_view head, std::string_view text, size_t columns) {
+  std::string wrapped;
+  std::string line(head);
+  const std::string indent(DisplayWidth(head), ' ');
+  bool empty = true;  // nothing but the head or the indentation so far
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    size_t spaces = 0;
+    while (spaces < rest.size() && rest[spaces] == ' ') ++spaces;
+    const size_t end = std::min(rest.find(' ', spaces), rest.size());
+    const std::string_view word = rest.substr(spaces, end - spaces);
+    const std::string_view gap = empty ? std::string_view() : rest.substr(0, spaces);
+    rest.remove_prefix(end);
+    if (word.empty()) break;
+    if (!empty && DisplayWidth(line) + gap.size() + DisplayWidth(word) > columns) {
+      wrapped += line + "\n";
+      line = indent;
+      line += word;
+    } else {
+      line += gap;
+      line += word;
+    }
+    empty = false;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return wrapped + line + "\n";
+}
+
 }  // namespace ulpscope

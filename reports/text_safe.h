@@ -26,4 +26,7 @@ std::string Utf8Safe(std::string_view text);
 /// The number of columns a line takes, counting each code point as one.
 size_t DisplayWidth(std::string_view text);
 
+/// Wraps words to `columns`; the first line begins with `head`, the others with as many spaces.
+std::string Wrap(std::string_view head, std::string_view text, size_t columns);
+
 }  // namespace ulpscope

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/casefile/load.h"
+#include "harness/casefile/known_names.h"
 #include "harness/casefile/structure.h"
 #include "harness/model/case.h"
 

@@ -8,6 +8,7 @@
 #include "backends/sdk/safetensors.h"
 #include "harness/base/build_info.h"
 #include "harness/base/text.h"
+#include "harness/casefile/element.h"
 #include "harness/casefile/number.h"
 #include "harness/casefile/words.h"
 #include "harness/model/probe.h"
@@ -127,27 +128,27 @@ std::vector<std::string> RecordNames() {
 
 }  // namespace
 
-Result<FillPlan> PlanProbe(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {
+Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const TensorSpec& spec,
+                                            WithValues with_values) {
   const auto fill = ReadProbe(parameters, spec);
   if (!fill) return Fail(fill.error());
-  FillPlan plan;
-  plan.kind = FillPlan::Kind::kValues;
-  if (with_values == WithValues::kNo) return plan;
-  plan.values.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
+  std::vector<uint64_t> elements;
+  if (with_values == WithValues::kNo) return elements;
+  elements.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
   int64_t inner = 1;  // elements between two neighbours along the axis
   for (size_t axis = spec.shape.size(); axis-- > fill->axis + 1;) inner *= spec.shape[axis];
   for (int64_t row = 0; row < fill->rows; ++row) {
     const ProbeDot& dot = fill->dots[static_cast<size_t>(row % static_cast<int64_t>(fill->dots.size()))];
     if (fill->role == Role::kAddend) {
-      plan.values[static_cast<size_t>(row)] = BitsOf(dot.addend, spec.dtype);
+      elements[static_cast<size_t>(row)] = BitsOf(dot.addend, spec.dtype);
       continue;
     }
     const int64_t first = row / inner * inner * fill->k + row % inner;
     for (const ProbeTerm& term : dot.terms)
-      plan.values[static_cast<size_t>(first + term.position * inner)] =
+      elements[static_cast<size_t>(first + term.position * inner)] =
           BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
   }
-  return plan;
+  return elements;
 }
 
 std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
@@ -165,7 +166,8 @@ std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
                     .all = all};
 }
 
-Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values) {
+Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const TensorSpec& spec,
+                                             WithValues with_values) {
   const auto* map = std::get_if<Attr::Map>(&parameters.value);
   if (map == nullptr) return Fail("fill 'record' takes named parameters, {record: {name: ..., tensor: ...}}");
   auto name = Word(*map, "name"), tensor = Word(*map, "tensor");
@@ -193,12 +195,11 @@ Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, With
     return Fail("tensor '" + *tensor + "' of record " + *name + " has " + std::to_string(data.size()) +
                 " elements, too few for " + Describe(spec.dtype, spec.shape));
   }
-  FillPlan plan;
-  plan.kind = FillPlan::Kind::kValues;
-  if (with_values == WithValues::kNo) return plan;
+  std::vector<uint64_t> elements;
+  if (with_values == WithValues::kNo) return elements;
   for (int64_t i = 0; i < ElementCount(spec.shape); ++i)
-    plan.values.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
-  return plan;
+    elements.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
+  return elements;
 }
 
 }  // namespace ulpscope

@@ -1,19 +1,30 @@
 // Fills whose elements are not made but looked up: the dot products of a probe, the rows of a record.
 #pragma once
 
-#include "harness/casefile/fill_plan.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/model/case.h"
 
 namespace ulpscope {
+
+/// Whether the elements are wanted, or only whether there would be some (then none are returned).
+enum class WithValues { kNo, kYes };
 
 /// {probe: NAME} or {probe: {name: NAME, role: a, b or addend, dim: D}}. Dot product r of the probe (groups
 /// and their members in order, from the front again when there are more rows) lies along dimension `dim` (-1;
 /// role b: -2) of row r.
-Result<FillPlan> PlanProbe(const Attr& parameters, const TensorSpec& spec, WithValues with_values);
+Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const TensorSpec& spec,
+                                            WithValues with_values);
 
 /// {record: {name: NAME, tensor: T}}: the tensor T of backends/recorded/data/NAME.safetensors, from its
 /// front. Values that the dtype does not hold are rounded to it. `name` is one word: no path leads out of
 /// that folder.
-Result<FillPlan> PlanRecord(const Attr& parameters, const TensorSpec& spec, WithValues with_values);
+Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const TensorSpec& spec,
+                                             WithValues with_values);
 
 /// Dot products that a fill holds, and those that its probe has; nothing for other fills.
 struct ProbeShare {

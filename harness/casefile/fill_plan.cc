@@ -2,20 +2,16 @@
 #include "harness/casefile/fill_plan.h"
 
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
-#include "harness/casefile/fill_data.h"
+#include "harness/casefile/element.h"
 #include "harness/casefile/number.h"
 
 namespace ulpscope {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "elements are stored least significant byte first");
 
 constexpr int64_t kParameterLimit = int64_t{1} << 62;
 
@@ -291,85 +287,23 @@ Result<FillPlan> PlanConstant(std::string_view text, DType dtype) {
   return plan;
 }
 
-Result<FillPlan> PlanValues(const Attr& attr, const TensorSpec& spec, WithValues with_values) {
-  FillPlan plan;
-  plan.kind = FillPlan::Kind::kValues;
-  if (with_values == WithValues::kNo) return plan;
-  if (auto done = Flatten(attr, spec.dtype, plan.values); !done) return Fail(done.error());
-  if (static_cast<int64_t>(plan.values.size()) != ElementCount(spec.shape)) {
-    return Fail(std::to_string(plan.values.size()) + " values for " + Describe(spec.dtype, spec.shape));
+Result<std::vector<uint64_t>> GivenElements(const Attr& attr, const TensorSpec& spec,
+                                            WithValues with_values) {
+  std::vector<uint64_t> elements;
+  if (with_values == WithValues::kNo) return elements;
+  if (auto done = Flatten(attr, spec.dtype, elements); !done) return Fail(done.error());
+  if (static_cast<int64_t>(elements.size()) != ElementCount(spec.shape)) {
+    return Fail(std::to_string(elements.size()) + " values for " + Describe(spec.dtype, spec.shape));
   }
-  return plan;
+  return elements;
 }
 
-Result<uint64_t> IntegerBits(Int128 value, DType dtype) {
-  const int bits = dtype == DType::kBool ? 1 : static_cast<int>(8 * SizeOf(dtype));
-  const bool is_unsigned = dtype == DType::kBool || dtype == DType::kUint8;
-  const Int128 low = is_unsigned ? Int128{0} : -(Int128{1} << (bits - 1));
-  const Int128 high = (Int128{1} << (is_unsigned ? bits : bits - 1)) - 1;
-  if (value < low || value > high) return Fail("number out of range for " + std::string(Name(dtype)));
-  return static_cast<uint64_t>(value) &
-         (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << (8 * SizeOf(dtype))) - 1);
-}
+/// The fills that look elements up.
+using Elements = Result<std::vector<uint64_t>>(const Attr&, const TensorSpec&, WithValues);
+constexpr std::pair<std::string_view, Elements*> kLookups[] = {
+    {"values", GivenElements}, {"probe", ProbeElements}, {"record", RecordElements}};
 
 }  // namespace
-
-uint64_t BitsOf(double value, DType dtype) {
-  std::array<std::byte, 8> bytes{};
-  EncodeElement(value, dtype, bytes.data());
-  uint64_t bits = 0;
-  std::memcpy(&bits, bytes.data(), bytes.size());
-  return bits;
-}
-
-Result<uint64_t> ElementBits(std::string_view text, DType dtype) {
-  auto number = ParseNumber(text);
-  if (!number) return Fail(number.error());
-  if (number->kind == ExactNumber::Kind::kBits) {
-    const auto digits = static_cast<int>(2 * SizeOf(dtype));
-    if (number->bit_digits != digits) {
-      return Fail(Problem("wrong length of a bit pattern", "'" + std::string(text) + "'",
-                          std::to_string(digits) + " hex digits for " + std::string(Name(dtype))));
-    }
-    if (dtype == DType::kBool && number->bits > 1) return Fail("a bool is bits:0x00 or bits:0x01");
-    return number->bits;
-  }
-  if (const FloatFormat* format = FormatOf(dtype)) {
-    auto value = RoundNumber(*number, *format);
-    if (!value) return Fail(value.error());
-    return BitsOf(*value, dtype);
-  }
-  auto integer = ParseInteger(text);
-  if (!integer) return Fail(integer.error());
-  return IntegerBits(*integer, dtype);
-}
-
-Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DType dtype) {
-  const FloatFormat* format = FormatOf(dtype);
-  if (format == nullptr) {
-    if (divisor != 1 || exponent < 0 || exponent > 62)
-      return Fail("a fraction, or out of range, for " + std::string(Name(dtype)));
-    if (numerator >= (Int128{1} << 64) || numerator <= -(Int128{1} << 64))
-      return Fail("number out of range for " + std::string(Name(dtype)));
-    return IntegerBits(numerator * (Int128{1} << exponent), dtype);
-  }
-  CutDyadic value{.sign = numerator < 0 ? CutDyadic::Sign::kMinus : CutDyadic::Sign::kPlus};
-  value.magnitude = static_cast<Uint128>(numerator < 0 ? -numerator : numerator);
-  value.exponent = exponent;
-  if (divisor != 1 && value.magnitude != 0) {
-    // As many bits as there are: the quotient then has more than 62.
-    const int shift = 126 - BitLength(value.magnitude);
-    const Uint128 scaled = value.magnitude << shift;
-    value.magnitude = scaled / static_cast<uint64_t>(divisor);
-    value.tail =
-        scaled % static_cast<uint64_t>(divisor) == 0 ? CutDyadic::Tail::kZero : CutDyadic::Tail::kNonZero;
-    value.exponent -= shift;
-  }
-  const double rounded = RoundTo(Carry(value), *format);
-  if (!std::isfinite(rounded))
-    return Fail("the fill gives numbers too large for " + std::string(format->name));
-  return BitsOf(rounded, dtype);
-}
 
 Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   static const Attr::Map none;
@@ -378,9 +312,15 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   if (word == nullptr && (map == nullptr || map->size() != 1))
     return Fail("tensor '" + spec.name + "' has no fill");
   const std::string& name = word != nullptr ? *word : map->begin()->first;
-  if (name == "values" && map != nullptr) return PlanValues(map->begin()->second, spec, with_values);
-  if (name == "probe" && map != nullptr) return PlanProbe(map->begin()->second, spec, with_values);
-  if (name == "record" && map != nullptr) return PlanRecord(map->begin()->second, spec, with_values);
+  for (const auto& [lookup, elements_of] : kLookups) {
+    if (name != lookup || map == nullptr) continue;
+    auto elements = elements_of(map->begin()->second, spec, with_values);
+    if (!elements) return Fail(elements.error());
+    FillPlan plan;
+    plan.kind = FillPlan::Kind::kValues;
+    plan.values = std::move(*elements);
+    return plan;
+  }
   const auto* given = map == nullptr ? &none : std::get_if<Attr::Map>(&map->begin()->second.value);
   if (given == nullptr) return Fail("fill '" + name + "' takes named parameters, {" + name + ": {...}}");
   const Parameters parameters(*given);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/base/result.h"
-#include "harness/casefile/big_uint.h"
+#include "harness/casefile/fill_data.h"
 #include "harness/model/case.h"
 
 namespace ulpscope {
@@ -41,17 +41,6 @@ inline constexpr int kUniformBits = 53;
 inline constexpr int kNormalBits = 60;
 
 /// Reads and checks spec.fill. Reading the elements of `values` is left out for WithValues::kNo.
-enum class WithValues { kNo, kYes };
 Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values);
-
-/// The bit pattern of one element from its text.
-Result<uint64_t> ElementBits(std::string_view text, DType dtype);
-
-/// numerator / divisor * 2^exponent rounded once into the format of `dtype`; for integer dtypes the integer
-/// itself. Fails when it does not fit. |numerator| < 2^126, 0 < divisor < 2^62.
-Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DType dtype);
-
-/// The bits of a value that is representable in the floating `dtype`.
-uint64_t BitsOf(double value, DType dtype);
 
 }  // namespace ulpscope

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "harness/base/check.h"
+#include "harness/casefile/element.h"
 #include "harness/casefile/fill_plan.h"
 #include "harness/casefile/normal_table.h"
 #include "harness/casefile/number.h"
@@ -158,6 +159,20 @@ Result<TensorData> GenerateTensor(const TensorSpec& spec, int64_t seed) {
     std::memcpy(data.bytes.data() + static_cast<size_t>(index) * size, &*bits, size);
   }
   return data;
+}
+
+Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed) {
+  std::map<std::string, TensorData> inputs;
+  for (const auto& spec : test_case.tensors) {
+    auto tensor = GenerateTensor(spec, seed);
+    if (!tensor) {
+      Error error = tensor.error();
+      if (error.pos.file.empty()) error.pos = spec.pos;
+      return Fail(error);
+    }
+    inputs.emplace(spec.name, std::move(*tensor));
+  }
+  return inputs;
 }
 
 Result<void> CheckFill(const TensorSpec& spec) {

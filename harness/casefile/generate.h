@@ -29,6 +29,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "harness/base/result.h"
@@ -39,6 +41,9 @@ namespace ulpscope {
 /// The elements of `spec` for `seed`, in row-major order of its logical shape (a layout changes nothing).
 /// Numbers inside spec.fill may be text, int64 or double.
 Result<TensorData> GenerateTensor(const TensorSpec& spec, int64_t seed);
+
+/// The bits of every tensor of `test_case`.
+Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed);
 
 /// Whether GenerateTensor would succeed, without allocating or looking at elements of `values`. Errors carry
 /// no place.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "harness/base/result.h"
+#include "harness/casefile/known_names.h"
 #include "harness/model/case.h"
 
 namespace ulpscope {
@@ -29,11 +30,6 @@ namespace ulpscope {
 struct LoadResult {
   std::vector<Case> cases;
   std::vector<Error> errors;
-};
-
-/// Names that cases may use and that are not part of the language.
-struct Vocabulary {
-  std::vector<std::string> backends;  ///< known backend names, for the keys of `expect`; empty = not checked
 };
 
 /// The cases of one file. Ids are its path relative to `root` without .yaml, "/", the case's name, and

@@ -12,12 +12,14 @@
 #include <memory>
 
 #include "harness/base/text.h"
+#include "harness/casefile/generate.h"
 #include "harness/casefile/load.h"
-#include "harness/cli/adapter_check.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/terminal.h"
+#include "harness/conform/adapter_check.h"
+#include "harness/run/hello.h"
 #include "harness/run/scheduler.h"
 #include "oracles/models.h"
 #include "reports/console.h"
@@ -102,7 +104,7 @@ std::vector<Finding> CheckBackends(const Registry& registry) {
     }
     BackendSpec spec;
     spec.name = row.backend;
-    const auto info = DescribeBackend(spec, registry, RunOptions());
+    const auto info = DescribeBackend(spec, registry);
     if (!info || !info->error.empty()) {
       Finding finding = Bad(row.backend, info ? info->error : info.error().Text());
       // A machine without the device is no fault of the machine's.
@@ -218,7 +220,7 @@ std::string CheckText(const CheckLine& line, const ConsoleOptions& options) {
 
 /// The backends of the adapter that are to be checked: -b, or every one that it serves.
 Result<std::vector<BackendSpec>> SubjectsOf(const DoctorArguments& arguments, Registry* registry) {
-  auto served = registry->AddAdapter(arguments.adapter, arguments.adapter_arguments);
+  auto served = AddAdapter(*registry, arguments.adapter, arguments.adapter_arguments);
   if (!served) return Fail(served.error());
   if (!arguments.backend.empty()) {
     auto named = ParseBackendList(arguments.backend, *registry);

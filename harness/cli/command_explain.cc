@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "harness/casefile/generate.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/run_judge.h"

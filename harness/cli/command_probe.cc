@@ -8,9 +8,9 @@
 #include "harness/base/text.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/probe_reader.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
+#include "harness/probe/probe_reader.h"
 #include "oracles/models.h"
 #include "reports/datasheet.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/casefile/generate.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/knob_sweep.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "harness/judge/knob_effect.h"
-#include "harness/run/scheduler.h"
+#include "harness/run/hello.h"
 
 namespace ulpscope {
 namespace {
@@ -48,7 +48,7 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
   KnobSweep sweep;
   for (const BackendSpec& base : backends) {
     sweep.backends.push_back(base);
-    const auto info = DescribeBackend(base, registry, RunOptions());
+    const auto info = DescribeBackend(base, registry);
     if (!info || !info->error.empty()) {
       sweep.left_out.push_back(base.Text() + ": " + (info ? info->error : info.error().Text()));
       sweep.swept[base.Text()] = {};

@@ -190,20 +190,6 @@ class RunJudge {
 
 }  // namespace
 
-Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed) {
-  std::map<std::string, TensorData> inputs;
-  for (const auto& spec : test_case.tensors) {
-    auto tensor = GenerateTensor(spec, seed);
-    if (!tensor) {
-      Error error = tensor.error();
-      if (error.pos.file.empty()) error.pos = spec.pos;
-      return Fail(error);
-    }
-    inputs.emplace(spec.name, std::move(*tensor));
-  }
-  return inputs;
-}
-
 Classified CaseClassifier::Classify(const Observation& observation) {
   if (observation.values.empty()) return {};
   const auto known = std::find_if(done_.begin(), done_.end(),

@@ -45,9 +45,6 @@ class CaseClassifier {
   bool opened_ = false;
 };
 
-/// The bits of every tensor of `test_case`.
-Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int64_t seed);
-
 /// Classifications made while a run went on, by (case, backend).
 using ClassifiedRun = std::map<std::pair<std::string, std::string>, Classified>;
 

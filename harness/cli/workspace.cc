@@ -7,6 +7,7 @@
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
 #include "harness/judge/judge.h"
+#include "harness/run/hello.h"
 
 namespace ulpscope {
 namespace {
@@ -52,7 +53,7 @@ Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {
                       .deviations = {}};
   workspace.root = workspace.registry.places().root / "cases";
   for (const auto& adapter : adapters) {
-    if (auto added = workspace.registry.AddAdapter(adapter); !added) return Fail(added.error());
+    if (auto added = AddAdapter(workspace.registry, adapter); !added) return Fail(added.error());
   }
   return workspace;
 }

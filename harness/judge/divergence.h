@@ -18,19 +18,11 @@
 #include <span>
 #include <vector>
 
+#include "harness/judge/participant.h"
 #include "harness/model/case.h"
-#include "harness/model/observation.h"
 #include "harness/model/run_report.h"
 
 namespace ulpscope {
-
-/// One backend's run of the case. Those that completed, raised or crashed take part; skipped, tainted and
-/// broken ones and those not reached do not. The caller leaves out emulated and faulty unless they were
-/// named.
-struct Participant {
-  const CaseResult* result = nullptr;
-  const Observation* observation = nullptr;
-};
 
 /// In the order of the kinds above, then of the backends as given.
 std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants);

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/judge/divergence.h"
+#include "harness/judge/participant.h"
 #include "harness/model/run_report.h"
 
 namespace ulpscope {

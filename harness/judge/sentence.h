@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/divergence.h"
 #include "harness/judge/graph_execution.h"
+#include "harness/judge/participant.h"
 #include "harness/judge/tensor_diff.h"
 
 namespace ulpscope {

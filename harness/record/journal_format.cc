@@ -1,10 +1,7 @@
 // Journal lines and the header record.
 #include "harness/record/journal_format.h"
 
-#include <zlib.h>
-
-#include <cstdio>
-
+#include "harness/record/crc.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
 
@@ -38,13 +35,6 @@ Result<json> ParseLine(std::string_view line) {
 }
 
 }  // namespace
-
-std::string Crc32Text(std::string_view bytes) {
-  const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  char digits[9];
-  std::snprintf(digits, sizeof digits, "%08lx", crc);
-  return digits;
-}
 
 std::string JournalLine(const json& record) {
   const std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);

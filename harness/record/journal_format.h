@@ -11,9 +11,6 @@
 
 namespace ulpscope {
 
-/// CRC-32 (zlib) as eight hex digits.
-std::string Crc32Text(std::string_view bytes);
-
 /// {"crc":"1a2b3c4d","record":...} and the newline.
 std::string JournalLine(const nlohmann::json& record);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/record/crc.h"
 #include "harness/record/file_bytes.h"
 #include "harness/record/journal.h"
 #include "harness/record/journal_format.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/record/journal_format.h"
+#include "harness/record/crc.h"
 #include "harness/record/json_fields.h"
 
 namespace ulpscope {

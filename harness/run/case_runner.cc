@@ -7,7 +7,7 @@
 #include "harness/record/observation_json.h"
 #include "harness/run/compare.h"
 #include "harness/run/environment.h"
-#include "harness/run/protocol.h"
+#include "harness/run/hello.h"
 
 namespace ulpscope {
 namespace {
@@ -42,35 +42,12 @@ std::string JoinNames(const std::set<std::string>& names) {
   return text;
 }
 
-/// Empty, or why what the hello says does not serve the backend that was asked for.
-std::optional<Outcome> JudgeHello(const BackendInfo& info, const BackendSpec& backend) {
-  if (!info.error.empty()) return Unsupported(info.error);
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (!has(info.backends, backend.name)) {
-    return ProtocolBroken("start-up: the adapter '" + info.adapter + "' does not serve the backend " +
-                          backend.name);
-  }
-  const std::string kind = backend.device.substr(0, backend.device.find(':'));
-  if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
-    return Unsupported("device " + backend.device + " is not there");
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 struct CaseRunner::Attempt {
   Observation observation;
   bool interrupted = false;
 };
-
-Knobs WorkerKey::WireKnobs() const {
-  Knobs knobs = knobs_asked;
-  knobs.emplace("threads", "1");
-  return knobs;
-}
 
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info) {
   const std::string device = backend.device.substr(0, backend.device.find(':'));
@@ -114,20 +91,17 @@ void CaseRunner::Discard() {
 }
 
 std::optional<Outcome> CaseRunner::SayHello(bool& interrupted) {
-  const Answer answer =
-      worker_->Exchange(HelloMessage(key_.backend, key_.WireKnobs()), Limits(options_.startup_timeout_s));
-  if (std::holds_alternative<RunInterrupted>(answer)) {
-    interrupted = true;
-    return std::nullopt;
-  }
-  if (const auto* outcome = std::get_if<Outcome>(&answer)) {
-    Outcome failed = *outcome;
-    failed.text = "start-up: " + failed.text;
-    return failed;
-  }
-  auto info = ParseHello(std::get<std::string>(answer));
-  if (!info) return ProtocolBroken("start-up: " + info.error().message);
-  if (auto outcome = JudgeHello(*info, key_.backend)) return outcome;
+  Greeting greeting =
+      Greet(*worker_, key_.backend, WireKnobs(key_.knobs_asked), Limits(options_.startup_timeout_s));
+  interrupted = std::holds_alternative<RunInterrupted>(greeting);
+  auto* info = std::get_if<BackendInfo>(&greeting);
+  std::optional<Outcome> failure;
+  if (info != nullptr)
+    failure = WhyUnserved(*info, key_.backend);
+  else if (!interrupted)
+    failure = std::get<Outcome>(std::move(greeting));
+  if (failure && failure->kind != OutcomeKind::kUnsupported) failure->text = "start-up: " + failure->text;
+  if (failure || interrupted) return failure;
   const std::lock_guard lock(key_.mutex);
   if (!key_.info) key_.info = std::move(*info);
   return std::nullopt;
@@ -149,11 +123,11 @@ std::optional<Outcome> CaseRunner::EnsureWorker(bool& interrupted) {
     fs::create_directories(shm_, error);
     fs::create_directories(tmp_, error);
     const std::string token = scratch_.token() + "." + std::to_string(NextRunnerNumber());
-    auto worker =
-        Worker::Start({.argv = registry_.Command(key_.row),
-                       .environment = WorkerEnvironment(key_.WireKnobs(), registry_.places(), tmp_, token),
-                       .cwd = tmp_,
-                       .token = token});
+    auto worker = Worker::Start(
+        {.argv = registry_.Command(key_.row),
+         .environment = WorkerEnvironment(WireKnobs(key_.knobs_asked), registry_.places(), tmp_, token),
+         .cwd = tmp_,
+         .token = token});
     std::optional<Outcome> failure;
     if (worker) {
       worker_ = std::move(*worker);
@@ -201,7 +175,7 @@ CaseRunner::Attempt CaseRunner::RunOnce(const Case& test_case, const std::string
                            .trace = trace,
                            .inputs = inputs_file,
                            .outputs = shm_ / (std::to_string(id) + ".out.safetensors"),
-                           .knobs = key_.WireKnobs()};
+                           .knobs = WireKnobs(key_.knobs_asked)};
   const auto start = std::chrono::steady_clock::now();
   const Answer answer = worker_->Exchange(RunMessage(request), Limits(options_.timeout_s));
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
@@ -220,7 +194,7 @@ CaseRunner::Attempt CaseRunner::RunOnce(const Case& test_case, const std::string
         observation.outcome = ProtocolBroken(problem);
       }
     }
-    observation.tainted = DescribeTaint(observation, key_.WireKnobs());
+    observation.tainted = DescribeTaint(observation, WireKnobs(key_.knobs_asked));
   }
   observation.durations_ms["exchange"] = elapsed.count();
   std::error_code ignored;
@@ -301,48 +275,6 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
   if (attempt.interrupted) return std::nullopt;
   attempt.observation.knobs_asked = key_.knobs_asked;
   return std::move(attempt.observation);
-}
-
-Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
-                                    const Registry& registry, const RunOptions& options) {
-  auto scratch = Scratch::Create();
-  if (!scratch) return tl::unexpected(scratch.error());
-  WorkerKey key;
-  key.backend = backend;
-  key.knobs_asked = backend.knobs;
-  auto worker =
-      Worker::Start({.argv = registry.Command(row),
-                     .environment = WorkerEnvironment(key.WireKnobs(), registry.places(), (*scratch)->tmp(),
-                                                      (*scratch)->token() + ".0"),
-                     .cwd = (*scratch)->tmp(),
-                     .token = (*scratch)->token() + ".0"});
-  if (!worker) return tl::unexpected(worker.error());
-  const Answer answer =
-      (*worker)->Exchange(HelloMessage(backend, key.WireKnobs()), {.seconds = options.startup_timeout_s});
-  const auto* line = std::get_if<std::string>(&answer);
-  if (line == nullptr) {
-    const auto* outcome = std::get_if<Outcome>(&answer);
-    return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" +
-                CleanText((*worker)->Log(), kLogLimit));
-  }
-  auto info = ParseHello(*line);
-  (*worker)->Bye();
-  return info;
-}
-
-Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry,
-                                    const RunOptions& options) {
-  const RegistryRow* row = registry.Find(backend.name);
-  if (row == nullptr) return Fail("unknown backend " + backend.name);
-  const Availability availability = registry.Check(*row);
-  if (!availability.installed) {
-    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
-                      .pos = SourcePos(),
-                      .found = {},
-                      .expected = {},
-                      .hint = availability.install});
-  }
-  return DescribeAdapter(backend, *row, registry, options);
 }
 
 }  // namespace ulpscope

@@ -14,18 +14,17 @@
 
 #include "backends/sdk/safetensors.h"
 #include "harness/run/backend.h"
-#include "harness/run/scheduler.h"
+#include "harness/run/protocol.h"
+#include "harness/run/run_options.h"
 #include "harness/run/scratch.h"
 #include "harness/run/worker.h"
 
 namespace ulpscope {
 
-using Knobs = std::map<std::string, std::string>;
-
 /// One (backend, device, knob set), shared by the threads that serve it.
 struct WorkerKey {
   BackendSpec backend;  ///< as asked for
-  Knobs knobs_asked;    ///< of the case, the command line and the backend string
+  KnobSet knobs_asked;  ///< of the case, the command line and the backend string
   RegistryRow row;
   std::string refusal;  ///< not empty: nothing is started, every case is unsupported for this reason
 
@@ -35,9 +34,6 @@ struct WorkerKey {
   int start_failures = 0;
   std::optional<BackendInfo> info;
   std::mutex mutex;  ///< guards the four above
-
-  /// The knobs as they go over the wire: asked, and threads = 1 unless asked otherwise.
-  Knobs WireKnobs() const;
 };
 
 class CaseRunner {
@@ -75,9 +71,5 @@ class CaseRunner {
 /// Requirements of a case that the backend does not meet: "requires device cuda"; else empty. `info` may be
 /// null: then only what needs no worker is decided.
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info);
-
-/// Starts the adapter of `row`, says hello and bye.
-Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
-                                    const Registry& registry, const RunOptions& options);
 
 }  // namespace ulpscope

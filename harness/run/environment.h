@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/registry.h"
+#include "harness/run/places.h"
 
 namespace ulpscope {
 

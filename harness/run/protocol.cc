@@ -36,7 +36,12 @@ void ReadFp(const json* fp, Observation& observation, std::string& error) {
 
 }  // namespace
 
-std::string HelloMessage(const BackendSpec& backend, const std::map<std::string, std::string>& knobs) {
+KnobSet WireKnobs(KnobSet asked) {
+  asked.emplace("threads", "1");
+  return asked;
+}
+
+std::string HelloMessage(const BackendSpec& backend, const KnobSet& knobs) {
   return Line({{"verb", "hello"},
                {"protocol", kProtocolVersion},
                {"backend", backend.name},

@@ -5,18 +5,31 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/base/result.h"
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
 #include "harness/run/backend.h"
-#include "harness/run/scheduler.h"
 
 namespace ulpscope {
 
 inline constexpr int kProtocolVersion = 1;
 
-std::string HelloMessage(const BackendSpec& backend, const std::map<std::string, std::string>& knobs);
+/// What an adapter says of itself.
+struct BackendInfo {
+  std::string adapter;  ///< its name
+  std::vector<std::string> backends, devices, ops, dtypes, scopes, capabilities;
+  std::map<std::string, std::string> versions;
+  std::map<std::string, std::vector<std::string>> knobs;
+  std::string error;  ///< why it cannot serve the backend, device or knobs
+};
+
+using KnobSet = std::map<std::string, std::string>;
+/// The knobs as they go over the wire: as asked, and threads = 1 unless asked otherwise.
+KnobSet WireKnobs(KnobSet asked);
+
+std::string HelloMessage(const BackendSpec& backend, const KnobSet& knobs);
 /// Errors are what makes the worker broken. `error` of the answer is not one of them.
 Result<BackendInfo> ParseHello(std::string_view line);
 
@@ -28,7 +41,7 @@ struct RunRequest {
   int64_t seed = 0;
   bool trace = false;
   std::string inputs, outputs;  ///< paths of tensor files
-  std::map<std::string, std::string> knobs;
+  KnobSet knobs;
 };
 std::string RunMessage(const RunRequest& request);
 

@@ -4,18 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <set>
 
-#include "harness/base/build_info.h"
 #include "harness/base/text.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
-#include "harness/run/case_runner.h"
-#include "harness/run/environment.h"
 #include "harness/run/python_probe.h"
-#include "harness/run/scratch.h"
 
 namespace ulpscope {
 namespace {
@@ -24,8 +19,6 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kKeys{"backend", "title",  "adapter", "requires", "python_packages", "knobs",
                                      "install", "absent", "device",  "default",  "hidden"};
-
-constexpr std::string_view kVenv = "{venv:";
 
 Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   std::string error;
@@ -66,41 +59,7 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   return row;
 }
 
-void Replace(std::string& text, std::string_view from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
-
 }  // namespace
-
-Places Places::Detect() {
-  Places places;
-  std::error_code error;
-  places.bin = fs::read_symlink("/proc/self/exe", error).parent_path();
-  const char* root = std::getenv("ULPSCOPE_ROOT");
-  places.root =
-      fs::absolute(root != nullptr && *root != '\0' ? fs::path(root) : fs::path(SourceDir()), error);
-  const char* python = std::getenv("ULPSCOPE_PYTHON");
-  // Absolute, but not resolved: a virtual environment's interpreter is a link, and finds its packages by its
-  // own path.
-  places.python = fs::absolute(
-      python != nullptr && *python != '\0' ? fs::path(python) : places.root / ".venv/bin/python", error);
-  return places;
-}
-
-std::string Places::Expand(std::string_view text) const {
-  std::string expanded(text);
-  Replace(expanded, "{bin}", bin.string());
-  Replace(expanded, "{root}", root.string());
-  Replace(expanded, "{python}", python.string());
-  for (size_t begin = 0; (begin = expanded.find(kVenv, begin)) != std::string::npos;) {
-    const size_t end = expanded.find('}', begin);
-    if (end == std::string::npos) break;
-    const std::string name = expanded.substr(begin + kVenv.size(), end - begin - kVenv.size());
-    expanded.replace(begin, end + 1 - begin, (root / (".venv-" + name) / "bin/python").string());
-  }
-  return expanded;
-}
 
 Result<Registry> Registry::Load(const fs::path& file, Places places) {
   std::ifstream stream(file);
@@ -152,46 +111,6 @@ void Registry::AddRow(RegistryRow row) {
     *it = std::move(row);
 }
 
-Result<std::vector<std::string>> Registry::AddAdapter(const fs::path& adapter,
-                                                      const std::vector<std::string>& arguments) {
-  std::error_code error;
-  const fs::path path = fs::absolute(adapter, error);
-  // A Python file without the executable bit runs on the interpreter that the Python backends have.
-  const bool executable = ::access(path.c_str(), X_OK) == 0;
-  const bool script = !executable && path.extension() == ".py" && ::access(path.c_str(), R_OK) == 0;
-  if ((!executable && !script) || fs::is_directory(path, error)) {
-    return Fail(path.string() + " is neither an executable nor a Python file");
-  }
-  auto command =
-      script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  const RegistryRow probe{.backend = "",
-                          .title = "",
-                          .adapter = command,
-                          .requires_file = "",
-                          .python_packages = {},
-                          .knobs = {},
-                          .install = "",
-                          .absent = ""};
-  const auto info = DescribeAdapter(BackendSpec{.name = "", .knobs = {}}, probe, *this, RunOptions{});
-  if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
-  if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
-  for (const auto& name : info->backends) {
-    std::vector<std::string> knobs;
-    for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
-    AddRow({.backend = name,
-            .title = "adapter " + path.filename().string(),
-            .adapter = command,
-            .requires_file = path.string(),
-            .python_packages = {},
-            .knobs = knobs,
-            .install = "",
-            .absent = "",
-            .is_default = true});
-  }
-  return info->backends;
-}
-
 std::vector<std::string> Registry::Command(const RegistryRow& row) const {
   std::vector<std::string> command;
   for (const auto& part : row.adapter) command.push_back(places_.Expand(part));
@@ -199,7 +118,7 @@ std::vector<std::string> Registry::Command(const RegistryRow& row) const {
 }
 
 fs::path Registry::Interpreter(const RegistryRow& row) const {
-  const bool own = !row.adapter.empty() && row.adapter.front().starts_with(kVenv);
+  const bool own = !row.adapter.empty() && row.adapter.front().starts_with(kVenvPlace);
   return own ? fs::path(places_.Expand(row.adapter.front())) : places_.python;
 }
 

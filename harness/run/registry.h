@@ -3,8 +3,8 @@
 //
 // A row says how an adapter is started and what must be there first. Nothing is started to read it. A backend
 // whose executable or Python package is absent stays in the list, as "not installed", with the line that
-// installs it: nothing is silently dropped. Adapters that live outside this tree are added with AddAdapter;
-// their hello names what they serve.
+// installs it: nothing is silently dropped. Adapters that live outside this tree are added with AddAdapter
+// (hello.h): their hello names what they serve.
 #pragma once
 
 #include <filesystem>
@@ -14,21 +14,9 @@
 #include <vector>
 
 #include "harness/base/result.h"
+#include "harness/run/places.h"
 
 namespace ulpscope {
-
-/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of
-/// the further environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks
-/// cannot share one.
-struct Places {
-  std::filesystem::path bin;     ///< folder of the running executable
-  std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
-  std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
-
-  static Places Detect();
-  /// Replaces {bin}, {root}, {python} and {venv:NAME}.
-  std::string Expand(std::string_view text) const;
-};
 
 struct RegistryRow {
   std::string backend;
@@ -66,11 +54,7 @@ class Registry {
   std::vector<std::string> Names() const;
   const Places& places() const { return places_; }
 
-  /// Starts the executable (or Python file) `adapter`, asks it which backends it serves and adds a row for
-  /// each (`--adapter PATH`). A row of the same name is replaced. Fails when it does not start or breaks the
-  /// protocol. `arguments` follow it on its command line.
-  Result<std::vector<std::string>> AddAdapter(const std::filesystem::path& adapter,
-                                              const std::vector<std::string>& arguments = {});
+  /// A row of the same name is replaced.
   void AddRow(RegistryRow row);
 
   /// Looks for the executable and the Python packages (each interpreter is started once for all rows, and

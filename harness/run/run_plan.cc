@@ -10,14 +10,14 @@ namespace ulpscope {
 namespace {
 
 /// The backend's own knobs win over the command line, which wins over the case.
-Knobs MergeKnobs(const Case& test_case, const BackendSpec& backend, const RunOptions& options) {
-  Knobs knobs = backend.knobs;
+KnobSet MergeKnobs(const Case& test_case, const BackendSpec& backend, const RunOptions& options) {
+  KnobSet knobs = backend.knobs;
   knobs.insert(options.knobs.begin(), options.knobs.end());
   knobs.insert(test_case.knobs.begin(), test_case.knobs.end());
   return knobs;
 }
 
-std::string Refusal(const BackendSpec& backend, const Knobs& knobs, const RegistryRow* row,
+std::string Refusal(const BackendSpec& backend, const KnobSet& knobs, const RegistryRow* row,
                     const Registry& registry) {
   if (row == nullptr) return "unknown backend " + backend.name;
   const Availability availability = registry.Check(*row);
@@ -35,7 +35,7 @@ std::string Refusal(const BackendSpec& backend, const Knobs& knobs, const Regist
 }
 
 /// A backend and its knobs as text: what one worker serves.
-std::string KeyText(const BackendSpec& backend, const Knobs& knobs) {
+std::string KeyText(const BackendSpec& backend, const KnobSet& knobs) {
   std::string text = backend.Text();
   for (const auto& [knob, value] : knobs) text += "\n" + knob + "=" + value;
   return text;
@@ -61,7 +61,7 @@ class Planner {
 
  private:
   TaskGroup& GroupOf(const Case& test_case, const BackendSpec& backend) {
-    const Knobs knobs = MergeKnobs(test_case, backend, options_);
+    const KnobSet knobs = MergeKnobs(test_case, backend, options_);
     auto [it, fresh] = by_key_.emplace(KeyText(backend, knobs), nullptr);
     if (!fresh) return *it->second;
     auto group = std::make_unique<TaskGroup>();

@@ -19,27 +19,12 @@
 #include "harness/model/case.h"
 #include "harness/model/observation.h"
 #include "harness/run/backend.h"
+#include "harness/run/run_options.h"
 
 namespace ulpscope {
 
 /// The bits of every tensor of a case. Called from one thread at a time.
 using InputProvider = std::function<Result<std::map<std::string, TensorData>>(const Case&)>;
-
-struct RunOptions {
-  int jobs = 1;                    ///< workers at a time; results do not depend on it
-  int repeat = 2;                  ///< runs of a completed case, compared byte for byte
-  double timeout_s = 120;          ///< for one run of one case
-  double startup_timeout_s = 120;  ///< for the hello of a worker
-  int64_t seed = 0;
-  bool trace = true;          ///< ask for casts
-  bool resume = false;        ///< keep the completed results that `out` already holds
-  std::filesystem::path out;  ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
-  int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and what it started
-  int recycle_after = 500;                           ///< cases until a worker is replaced
-  std::map<std::string, std::string> not_installed;  ///< backend -> how to install it; for the record alone
-  std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's
-  std::map<std::string, std::vector<std::string>> swept;  ///< see RunHeader
-};
 
 struct RunSummary {
   std::filesystem::path dir;  ///< the run folder
@@ -72,18 +57,5 @@ class RunObserver {
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer);
-
-/// What an adapter says of itself.
-struct BackendInfo {
-  std::string adapter;  ///< its name
-  std::vector<std::string> backends, devices, ops, dtypes, scopes, capabilities;
-  std::map<std::string, std::string> versions;
-  std::map<std::string, std::vector<std::string>> knobs;
-  std::string error;  ///< why it cannot serve the backend, device or knobs
-};
-
-/// Starts the backend's adapter, says hello and bye (`list`, `doctor`).
-Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry,
-                                    const RunOptions& options);
 
 }  // namespace ulpscope

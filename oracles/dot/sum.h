@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "oracles/emulated.h"
+#include "oracles/dot/orders.h"
 #include "oracles/models.h"
 
 namespace ulpscope {

@@ -7,7 +7,8 @@
 
 #include "oracles/fast/blas.h"
 #include "oracles/fast/buffer.h"
-#include "oracles/fast/product.h"
+#include "oracles/fast/kernels.h"
+#include "oracles/fast/results.h"
 #include "oracles/fast/team.h"
 
 namespace ulpscope::fast {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "oracles/fast/buffer.h"
-#include "oracles/fast/product.h"
+#include "oracles/fast/results.h"
 
 namespace ulpscope::fast {
 
@@ -29,7 +29,7 @@ struct Results::Store {
   std::vector<Rule> rules;
   // Of rule kGrid: per row (b * m + i) and per column (b * n + j).
   Buffer<double> row_low, row_scale, column_low, column_scale;
-  double exact_from = 0, twice_delta = 0;
+  double exact_from = 0, twice_delta = 0;  ///< set by who starts it
   // Only once something is marked.
   std::vector<Mark> marks;
   std::vector<double> errs;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every adapter of this tree passes the conformance test that its author is given: `ulpscope doctor --adapter`.
 
-Which faults that test finds is tested in tests/cli/adapter_check_test.cc.
+Which faults that test finds is tested in tests/conform/adapter_check_test.cc.
 """
 import pathlib
 import re

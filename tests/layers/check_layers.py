@@ -9,22 +9,28 @@ import pathlib
 import re
 import sys
 
+# What everything may include.
+BOTTOM = ["harness/base", "harness/num", "harness/words", "harness/model"]
+
 # Layer (the longest matching folder counts) -> the project's folders that it may include from, its own apart.
 MAY_USE = {
     "harness/base": [],
     "harness/num": ["harness/base"],
     "harness/words": ["harness/base", "harness/num"],
     "harness/model": ["harness/base", "harness/num", "harness/words"],
-    "oracles": ["harness/base", "harness/num", "harness/words", "harness/model"],
+    "oracles": BOTTOM,
     # A fill may take the rows of a record, a safetensors file.
-    "harness/casefile": ["harness/base", "harness/num", "harness/words", "harness/model", "backends/sdk"],
-    "harness/judge": ["harness/base", "harness/num", "harness/words", "harness/model"],
-    "harness/record": ["harness/base", "harness/num", "harness/words", "harness/model", "backends/sdk"],
-    "harness/run": ["harness/base", "harness/num", "harness/words", "harness/model", "harness/record", "backends/sdk"],
-    "reports": ["harness/base", "harness/num", "harness/words", "harness/model"],
+    "harness/casefile": BOTTOM + ["backends/sdk"],
+    "harness/judge": BOTTOM,
+    "harness/record": BOTTOM + ["backends/sdk"],
+    "harness/run": BOTTOM + ["harness/record", "backends/sdk"],
+    "reports": BOTTOM,
+    # What asks an adapter for more than a run of cases; commands alone use them.
+    "harness/probe": BOTTOM + ["harness/casefile", "harness/judge", "harness/run", "oracles"],
+    "harness/conform": BOTTOM + ["harness/casefile", "harness/judge", "harness/record", "harness/run", "oracles", "backends/sdk"],
     "harness/cli": ["harness", "oracles", "reports", "backends/sdk"],
     "backends/sdk": ["harness/base", "harness/num", "harness/words"],
-    "backends/emulated": ["harness/base", "harness/num", "harness/words", "harness/model", "oracles", "backends/sdk"],
+    "backends/emulated": BOTTOM + ["oracles", "backends/sdk"],
     # Every other adapter: the SDK and its own vendor library.
     "backends": ["harness/base", "harness/num", "harness/words", "backends/sdk"],
     "tests": ["harness", "oracles", "reports", "backends", "tests"],
@@ -47,7 +53,7 @@ OWNERS = {
     r"(gtest|gmock|rapidcheck)": [],
     # torch ships its own fmt 12: a second one in the same process does not link, so the adapters do without.
     r"fmt/": ["harness", "oracles", "reports"],
-    r"nlohmann/": ["harness/run", "harness/record", "harness/cli", "reports", "backends"],
+    r"nlohmann/": ["harness/run", "harness/record", "harness/conform", "harness/cli", "reports", "backends"],
 }
 
 # The judge computes; it neither reads nor writes.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/console.h"
 #include "tests/reports/sample.h"
 
 namespace ulpscope {
@@ -12,7 +13,7 @@ using Effect = KnobEffect::Effect;
 using ReadBack = KnobEffect::ReadBack;
 
 TEST(KnobTable, ShowsAskedReadBackAndEffect) {
-  EXPECT_EQ(WriteKnobTable(testing::SampleReport(), {}),
+  EXPECT_EQ(WriteKnobTable(testing::SampleReport(), 120),
             "knobs            asked  read back      effect\n"
             "torch-aot-eager\n"
             "  mkldnn         off    off            acts in 2 of 3 cases; knobs/products/bfloat16: bits of "
@@ -28,7 +29,7 @@ TEST(KnobTable, ShowsAskedReadBackAndEffect) {
 TEST(KnobTable, IsNotThereWithoutKnobs) {
   RunReport report = testing::SampleReport();
   report.knobs.clear();
-  EXPECT_EQ(WriteKnobTable(report, {}), "");
+  EXPECT_EQ(WriteKnobTable(report, 120), "");
   EXPECT_EQ(WriteConsole(report, {}).find("read back"), std::string::npos);
 }
 

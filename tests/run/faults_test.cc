@@ -8,6 +8,7 @@
 
 #include "harness/base/build_info.h"
 #include "harness/judge/judge.h"
+#include "harness/run/hello.h"
 #include "tests/run/run_fixture.h"
 
 namespace ulpscope {
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(All, FaultTest, ::testing::ValuesIn(Rows()),
 class FaultListTest : public RunTest {};
 
 TEST_F(FaultListTest, EveryFaultOfTheAdapterIsListed) {
-  const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, TestRegistry(), options_);
+  const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, TestRegistry());
   ASSERT_TRUE(info) << info.error().Text();
   std::set<std::string> listed;
   for (const auto& row : Rows())

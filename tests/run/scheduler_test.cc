@@ -8,6 +8,7 @@
 
 #include "harness/base/build_info.h"
 #include "harness/record/journal.h"
+#include "harness/run/hello.h"
 #include "tests/run/run_fixture.h"
 #include "tests/support/bin_dir.h"
 
@@ -195,13 +196,13 @@ TEST_F(SchedulerTest, KnobsOfTheBackendBeatTheCommandLineBeatTheCase) {
 TEST_F(SchedulerTest, AnAdapterOutOfTheTreeServesWhatItsHelloNames) {
   fs::create_symlink(fs::path(testing::BinDir()) / "ulpscope-faulty", root_ / "mine");
   Registry registry = TestRegistry();
-  const auto served = registry.AddAdapter(root_ / "mine");
+  const auto served = AddAdapter(registry, root_ / "mine");
   ASSERT_TRUE(served) << served.error().Text();
   EXPECT_EQ(*served, std::vector<std::string>{"faulty"});
   EXPECT_EQ(registry.Command(*registry.Find("faulty")), std::vector<std::string>{(root_ / "mine").string()});
-  EXPECT_FALSE(registry.AddAdapter(root_ / "absent"));
-  EXPECT_FALSE(registry.AddAdapter("/bin/true")) << "ends before it answers";
-  EXPECT_FALSE(registry.AddAdapter("/bin/cat")) << "answers nothing on the socket";
+  EXPECT_FALSE(AddAdapter(registry, root_ / "absent"));
+  EXPECT_FALSE(AddAdapter(registry, "/bin/true")) << "ends before it answers";
+  EXPECT_FALSE(AddAdapter(registry, "/bin/cat")) << "answers nothing on the socket";
 }
 
 TEST_F(SchedulerTest, TheDefaultFolderHasALatestLink) {

@@ -1,5 +1,5 @@
 // Probes as programs.
-#include "harness/cli/probe_session.h"
+#include "harness/probe/probe_session.h"
 
 #include <algorithm>
 #include <cmath>

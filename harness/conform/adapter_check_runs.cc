@@ -6,9 +6,9 @@
 
 #include "backends/sdk/adapter.h"
 #include "harness/base/text.h"
-#include "harness/cli/adapter_check.h"
-#include "harness/cli/adapter_programs.h"
-#include "harness/cli/run_judge.h"
+#include "harness/casefile/generate.h"
+#include "harness/conform/adapter_check.h"
+#include "harness/conform/adapter_programs.h"
 #include "harness/record/file_bytes.h"
 
 namespace ulpscope {

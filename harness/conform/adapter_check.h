@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/adapter_session.h"
+#include "harness/conform/adapter_session.h"
 
 namespace ulpscope {
 

@@ -2,8 +2,8 @@
 // each property.
 #pragma once
 
-#include "harness/cli/probe_session.h"
 #include "harness/model/datasheet.h"
+#include "harness/probe/probe_session.h"
 
 namespace ulpscope {
 

@@ -1,23 +1,16 @@
 // Starting an adapter and talking to it.
-#include "harness/cli/adapter_session.h"
+#include "harness/conform/adapter_session.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "harness/run/compare.h"
 #include "harness/run/environment.h"
-#include "harness/run/protocol.h"
 
 namespace ulpscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::map<std::string, std::string> WireKnobs(const BackendSpec& spec) {
-  auto knobs = spec.knobs;
-  knobs.emplace("threads", "1");
-  return knobs;
-}
 
 /// Folders and tokens of each session are its own.
 int NextNumber() {
@@ -47,7 +40,7 @@ AdapterSession::~AdapterSession() {
 }
 
 std::string AdapterSession::Start(const BackendSpec& spec) {
-  const SessionAnswer answer = StartWith(spec, HelloMessage(spec, WireKnobs(spec)));
+  const SessionAnswer answer = StartWith(spec, HelloMessage(spec, WireKnobs(spec.knobs)));
   if (!answer.line) return answer.otherwise;
   hello_line_ = *answer.line;
   auto info = ParseHello(*answer.line);
@@ -61,7 +54,7 @@ SessionAnswer AdapterSession::StartWith(const BackendSpec& spec, std::string_vie
   const std::string token = scratch_.token() + ".d" + std::to_string(NextNumber());
   auto worker =
       Worker::Start({.argv = registry_.Command(subject_.row),
-                     .environment = WorkerEnvironment(WireKnobs(spec), registry_.places(), tmp_, token),
+                     .environment = WorkerEnvironment(WireKnobs(spec.knobs), registry_.places(), tmp_, token),
                      .cwd = tmp_,
                      .token = token});
   if (!worker) return {.line = std::nullopt, .otherwise = worker.error().message, .outcome = std::nullopt};
@@ -106,7 +99,7 @@ SessionRun AdapterSession::RunOn(const Case& test_case, const std::string& input
                            .trace = trace == Trace::kOn,
                            .inputs = inputs_file,
                            .outputs = File(std::to_string(next_id_) + ".out.safetensors"),
-                           .knobs = WireKnobs(spec_)};
+                           .knobs = WireKnobs(spec_.knobs)};
   const SessionAnswer answer = Send(RunMessage(request));
   if (!answer.line) {
     run.broken = answer.otherwise;

@@ -1,5 +1,5 @@
 // Summation trees: read back from simulated masks, named, and refused where the answers are no tree.
-#include "harness/judge/sum_tree.h"
+#include "harness/probe/sum_tree.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Reading a datasheet.
-#include "harness/cli/probe_reader.h"
+#include "harness/probe/probe_reader.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/label.h"
-#include "harness/judge/sum_tree.h"
+#include "harness/probe/sum_tree.h"
 #include "oracles/dot/bank.h"
 
 namespace ulpscope {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "harness/base/text.h"
-#include "harness/cli/adapter_check.h"
-#include "harness/cli/adapter_programs.h"
+#include "harness/conform/adapter_check.h"
+#include "harness/conform/adapter_programs.h"
 #include "harness/judge/knob_effect.h"
 
 namespace ulpscope {

@@ -1,5 +1,5 @@
 // The table of tiny programs, and their exact results.
-#include "harness/cli/adapter_programs.h"
+#include "harness/conform/adapter_programs.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/casefile/generate.h"
 #include "harness/casefile/load.h"
-#include "harness/cli/run_judge.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {

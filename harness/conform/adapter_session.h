@@ -13,7 +13,7 @@
 #include "backends/sdk/safetensors.h"
 #include "harness/run/backend.h"
 #include "harness/run/child_process.h"
-#include "harness/run/scheduler.h"
+#include "harness/run/protocol.h"
 #include "harness/run/scratch.h"
 #include "harness/run/worker.h"
 

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "harness/base/build_info.h"
-#include "harness/cli/adapter_programs.h"
+#include "harness/conform/adapter_programs.h"
 #include "tests/support/bin_dir.h"
 #include "tests/support/program.h"
 

@@ -1,5 +1,5 @@
 // Reading, writing and naming summation trees.
-#include "harness/judge/sum_tree.h"
+#include "harness/probe/sum_tree.h"
 
 #include <algorithm>
 #include <map>

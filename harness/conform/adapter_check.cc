@@ -1,5 +1,5 @@
 // The driver of the conformance test, the hello, and what a hello has to refuse.
-#include "harness/cli/adapter_check.h"
+#include "harness/conform/adapter_check.h"
 
 #include <fmt/format.h>
 

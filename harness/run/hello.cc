@@ -1,0 +1,127 @@
+// Starting adapters to hear what they say of themselves.
+#include "harness/run/hello.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "harness/record/observation_json.h"
+#include "harness/run/environment.h"
+#include "harness/run/scratch.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLogLimit = 16384;
+
+Outcome Because(OutcomeKind kind, std::string text) {
+  return {.kind = kind, .error_class = "", .text = std::move(text)};
+}
+
+/// Starts the adapter of `row`, says hello and bye.
+Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
+                                    const Registry& registry, double timeout_s) {
+  auto scratch = Scratch::Create();
+  if (!scratch) return tl::unexpected(scratch.error());
+  const KnobSet knobs = WireKnobs(backend.knobs);
+  const std::string token = (*scratch)->token() + ".0";
+  auto worker =
+      Worker::Start({.argv = registry.Command(row),
+                     .environment = WorkerEnvironment(knobs, registry.places(), (*scratch)->tmp(), token),
+                     .cwd = (*scratch)->tmp(),
+                     .token = token});
+  if (!worker) return tl::unexpected(worker.error());
+  Greeting greeting = Greet(**worker, backend, knobs, {.seconds = timeout_s});
+  if (auto* info = std::get_if<BackendInfo>(&greeting)) {
+    (*worker)->Bye();
+    return std::move(*info);
+  }
+  const auto* outcome = std::get_if<Outcome>(&greeting);
+  return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" +
+              CleanText((*worker)->Log(), kLogLimit));
+}
+
+}  // namespace
+
+Greeting Greet(Worker& worker, const BackendSpec& backend, const KnobSet& knobs, const WorkerLimits& limits) {
+  const Answer answer = worker.Exchange(HelloMessage(backend, knobs), limits);
+  if (const auto* outcome = std::get_if<Outcome>(&answer)) return *outcome;
+  if (std::holds_alternative<RunInterrupted>(answer)) return RunInterrupted();
+  auto info = ParseHello(std::get<std::string>(answer));
+  if (!info) return Because(OutcomeKind::kProtocolBroken, info.error().message);
+  return std::move(*info);
+}
+
+std::optional<Outcome> WhyUnserved(const BackendInfo& info, const BackendSpec& backend) {
+  if (!info.error.empty()) return Because(OutcomeKind::kUnsupported, info.error);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!has(info.backends, backend.name)) {
+    return Because(OutcomeKind::kProtocolBroken,
+                   "the adapter '" + info.adapter + "' does not serve the backend " + backend.name);
+  }
+  const std::string kind = backend.device.substr(0, backend.device.find(':'));
+  if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
+    return Because(OutcomeKind::kUnsupported, "device " + backend.device + " is not there");
+  }
+  return std::nullopt;
+}
+
+Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry, double timeout_s) {
+  const RegistryRow* row = registry.Find(backend.name);
+  if (row == nullptr) return Fail("unknown backend " + backend.name);
+  const Availability availability = registry.Check(*row);
+  if (!availability.installed) {
+    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
+                      .pos = SourcePos(),
+                      .found = {},
+                      .expected = {},
+                      .hint = availability.install});
+  }
+  return DescribeAdapter(backend, *row, registry, timeout_s);
+}
+
+Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& adapter,
+                                            const std::vector<std::string>& arguments) {
+  std::error_code error;
+  const fs::path path = fs::absolute(adapter, error);
+  // A Python file without the executable bit runs on the interpreter that the Python backends have.
+  const bool executable = ::access(path.c_str(), X_OK) == 0;
+  const bool script = !executable && path.extension() == ".py" && ::access(path.c_str(), R_OK) == 0;
+  if ((!executable && !script) || fs::is_directory(path, error)) {
+    return Fail(path.string() + " is neither an executable nor a Python file");
+  }
+  auto command =
+      script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const RegistryRow probe{.backend = "",
+                          .title = "",
+                          .adapter = command,
+                          .requires_file = "",
+                          .python_packages = {},
+                          .knobs = {},
+                          .install = "",
+                          .absent = ""};
+  const auto info = DescribeAdapter(BackendSpec{.name = "", .knobs = {}}, probe, registry, kStartupSeconds);
+  if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
+  if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
+  for (const auto& name : info->backends) {
+    std::vector<std::string> knobs;
+    for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
+    registry.AddRow({.backend = name,
+                     .title = "adapter " + path.filename().string(),
+                     .adapter = command,
+                     .requires_file = path.string(),
+                     .python_packages = {},
+                     .knobs = knobs,
+                     .install = "",
+                     .absent = "",
+                     .is_default = true});
+  }
+  return info->backends;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,26 @@
+// Where the harness, its backends and their interpreters lie.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace ulpscope {
+
+/// How the place of a further environment's interpreter begins.
+inline constexpr std::string_view kVenvPlace = "{venv:";
+
+/// Where {bin}, {root}, {python} and {venv:NAME} of a registry row lead. {venv:NAME} is the interpreter of
+/// the further environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks
+/// cannot share one.
+struct Places {
+  std::filesystem::path bin;     ///< folder of the running executable
+  std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
+  std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
+
+  static Places Detect();
+  /// Replaces {bin}, {root}, {python} and {venv:NAME}.
+  std::string Expand(std::string_view text) const;
+};
+
+}  // namespace ulpscope
