@@ -1,13 +1,14 @@
-# A harness in plain Python: starts an adapter, speaks the protocol, reads and writes safetensors.
-"""Drives one adapter process over a socket pair, with nothing but the standard library: what an adapter says is
-checked by code that shares nothing with the C++ SDK it was built with."""
+"""Drives one adapter process with nothing but the standard library, safetensors included: what an adapter says is checked by
+code that shares nothing with the C++ SDK it was built with."""
 
 import json
 import os
-import socket
+import pathlib
 import struct
-import subprocess
-import tempfile
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from adapter_process import AdapterProcess  # noqa: E402
 
 ITEM = {
     "float64": ("F64", "d"),
@@ -133,73 +134,20 @@ class Reply:
         return f"{self.message} {self.tensors}"
 
 
-class Adapter:
-    """One worker. `environment` is all that it inherits beside PATH and HOME."""
+class Adapter(AdapterProcess):
+    """One worker. `environment` is all that it inherits beside what every worker does."""
 
     def __init__(self, command, backend, knobs=None, environment=None):
-        ours, theirs = socket.socketpair()
-        variables = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
-        variables.update(environment or {}, ULPSCOPE_FD=str(theirs.fileno()))
-        self.process = subprocess.Popen(
-            command if isinstance(command, list) else [command], env=variables, pass_fds=[theirs.fileno()]
-        )
-        theirs.close()
-        self.socket, self.file = ours, ours.makefile("rwb")
-        self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
-        self.runs = 0
-        self.hello = self.ask(
-            {"verb": "hello", "protocol": 1, "backend": backend, "device": "cpu", "knobs": knobs or {}}
-        )
+        super().__init__(command if isinstance(command, list) else [command], environment or {})
         self.knobs = knobs or {}
+        self.hello = self.say_hello(backend, "cpu", self.knobs)
 
-    def ask(self, message):
-        self.file.write(json.dumps(message).encode() + b"\n")
-        self.file.flush()
-        line = self.file.readline()
-        assert line.endswith(b"\n"), f"the adapter left: exit code {self.process.wait()}"
-        return json.loads(line)
+    write_inputs = staticmethod(write_safetensors)
 
     def run(self, tensors, steps, observe, requires_grad=(), strides=None, trace=True, poison=True):
-        self.runs += 1
-        inputs, outputs = (os.path.join(self.folder.name, f"{self.runs}.{end}") for end in ("in", "out"))
-        write_safetensors(inputs, tensors)
-        program = {
-            "tensors": [
-                {
-                    "name": name,
-                    "dtype": tensor.dtype,
-                    "shape": tensor.shape,
-                    "strides": (strides or {}).get(name, []),
-                    "requires_grad": name in requires_grad,
-                }
-                for name, tensor in tensors.items()
-            ],
-            "steps": steps,
-            "observe": observe,
-        }
-        message = self.ask(
-            {
-                "verb": "run",
-                "id": self.runs,
-                "case": "test",
-                "seed": 0,
-                "trace": trace,
-                "poison": poison,
-                "program": program,
-                "inputs": inputs,
-                "outputs": outputs,
-                "knobs": self.knobs,
-            }
-        )
-        assert message["id"] == self.runs
-        found = read_safetensors(outputs) if os.path.exists(outputs) else {}
-        return Reply(message, found)
+        message, outputs = self.ask_run(tensors, steps, observe, requires_grad, strides, trace, self.knobs, poison)
+        return Reply(message, read_safetensors(outputs) if os.path.exists(outputs) else {})
 
     def close(self):
-        self.file.write(b'{"verb": "bye"}\n')
-        self.file.flush()
-        code = self.process.wait(timeout=30)
-        self.file.close()
-        self.socket.close()
-        self.folder.cleanup()
+        code = self.end()
         assert code == 0, f"exit code {code} after bye"

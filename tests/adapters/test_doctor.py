@@ -5,11 +5,11 @@ Which faults that test finds is tested in tests/conform/adapter_check_test.cc.
 """
 import pathlib
 import re
-import subprocess
+import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = ROOT / "build/release/bin"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import BIN, ROOT, ulpscope  # noqa: E402
 
 
 class Doctor(unittest.TestCase):
@@ -17,8 +17,7 @@ class Doctor(unittest.TestCase):
         """Runs it; returns what it printed."""
         if not pathlib.Path(adapter).exists():
             self.skipTest(f"{adapter} is not built")
-        command = [BIN / "ulpscope", "doctor", "--adapter", adapter, *arguments]
-        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=900)
+        done = ulpscope("doctor", "--adapter", adapter, *arguments, timeout=900)
         closing = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped\n\Z", done.stdout)
         self.assertIsNotNone(closing, done.stdout + done.stderr)
         passed, failed, _ = map(int, closing.groups())
@@ -32,8 +31,7 @@ class Doctor(unittest.TestCase):
 
     def test_recorded_has_nothing_to_compute(self):
         adapter = [BIN / "ulpscope-recorded", ROOT / "backends/recorded/data"]
-        command = [BIN / "ulpscope", "doctor", "--adapter", *adapter]
-        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=300)
+        done = ulpscope("doctor", "--adapter", *adapter)
         # It answers the rows that it holds and no others: what it claims cannot be tried on small numbers.
         self.assertIn("FAIL  run.claimed", done.stdout)
 

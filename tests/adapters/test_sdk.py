@@ -250,8 +250,8 @@ def test_noise_on_stdout_does_not_reach_the_protocol():
     with Adapter([PYTHON, "-c", NOISY], "noisy", env=WITH_SDK) as adapter:
         answer = adapter.run({"a": normal("float32", [3], 1)}, [step("neg", "a", name="r")], ["r"])
         assert answer["outcome"]["kind"] == "completed" and answer["notes"] == ["fine"], (answer,
-                                                                                          adapter.stderr())
-        assert "noise before" in adapter.stdout() and len(adapter.stdout()) > 1000000
+                                                                                          adapter.said("stderr"))
+        assert "noise before" in adapter.said("stdout") and len(adapter.said("stdout")) > 1000000
         answer = adapter.run({"oom": normal("float32", [3], 1)}, [step("neg", "oom", name="r")], ["r"])
         assert answer["outcome"]["kind"] == "out_of_memory"
     assert adapter.exit_code == 0
@@ -262,9 +262,9 @@ def test_a_refused_hello_refuses_runs_and_a_vanished_harness_ends_the_adapter():
         assert "backend other" in adapter.hello["error"]
         answer = adapter.run({"x": normal("float32", [1], 1)}, [], ["x"])
         assert answer["outcome"]["kind"] == "unsupported"
-        adapter._link.close()
-        adapter._lines.close()
-        assert adapter._process.wait(timeout=30) == 0
+        adapter.link.close()
+        adapter.lines.close()
+        assert adapter.process.wait(timeout=30) == 0
 
 
 def test_cutting_a_program():

@@ -1,6 +1,5 @@
 """Starts an adapter as the harness does and talks to it: what the adapter tests stand on.
 
-The process gets a whitelisted environment, one end of a socket pair, and pipes for stdout and stderr.
 Programs are written as the wire carries them (backends/PROTOCOL.md); tensors are (dtype, shape, bytes).
 """
 
@@ -9,123 +8,50 @@ import functools
 import json
 import os
 import random
-import socket
 import struct
-import subprocess
 import sys
 import tempfile
 from fractions import Fraction
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "backends", "python"))
+sys.path[:0] = [os.path.join(ROOT, "backends", "python"), os.path.join(ROOT, "tests", "support")]
 
+from adapter_process import AdapterProcess  # noqa: E402
+from programs import BIN, call  # noqa: E402
 from ulpscope_adapter.tensor import Tensor, read_safetensors, write_safetensors  # noqa: E402
 
 PYTHON = sys.executable
 XLA_PYTHON = os.path.join(ROOT, ".venv-torch-xla", "bin", "python")  # ci/setup --with torch-xla
 _FOLDERS = {"jax": "jax", "torch-xla": "torch_xla"}
-_KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
 _INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{os.getuid()}")
 
 
 def redundant(nodes, casts):
     """For each cast of an answer, whether the harness finds in the trace that it changes no value."""
-    found = subprocess.run([os.path.join(ROOT, "build/release/bin/mark_redundant")], text=True, check=True,
-                           capture_output=True, input=json.dumps({"nodes": nodes, "casts": casts}))
+    found = call(BIN / "mark_redundant", input=json.dumps({"nodes": nodes, "casts": casts}))
+    assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
 
 
-class Adapter:
+class Adapter(AdapterProcess):
     """A running adapter. `hello` holds its answer to the hello."""
     def __init__(self, command, backend, knobs=None, device="cpu", env=None, stay_on_error=False):
-        ours, theirs = socket.socketpair()
-        environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
-        environment.update(ULPSCOPE_FD=str(theirs.fileno()), TORCHINDUCTOR_CACHE_DIR=_INDUCTOR_CACHE,
-                           **(env or {}))
-        self._folder = tempfile.TemporaryDirectory(prefix="ulpscope-test-")
-        self._stdout = open(os.path.join(self._folder.name, "stdout"), "wb+")
-        self._stderr = open(os.path.join(self._folder.name, "stderr"), "wb+")
-        self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()],
-                                         stdin=subprocess.DEVNULL, stdout=self._stdout, stderr=self._stderr,
-                                         cwd=self._folder.name)
-        theirs.close()
-        ours.settimeout(300)
-        self._link, self._lines, self._next = ours, ours.makefile("rb"), 1
-        self.hello = self.ask({
-            "verb": "hello",
-            "protocol": 1,
-            "backend": backend,
-            "device": device,
-            "knobs": knobs or {}
-        })
+        super().__init__(command, {"TORCHINDUCTOR_CACHE_DIR": _INDUCTOR_CACHE, **(env or {})})
+        self.hello = self.say_hello(backend, device, knobs or {})
         if self.hello["error"] and not stay_on_error:
             raise AssertionError("hello: " + self.hello["error"])
+
+    write_inputs = staticmethod(write_safetensors)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        try:
-            self._link.sendall(b'{"verb": "bye"}\n')
-        except OSError:
-            pass
-        self._link.close()
-        try:
-            self.exit_code = self._process.wait(timeout=60)
-        finally:
-            self._process.kill()
-            self._stdout.close()
-            self._stderr.close()
-            self._folder.cleanup()
-
-    @property
-    def pid(self):
-        return self._process.pid
-
-    def ask(self, message):
-        self._link.sendall(json.dumps(message).encode() + b"\n")
-        line = self._lines.readline()
-        if not line:
-            raise AssertionError("the adapter went away; its stderr:\n" + self.stderr())
-        return json.loads(line)
-
-    def stderr(self):
-        with open(self._stderr.name, "r", errors="replace") as file:
-            return file.read()
-
-    def stdout(self):
-        with open(self._stdout.name, "r", errors="replace") as file:
-            return file.read()
+        self.exit_code = self.end()
 
     def run(self, tensors, steps, observe, requires_grad=(), strides=None, trace=True, knobs=None):
         """The answer of one run, with the output tensors under "values"."""
-        inputs, outputs = (os.path.join(self._folder.name, f"{self._next}.{end}") for end in ("in", "out"))
-        write_safetensors(inputs, tensors)
-        specs = [{
-            "name": name,
-            "dtype": t.dtype,
-            "shape": list(t.shape),
-            "strides": (strides or {}).get(name, []),
-            "requires_grad": name in requires_grad
-        } for name, t in tensors.items()]
-        answer = self.ask({
-            "verb": "run",
-            "id": self._next,
-            "case": "test",
-            "seed": 0,
-            "trace": trace,
-            "program": {
-                "tensors": specs,
-                "steps": steps,
-                "observe": observe
-            },
-            "inputs": inputs,
-            "outputs": outputs,
-            "knobs": knobs or {},
-            "poison": True
-        })
-        assert answer["id"] == self._next
-        self._next += 1
+        answer, outputs = self.ask_run(tensors, steps, observe, requires_grad, strides, trace, knobs or {})
         answer["values"] = read_safetensors(outputs) if answer["outcome"]["kind"] == "completed" else {}
         expected = set(observe) - set(answer["observations"])
         if answer["outcome"]["kind"] == "completed":

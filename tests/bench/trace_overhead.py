@@ -77,7 +77,7 @@ def processor_ns(pid):
 def measured(adapter, program, trace):
     """(milliseconds of one run, nodes in its answer)"""
     tensors, steps, observed, leaves = program
-    before, begin = processor_ns(adapter.pid), time.perf_counter()
+    before, begin = processor_ns(adapter.process.pid), time.perf_counter()
     answer = adapter.run(tensors, steps, observed, requires_grad=leaves, trace=trace)
     elapsed = (time.perf_counter() - begin) * 1e3
     if answer["outcome"]["kind"] != "completed":
@@ -85,7 +85,7 @@ def measured(adapter, program, trace):
     if before is None:
         return elapsed, len(answer["nodes"])
     time.sleep(0.002)  # a thread's account is settled when it goes to sleep
-    return (processor_ns(adapter.pid) - before) / 1e6, len(answer["nodes"])
+    return (processor_ns(adapter.process.pid) - before) / 1e6, len(answer["nodes"])
 
 
 def ratio_of(name, adapter, program, rounds):

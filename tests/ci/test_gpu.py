@@ -1,23 +1,17 @@
 #!/usr/bin/env python3
 """ci/gpu: the bundle runs in an empty environment, says what the machine lacks, and what it brings back is judged here alike."""
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = ROOT / "build/release/bin"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import BIN, ROOT, call, ulpscope  # noqa: E402
 BARE = {"PATH": "/usr/bin:/bin"}
 HAS_GPU = any(pathlib.Path("/dev").glob("nvidia[0-9]*"))
-
-
-def call(command, **options):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, check=False, **options)
 
 
 @unittest.skipIf(HAS_GPU, "this machine has a GPU: run the bundle for itself")
@@ -26,7 +20,7 @@ class Bundle(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="ulpscope-gpu-")
         cls.home = pathlib.Path(cls.folder.name)
-        made = call([ROOT / "ci/gpu", cls.home / "bundle.tar.gz"])
+        made = call(ROOT / "ci/gpu", cls.home / "bundle.tar.gz")
         assert made.returncode == 0, made.stderr
         with tarfile.open(cls.home / "bundle.tar.gz") as bundle:
             cls.names = bundle.getnames()
@@ -37,7 +31,7 @@ class Bundle(unittest.TestCase):
             # Built there for itself on a GPU machine, which takes minutes.
             (cls.bundle / "bin/ulpscope-torch").symlink_to(BIN / "ulpscope-torch")
             python = sys.executable
-        cls.done = call([cls.bundle / "run", "--no-build", "--no-datasheets", "--python", python, "-k", "cuda or wgrad"], env=BARE)
+        cls.done = call(cls.bundle / "run", "--no-build", "--no-datasheets", "--python", python, "-k", "cuda or wgrad", env=BARE)
         with tarfile.open(cls.bundle / "result.tar.gz") as result:
             result.extractall(cls.home / "back")
 
@@ -48,7 +42,7 @@ class Bundle(unittest.TestCase):
     def test_the_programs_need_nothing_but_the_c_library(self):
         checked = 0
         for program in ("ulpscope", "ulpscope-cublas"):
-            listed = call(["readelf", "-d", self.bundle / "bin" / program]).stdout
+            listed = call("readelf", "-d", self.bundle / "bin" / program).stdout
             needed = [line.split("[")[1].rstrip("]") for line in listed.splitlines() if "NEEDED" in line]
             self.assertGreater(len(needed), 0)
             for library in needed:
@@ -74,8 +68,8 @@ class Bundle(unittest.TestCase):
         print(f"\n{sum(map(len, legs.values()))} cells of {len(legs)} legs say that there is no device")
 
     def test_the_run_is_judged_alike_at_home(self):
-        again = call([BIN / "ulpscope", "judge", self.home / "back/run", "--json", self.home / "again.json"],
-                     env={**os.environ, "ULPSCOPE_ROOT": str(ROOT)})
+        again = ulpscope("judge", self.home / "back/run", "--json", self.home / "again.json",
+                         beside={"ULPSCOPE_ROOT": str(ROOT)})
         self.assertEqual(again.returncode, 5, again.stderr)  # nothing but skips ran
         there, here = (json.loads(path.read_text()) for path in (self.home / "back/run/report.json", self.home / "again.json"))
         self.assertGreater(len(there["results"]), 5)

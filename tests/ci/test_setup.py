@@ -5,18 +5,18 @@ import pathlib
 import resource
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import ROOT, call  # noqa: E402
 
 
 def bash(script, path=None, **environment):
-    env = dict(os.environ, **environment)
     if path:
-        env["PATH"] = f"{path}:{env['PATH']}"
-    return subprocess.run(["bash", "-c", f"source {ROOT}/ci/lib.sh\n{script}"], env=env, text=True,
-                          capture_output=True, timeout=120)
+        environment["PATH"] = f"{path}:{environment.get('PATH', os.environ['PATH'])}"
+    return call("bash", "-c", f"source {ROOT}/ci/lib.sh\n{script}", beside=environment)
 
 
 def stub(folder, name, body):
@@ -190,8 +190,7 @@ class Commands(unittest.TestCase):
             # Whoever sets anything up asks dpkg-query first.
             stub(folder, "dpkg-query", f"touch {folder}/asked; exit 1")
             for arguments in (["--help"], ["--quick", "-h"]):
-                done = subprocess.run([ROOT / "ci/suite", *arguments], text=True, capture_output=True, timeout=60,
-                                      env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"))
+                done = call(ROOT / "ci/suite", *arguments, beside={"PATH": f"{folder}:{os.environ['PATH']}"})
                 self.assertEqual(done.returncode, 0)
                 self.assertIn("ci/suite [--quick]", done.stdout)
             self.assertFalse((pathlib.Path(folder) / "asked").exists())
@@ -199,18 +198,18 @@ class Commands(unittest.TestCase):
     def test_unknown_arguments_are_refused(self):
         for command in (["ci/setup", "--nonsense"], ["ci/setup", "--with", "nonsense"], ["ci/test", "--nonsense"]):
             with self.subTest(command=command):
-                done = subprocess.run([ROOT / command[0], *command[1:]], text=True, capture_output=True, timeout=60)
+                done = call(ROOT / command[0], *command[1:])
                 self.assertEqual(done.returncode, 4)
                 self.assertIn("nonsense", done.stderr)
 
     def test_second_setup_takes_under_two_seconds(self):
         if not (ROOT / "build/release/ulpscope.configured").exists():
             self.skipTest("this tree was not set up by ci/setup")
-        first = subprocess.run([ROOT / "ci/setup"], text=True, capture_output=True, timeout=600)
+        first = call(ROOT / "ci/setup")
         self.assertEqual(first.returncode, 0, first.stderr)
         # Processor time, so that a busy machine does not decide.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([ROOT / "ci/setup"], text=True, capture_output=True, timeout=600)
+        done = call(ROOT / "ci/setup")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLess(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, 2.0)

@@ -2,10 +2,7 @@
 // answer for everything that a backend may do instead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,7 +11,7 @@
 #include "harness/judge/judge.h"
 #include "tests/golden_file.h"
 #include "tests/reports/json_schema.h"
-#include "tests/support/bin_dir.h"
+#include "tests/support/program.h"
 
 namespace ulpscope {
 namespace {
@@ -24,36 +21,17 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
+struct Outcome : testing::ProgramOutcome {
   json sheet;
 };
 
 class Probe : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "ulpscope-probe-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   Outcome Run(const std::string& backend, const std::string& options) const {
-    const fs::path errors = dir_ / "stderr", sheet = dir_ / "sheet.json";
+    const fs::path sheet = dir_ / "sheet.json";
     fs::remove(sheet);
-    const std::string command = "cd " + ShellQuote(dir_.string()) + " && " +
-                                ShellQuote(testing::BinDir() + "/ulpscope") + " probe " +
-                                ShellQuote(backend) + " " + options + " --json sheet.json 2>" +
-                                ShellQuote(errors.string()) + " </dev/null";
-    Outcome outcome;
-    FILE* pipe = ::popen(command.c_str(), "r");
-    std::array<char, 4096> buffer;
-    while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-      outcome.out.append(buffer.data(), count);
-    const int status = ::pclose(pipe);
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    outcome.err = testing::ReadAll(errors.string());
+    Outcome outcome{
+        testing::RunProgram(dir_, "probe " + ShellQuote(backend) + " " + options + " --json sheet.json"), {}};
     if (fs::exists(sheet)) {
       outcome.sheet = json::parse(testing::ReadAll(sheet.string()));
       testing::SchemaValidator validator(
@@ -78,7 +56,8 @@ class Probe : public ::testing::Test {
     return Line(sheet, key)["words"].get<std::vector<std::string>>();
   }
 
-  fs::path dir_;
+  const testing::TestFolder folder_;
+  const fs::path dir_ = folder_.path();
 };
 
 struct Known {
@@ -253,15 +232,9 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
 }
 
 TEST_F(Probe, JsonCanGoToStdoutAlone) {
-  const std::string command =
-      ShellQuote(testing::BinDir() + "/ulpscope") + " probe emulated --form dot --json -";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> buffer;
-  while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    out.append(buffer.data(), count);
-  EXPECT_EQ(::pclose(pipe), 0);
-  EXPECT_EQ(json::parse(out, nullptr, false).value("schema", ""), "ulpscope.datasheet/1");
+  const auto outcome = testing::RunProgram(dir_, "probe emulated --form dot --json -");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out, nullptr, false).value("schema", ""), "ulpscope.datasheet/1");
 }
 
 }  // namespace

@@ -3,11 +3,12 @@
 import json
 import pathlib
 import re
-import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import ROOT, ulpscope  # noqa: E402
 PAGE = (ROOT / "reports/datasheets/LITERATURE.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (CDNA\d [^|]*) \| ([^|]*) \| (\d+) \| `([^`]*)` \|", re.MULTILINE)
 # Operands around bfloat16's and float32's smallest normal number, and sums around it.
@@ -27,8 +28,7 @@ def classify(model, dtype):
     with tempfile.TemporaryDirectory() as folder:
         case = pathlib.Path(folder) / "unit.yaml"
         case.write_text(CASE % (dtype, dtype), encoding="utf-8")
-        done = subprocess.run([ROOT / "build/release/bin/ulpscope", "run", case, "-b", "emulated:model=" + model, "-o", folder + "/run",
-                               "--json", folder + "/report.json"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        done = ulpscope("run", case, "-b", "emulated:model=" + model, "-o", folder + "/run", "--json", folder + "/report.json")
         if done.returncode != 0:
             raise AssertionError(done.stdout + done.stderr)
         report = json.loads((pathlib.Path(folder) / "report.json").read_text(encoding="utf-8"))

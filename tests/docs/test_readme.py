@@ -6,12 +6,12 @@ test_readme.py --update writes today's matrix into it.
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import ROOT, call, ulpscope  # noqa: E402
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
 
@@ -22,8 +22,7 @@ MATRIX = re.compile(r"(<!-- matrix: (.*?) -->\n```text\n)(.*?)```", re.DOTALL)
 def print_matrix(arguments):
     """The lines that the run prints which the README shows an extract of."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([ROOT / "build/release/bin/ulpscope", "run", *arguments.split(), "-o", folder + "/run"],
-                              cwd=ROOT, text=True, capture_output=True, timeout=600)
+        done = ulpscope("run", *arguments.split(), "-o", folder + "/run")
     if done.returncode != 0:
         raise AssertionError(done.stdout + done.stderr)
     return done.stdout.splitlines()
@@ -78,8 +77,7 @@ class Readme(unittest.TestCase):
             if os.environ.get("ULPSCOPE_IN_CI_TEST"):
                 return
             command += " --help"
-        done = subprocess.run(["bash", "-c", command], cwd=ROOT if command.startswith("ci/") else folder, text=True,
-                              capture_output=True, timeout=1200)
+        done = call("bash", "-c", command, cwd=ROOT if command.startswith("ci/") else folder, timeout=1200)
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         self.assertTrue(done.stdout.strip(), f"{command} printed nothing")
 
@@ -96,8 +94,7 @@ class Readme(unittest.TestCase):
     def test_shown_cases_exist(self):
         shown = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", README))
         self.assertGreater(len(shown), 3)
-        listed = subprocess.run([ROOT / "build/release/bin/ulpscope", "list", "cases"], cwd=ROOT, text=True,
-                                capture_output=True, timeout=60)
+        listed = ulpscope("list", "cases")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         known = set(re.findall(r"\b(?:seeds|live)/\w+/\w+", listed.stdout))
         self.assertEqual(sorted(shown - known), [])

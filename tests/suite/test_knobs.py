@@ -4,14 +4,13 @@
 What depends on the processor (which kernels a core type or a precision picks) is not asserted: only that it is probed.
 """
 import json
-import os
 import pathlib
-import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-ULPSCOPE = ROOT / "build/release/bin/ulpscope"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import ulpscope  # noqa: E402
 
 # (backend, knob, value) -> (effect, a part of what differed)
 KNOWN = {
@@ -30,7 +29,7 @@ IGNORED = [("jax", "jax_matmul_precision", preset) for preset in ("highest", "bf
 
 
 def installed(names):
-    listed = subprocess.run([ULPSCOPE, "list", "backends", "--json"], cwd=ROOT, text=True, capture_output=True, timeout=120)
+    listed = ulpscope("list", "backends", "--json")
     states = {row["backend"]: row["state"] for row in json.loads(listed.stdout)}
     return [name for name in names if states.get(name) == "installed"]
 
@@ -40,8 +39,7 @@ class Knobs(unittest.TestCase):
     def setUpClass(cls):
         cls.backends = installed(["torch-eager", "jax", "openblas", "onednn", "blis"])
         with tempfile.TemporaryDirectory() as folder:
-            command = [ULPSCOPE, "run", "--knob-sweep", "-b", ",".join(cls.backends), "-o", folder + "/run"]
-            cls.done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=1500)
+            cls.done = ulpscope("run", "--knob-sweep", "-b", ",".join(cls.backends), "-o", folder + "/run", timeout=1500)
             cls.report = json.loads((pathlib.Path(folder) / "run/report.json").read_text(encoding="utf-8"))
         cls.rows = {(row["backend"], row["knob"], row["asked"]): row for row in cls.report["knobs"]}
 
@@ -76,10 +74,9 @@ class Knobs(unittest.TestCase):
 
     def test_what_a_processor_lacks_is_a_reason(self):
         backends = installed(["openblas", "blis"])
-        masked = {**os.environ, "ULPSCOPE_CPU_WITHOUT": "avx512f"}  # stands in for a processor without AVX-512
+        masked = {"ULPSCOPE_CPU_WITHOUT": "avx512f"}  # stands in for a processor without AVX-512
         with tempfile.TemporaryDirectory() as folder:
-            command = [ULPSCOPE, "run", "--knob-sweep", "-b", ",".join(backends), "-o", folder + "/run"]
-            done = subprocess.run(command, cwd=ROOT, env=masked, text=True, capture_output=True, timeout=600)
+            done = ulpscope("run", "--knob-sweep", "-b", ",".join(backends), "-o", folder + "/run", beside=masked)
             report = json.loads((pathlib.Path(folder) / "run/report.json").read_text(encoding="utf-8"))
         self.assertEqual(done.returncode, 0, done.stderr)
         refused = {row["asked"]: row["what"] for row in report["knobs"] if row["effect"] == "refused"}

@@ -10,12 +10,12 @@ import math
 import os
 import pathlib
 import struct
-import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("ULPSCOPE_BIN", ROOT / "build/release/bin/ulpscope"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from programs import ROOT, ulpscope  # noqa: E402
 TORCH = ["torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor"]
 
 
@@ -26,10 +26,8 @@ class Run:
         self.folder = tempfile.TemporaryDirectory(prefix="ulpscope-must-show-", ignore_cleanup_errors=True)
         atexit.register(self.folder.cleanup)
         out = pathlib.Path(self.folder.name) / "run"
-        command = [str(BINARY), "run", *arguments, "-o", str(out), "-q"]
-        environment = dict(os.environ)
-        environment.update(env or {})
-        done = subprocess.run(command, env=environment, cwd=cwd or ROOT, capture_output=True, text=True, timeout=900)
+        command = ["run", *arguments, "-o", out, "-q"]
+        done = ulpscope(*command, cwd=cwd or ROOT, beside=env, timeout=900)
         self.code, self.stderr = done.returncode, done.stderr
         report = out / "report.json"
         assert report.exists(), f"{command} exited {self.code}: {done.stderr[-2000:]}"

@@ -7,11 +7,10 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "harness/judge/judge.h"
+#include "tests/golden_file.h"
 #include "tests/support/bin_dir.h"
 
 namespace ulpscope::testing {
@@ -21,10 +20,12 @@ struct ProgramOutcome {
   std::string out, err;
 };
 
-/// `ulpscope ARGUMENTS` (a shell command line) in `dir`.
-inline ProgramOutcome RunProgram(const std::filesystem::path& dir, const std::string& arguments) {
+/// `ulpscope ARGUMENTS` (a shell command line) in `dir`. `before` stands in front of it: variables ("A=b
+/// C=d"), or a command that runs it.
+inline ProgramOutcome RunProgram(const std::filesystem::path& dir, const std::string& arguments,
+                                 const std::string& before = "") {
   const std::filesystem::path errors = dir / ".stderr";
-  const std::string command = "cd " + ShellQuote(dir.string()) + " && " +
+  const std::string command = "cd " + ShellQuote(dir.string()) + " && env " + before + " " +
                               ShellQuote(testing::BinDir() + "/ulpscope") + " " + arguments + " 2>" +
                               ShellQuote(errors.string()) + " </dev/null";
   ProgramOutcome outcome;
@@ -34,9 +35,7 @@ inline ProgramOutcome RunProgram(const std::filesystem::path& dir, const std::st
     outcome.out.append(buffer.data(), count);
   const int status = ::pclose(pipe);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  std::ostringstream text;
-  text << std::ifstream(errors, std::ios::binary).rdbuf();
-  outcome.err = text.str();
+  outcome.err = ReadAll(errors.string());
   std::filesystem::remove(errors);
   return outcome;
 }
