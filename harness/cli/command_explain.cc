@@ -194,7 +194,9 @@ int RunExplain(const ExplainArguments& arguments) {
     *recorded = std::move(*run);
   }
   Keep(&**recorded, target);
-  const auto report = JudgeRun(**recorded, *workspace, {}, [](const std::string&) {});
+  auto classified = ReadClassified(**recorded);
+  if (!classified) return Usage(classified.error());
+  const auto report = JudgeRun(**recorded, *workspace, &*classified);
   if (!report) return Usage(report.error());
   ConsoleOptions options = DetectConsole();
   if (arguments.verbose) options.verbosity = ConsoleOptions::Verbosity::kVerbose;

@@ -22,19 +22,28 @@ int Usage(const Error& error) {
   return kExitUsage;
 }
 
+/// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
+enum class Source { kRecorded, kAnew };
+
 /// Reads and judges the run in `arguments.run`.
-Result<RunReport> Judge(const JudgeArguments& arguments) {
+Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
   const auto run = ReadRun(arguments.run, TensorLoading::kLater);
   if (!run) return Fail(run.error());
   auto workspace = OpenWorkspace({});
   if (!workspace) return Fail(workspace.error());
   if (const auto errors = LoadInto(&*workspace, arguments.cases); !errors.empty())
     return Fail(errors.front());
-  return JudgeRun(*run, *workspace, {}, [](const std::string&) {});
+  auto classified = source == Source::kRecorded ? ReadClassified(*run) : ClassifiedRun();
+  if (!classified) return Fail(classified.error());
+  auto report = JudgeRun(*run, *workspace, &*classified);
+  if (report && source == Source::kAnew) {
+    if (auto written = WriteClassified(*run, *classified); !written) return Fail(written.error());
+  }
+  return report;
 }
 
 int RunJudgeCommand(const JudgeArguments& arguments) {
-  const auto report = Judge(arguments);
+  const auto report = Judge(arguments, Source::kAnew);
   if (!report) return Usage(report.error());
   if (auto written = WriteReportFiles(*report, arguments.run, arguments.outputs); !written)
     return Usage(written.error());
@@ -49,7 +58,7 @@ int RunReportCommand(const JudgeArguments& arguments) {
       return Usage(
           Problem(std::string(flag) + " is not part of this version", {}, {}, "--json and --junit are"));
   }
-  const auto report = Judge(arguments);
+  const auto report = Judge(arguments, Source::kRecorded);
   if (!report) return Usage(report.error());
   if (auto written = WriteReportFiles(*report, {}, arguments.outputs); !written)
     return Usage(written.error());
@@ -73,7 +82,7 @@ CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& 
 void AddJudgeCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command =
-      AddCommand(app, "judge", "judge a recorded run again, without its backends", *arguments);
+      AddCommand(app, "judge", "classify and judge a recorded run anew, without its backends", *arguments);
   command->callback([arguments, &exit_code] { exit_code = RunJudgeCommand(*arguments); });
 }
 

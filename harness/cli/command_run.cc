@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "harness/base/text.h"
@@ -20,6 +21,7 @@
 #include "harness/cli/select.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
+#include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
 
 namespace ulpscope {
@@ -162,29 +164,52 @@ Result<void> ChooseBackends(const RunArguments& arguments, Prepared* prepared) {
   return FoldKnobs(arguments.knobs, registry, &prepared->backends);
 }
 
-/// Progress, and classification while the workers go on.
+/// Progress, and classification while the workers go on: each is recorded as it is found, and what an earlier
+/// session of a resumed run has found is not asked again.
 class Watcher : public RunObserver {
  public:
   Watcher(int64_t seed, OracleEngine engine, size_t backends, Progress::Style style)
       : seed_(seed), engine_(engine), backends_(backends), progress_("running", style) {}
 
-  void OnStart(int64_t total, const RunSummary&) override { progress_.Start(total); }
+  void OnStart(int64_t total, const RunSummary& summary) override {
+    progress_.Start(total);
+    if (const auto run = ReadRun(summary.dir, TensorLoading::kLater); Note(run)) {
+      if (auto before = ReadClassified(*run); Note(before)) recorded_ = std::move(before->results);
+    }
+    if (auto writer = ClassifiedWriter::Open(summary.dir, summary.id); Note(writer))
+      writer_ = std::move(*writer);
+  }
   void OnBegin(const Case& test_case, const BackendSpec& backend) override {
     progress_.Now(backend.Text() + "  " + test_case.id);
   }
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
     auto& classifier = classifiers_[test_case.id];
     if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
-    classified_[{test_case.id, backend.Text()}] = classifier->Classify(observation);
+    if (writer_ && !recorded_.contains({test_case.id, backend.Text()})) {
+      Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(),
+                          classifier->Classify(observation)));
+    }
     if (++seen_[test_case.id] == backends_ || InputElements(test_case) > kMostKeptElements) {
       counts_ += classifier->Counts();
       classifiers_.erase(test_case.id);
     }
     progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
   }
-  void OnEnd(const RunSummary&) override { progress_.End(); }
+  void OnEnd(const RunSummary&) override {
+    progress_.End();
+    if (writer_) Note(writer_->Oracle(std::string(Name(engine_)), Counts()));
+  }
 
-  ClassifiedRun TakeClassified() { return std::move(classified_); }
+  /// The first thing that could not be recorded.
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  template <class T>
+  bool Note(const Result<T>& result) {
+    if (!result && !error_) error_ = result.error();
+    return result.has_value();
+  }
+
   /// What the oracles have done, those of cases that some backend never answered included.
   OracleCounts Counts() const {
     OracleCounts counts = counts_;
@@ -192,7 +217,6 @@ class Watcher : public RunObserver {
     return counts;
   }
 
- private:
   static int64_t InputElements(const Case& test_case) {
     int64_t elements = 0;
     for (const auto& tensor : test_case.tensors) elements += ElementCount(tensor.shape);
@@ -206,7 +230,9 @@ class Watcher : public RunObserver {
   OracleCounts counts_;
   std::map<std::string, std::unique_ptr<CaseClassifier>> classifiers_;  ///< until every backend has answered
   std::map<std::string, size_t> seen_;
-  ClassifiedRun classified_;
+  std::optional<ClassifiedWriter> writer_;
+  std::map<std::pair<std::string, std::string>, Classified> recorded_;
+  std::optional<Error> error_;
 };
 
 Progress::Style StyleFor(const RunArguments& arguments) {
@@ -237,11 +263,12 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
                                 inputs, options, watcher);
   if (!summary) return Usage(summary.error());
+  if (watcher.error()) return Usage(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return Usage(run.error());
-  auto report = JudgeRun(
-      *run, prepared.workspace, watcher.TakeClassified(), [](const std::string&) {}, engine,
-      watcher.Counts());
+  auto classified = ReadClassified(*run);
+  if (!classified) return Usage(classified.error());
+  auto report = JudgeRun(*run, prepared.workspace, &*classified, engine);
   if (!report) return Usage(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -30,11 +32,12 @@ struct JudgedCase {
 
 class RunJudge {
  public:
-  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known, OracleEngine engine,
-           OracleCounts counted)
-      : run_(run), workspace_(workspace), known_(std::move(known)), engine_(engine), counted_(counted) {}
+  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified, OracleEngine engine)
+      : run_(run), workspace_(workspace), classified_(*classified), engine_(engine) {
+    if (classified_.engine.empty()) classified_.engine = Name(engine);
+  }
 
-  Result<RunReport> Judge(const std::function<void(const std::string&)>& on_case) {
+  Result<RunReport> Judge() {
     std::vector<const Case*> cases;
     for (const auto& id : run_.header.cases) {
       const auto test_case = FindCase(id);
@@ -42,11 +45,7 @@ class RunJudge {
       cases.push_back(*test_case);
     }
     std::vector<JudgedCase> judged(cases.size());
-    ForEachInParallel(cases.size(), [&](size_t i) {
-      judged[i] = JudgeOne(*cases[i]);
-      const std::lock_guard lock(mutex_);
-      on_case(cases[i]->id);
-    });
+    ForEachInParallel(cases.size(), [&](size_t i) { judged[i] = JudgeOne(*cases[i]); });
     std::vector<CaseResult> results;
     std::vector<Divergence> divergences;
     std::vector<KnobComparison> knobs;
@@ -58,10 +57,11 @@ class RunJudge {
     }
     RunReport report = BuildReport(Facts(), std::move(results), std::move(divergences));
     report.knobs = SumUpKnobs(knobs, run_.header.backends);
-    ULPSCOPE_CHECK(counted_.fast == 0 || counted_.compared > 0,
+    const OracleCounts& counted = classified_.counts;
+    ULPSCOPE_CHECK(counted.fast == 0 || counted.compared > 0,
                    "nothing of what the fast oracle computed was compared with Boost");
-    report.oracle_engine = engine_ == OracleEngine::kFast ? "fast" : "boost";
-    report.oracle_counts = counted_;
+    report.oracle_engine = classified_.engine;
+    report.oracle_counts = counted;
     return report;
   }
 
@@ -132,7 +132,7 @@ class RunJudge {
         return judged;
       }
       const Observation& observation = records.back().observation;
-      const Classified classified = Take(test_case.id, backend, classifier, observation);
+      const Classified& classified = Take(test_case.id, backend, classifier, observation);
       judged.results.push_back(
           classified.fault.empty()
               ? JudgeCase(test_case, backend, observation, classified.values, context)
@@ -146,18 +146,21 @@ class RunJudge {
     judged.divergences = FindDivergences(test_case, participants);
     judged.knobs = CompareKnobs(participants, run_.knobs);
     const std::lock_guard lock(mutex_);
-    counted_ += classifier.Counts();
+    classified_.counts += classifier.Counts();
     return judged;
   }
 
-  Classified Take(const std::string& id, const std::string& backend, CaseClassifier& classifier,
-                  const Observation& observation) {
+  /// What is recorded, or else found now. References into the map stay valid.
+  const Classified& Take(const std::string& id, const std::string& backend, CaseClassifier& classifier,
+                         const Observation& observation) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto known = known_.find({id, backend}); known != known_.end())
-        return std::move(known->second);
+      if (const auto known = classified_.results.find({id, backend}); known != classified_.results.end())
+        return known->second;
     }
-    return classifier.Classify(observation);
+    Classified found = classifier.Classify(observation);
+    const std::lock_guard lock(mutex_);
+    return classified_.results[{id, backend}] = std::move(found);
   }
 
   std::string WhyNotReached(const std::string& id, const std::string& backend) const {
@@ -182,13 +185,14 @@ class RunJudge {
 
   const RecordedRun& run_;
   const Workspace& workspace_;
-  ClassifiedRun known_;
+  ClassifiedRun& classified_;
   OracleEngine engine_;
-  OracleCounts counted_;
   std::mutex mutex_;
 };
 
 }  // namespace
+
+std::string_view Name(OracleEngine engine) { return engine == OracleEngine::kFast ? "fast" : "boost"; }
 
 Classified CaseClassifier::Classify(const Observation& observation) {
   if (observation.values.empty()) return {};
@@ -231,10 +235,9 @@ Classified CaseClassifier::ClassifyBits(const Observation& observation) {
   return classified;
 }
 
-Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
-                           const std::function<void(const std::string&)>& on_case, OracleEngine engine,
-                           OracleCounts counted) {
-  return RunJudge(run, workspace, std::move(known), engine, counted).Judge(on_case);
+Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
+                           OracleEngine engine) {
+  return RunJudge(run, workspace, classified, engine).Judge();
 }
 
 }  // namespace ulpscope

@@ -1,27 +1,19 @@
-// From a recorded run to its report. One way for all: `run` judges what it has just journalled, `judge`,
-// `report` and `explain` judge what lies in a run folder, so that a record gives the same verdicts wherever
-// and whenever it is read.
+// From a recorded run to its report. One way for all: `run`, `judge`, `report` and `explain` read a run
+// folder, so that a record gives the same verdicts wherever and whenever it is read. What is classified is
+// recorded there too (harness/record/classified.h) and taken from there; `judge` alone classifies anew.
 #pragma once
 
-#include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "harness/cli/workspace.h"
 #include "harness/judge/judge.h"
 #include "harness/model/oracle.h"
-#include "harness/record/journal.h"
+#include "harness/record/classified.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
-
-/// What the exact oracle and the classifier say about one observation, or what of ours broke on the way.
-struct Classified {
-  std::map<std::string, Classification> values;
-  std::string fault;
-};
 
 /// Classifies observations of one case; its oracle is opened once, and equal bits are classified once:
 /// backends that differ in a knob mostly agree. Not for several threads at a time.
@@ -45,14 +37,12 @@ class CaseClassifier {
   bool opened_ = false;
 };
 
-/// Classifications made while a run went on, by (case, backend).
-using ClassifiedRun = std::map<std::pair<std::string, std::string>, Classified>;
+std::string_view Name(OracleEngine engine);  ///< fast boost
 
 /// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
-/// digest) is an error. `known` saves work; what it lacks is classified here, on all cores. `on_case` is told
-/// of each case as it is done. `counted` is what the oracles behind `known` did.
-Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun known,
-                           const std::function<void(const std::string&)>& on_case,
-                           OracleEngine engine = OracleEngine::kFast, OracleCounts counted = {});
+/// digest) is an error. What `classified` lacks is classified here, on all cores, by the oracle `engine`, and
+/// added to it.
+Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
+                           OracleEngine engine = OracleEngine::kFast);
 
 }  // namespace ulpscope

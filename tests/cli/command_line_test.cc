@@ -1,10 +1,7 @@
 // The program itself: exit codes, what goes to stdout and what to stderr, and that reports do not depend on
 // the caller.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,20 +10,18 @@
 
 #include "harness/base/build_info.h"
 #include "harness/judge/judge.h"
+#include "harness/record/classified.h"
 #include "tests/golden_file.h"
 #include "tests/reports/json_schema.h"
-#include "tests/support/bin_dir.h"
+#include "tests/support/program.h"
 
 namespace ulpscope {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
+using Outcome = testing::ProgramOutcome;
+using testing::RunProgram;
 
 constexpr const char* kCase = R"(
 about: a product into a wider buffer
@@ -59,38 +54,10 @@ constexpr const char* kRounded =
 /// A folder of its own as the working directory, with one case file in it.
 class CommandLine : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "ulpscope-cli-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    std::ofstream(dir_ / "mine.yaml") << kCase;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
+  CommandLine() { std::ofstream(dir_ / "mine.yaml") << kCase; }
 
-  /// Runs `ulpscope ARGUMENTS` (a shell command line) in the folder, with `environment` ("A=b C=d") in front.
-  Outcome Run(const std::string& arguments, const std::string& environment = "") const {
-    return RunIn(dir_, arguments, environment);
-  }
-  /// `prefix` is a command that runs the program.
-  Outcome RunWith(const std::string& prefix, const std::string& arguments) const {
-    return RunIn(dir_, arguments, prefix);
-  }
-
-  static Outcome RunIn(const fs::path& dir, const std::string& arguments, const std::string& environment) {
-    const fs::path errors = dir / ".stderr";
-    const std::string command = "cd " + ShellQuote(dir.string()) + " && env " + environment + " " +
-                                ShellQuote(testing::BinDir() + "/ulpscope") + " " + arguments + " 2>" +
-                                ShellQuote(errors.string()) + " </dev/null";
-    Outcome outcome;
-    FILE* pipe = ::popen(command.c_str(), "r");
-    std::array<char, 4096> buffer;
-    while (const size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-      outcome.out.append(buffer.data(), count);
-    const int status = ::pclose(pipe);
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    outcome.err = testing::ReadAll(errors.string());
-    fs::remove(errors);
-    return outcome;
+  Outcome Run(const std::string& arguments, const std::string& before = "") const {
+    return RunProgram(dir_, arguments, before);
   }
 
   static std::string Backends(std::initializer_list<const char*> names) {
@@ -103,7 +70,8 @@ class CommandLine : public ::testing::Test {
     return json::parse(testing::ReadAll((dir_ / folder / "report.json").string()));
   }
 
-  fs::path dir_;
+  const testing::TestFolder folder_;
+  const fs::path dir_ = folder_.path();
 };
 
 struct UsageRow {
@@ -221,7 +189,7 @@ TEST_F(CommandLine, AnInterruptedRunIs2AndResumeFinishesIt) {
   const std::string hang =
       "run mine.yaml -q -o r -b " + ShellQuote("faulty:fault=hang,case=mine/wide") + "," + ShellQuote(kPlain);
   // `timeout` sends SIGINT to ulpscope, as a person would with the keyboard.
-  const Outcome outcome = RunWith("timeout --foreground --preserve-status -s INT 3", hang);
+  const Outcome outcome = Run(hang, "timeout --foreground --preserve-status -s INT 3");
   EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
   const json cut = Report("r");
   EXPECT_EQ(cut["run"]["complete"], false);
@@ -333,8 +301,8 @@ TEST_F(CommandLine, ReportsDoNotDependOnTheCaller) {
   for (const Row& row : rows) {
     const std::string out = "again" + std::to_string(runs++);
     const Outcome outcome =
-        RunIn(dir_ / row.dir, arguments + " " + row.extra + " -o " + ShellQuote((dir_ / out).string()),
-              row.environment);
+        RunProgram(dir_ / row.dir, arguments + " " + row.extra + " -o " + ShellQuote((dir_ / out).string()),
+                   row.environment);
     EXPECT_EQ(outcome.code, 1) << outcome.err;
     EXPECT_EQ(stable(Report(out)), first) << row.extra << " " << row.environment << " " << row.dir;
   }
@@ -363,6 +331,30 @@ TEST_F(CommandLine, JudgingARecordAgainGivesTheSameReport) {
   EXPECT_NE(changed.err.find("has changed since the run"), std::string::npos) << changed.err;
 }
 
+TEST_F(CommandLine, WhatIsRecordedIsNotClassifiedAgain) {
+  const std::string id = "seeds/matmul_out/as_posted", words = "another hand wrote this";
+  EXPECT_LE(Run("run " + id + " -o r " + Backends({kRounded})).code, 1);
+  json before = Report("r");
+  const auto run = ReadRun(dir_ / "r", TensorLoading::kLater);
+  ASSERT_TRUE(run) << run.error().Text();
+  auto classified = ReadClassified(*run);
+  ASSERT_TRUE(classified) << classified.error().Text();
+  ASSERT_EQ(classified->results.size(), 1u);
+  for (auto& [name, value] : classified->results.begin()->second.values) value.label = words;
+  ASSERT_TRUE(WriteClassified(*run, *classified));
+  const auto says = [&](const std::string& arguments) {
+    return Run(arguments).out.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(says("report r --json -"));
+  EXPECT_TRUE(says("explain " + id + " --run r"));
+  EXPECT_LE(Run("judge r").code, 1);
+  json after = Report("r");
+  before.erase("volatile");
+  after.erase("volatile");
+  EXPECT_EQ(after, before) << "judge classifies anew";
+  EXPECT_FALSE(says("report r --json -")) << "and records it";
+}
+
 TEST_F(CommandLine, ExplainShowsTheDerivation) {
   EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kRounded})).code, 1);
   const Outcome outcome = Run("explain " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
@@ -381,7 +373,7 @@ TEST_F(CommandLine, ReproBundlesGiveTheSameResult) {
     EXPECT_TRUE(fs::exists(dir_ / "bundle" / file)) << file;
   std::string command = made.out.substr(made.out.find("ulpscope ") + 9);
   command.resize(command.find('\n'));
-  EXPECT_EQ(RunIn(dir_ / "bundle", command + " -o ../r", "").code, 0);
+  EXPECT_EQ(RunProgram(dir_ / "bundle", command + " -o ../r", "").code, 0);
   EXPECT_EQ(Run("run seeds/matmul_out/as_posted --seed 3 -o original " + Backends({kRounded})).code, 0);
   EXPECT_EQ(Report("r")["results"][0]["values"], Report("original")["results"][0]["values"]);
 }

@@ -1,0 +1,261 @@
+// Classifications as JSON, both ways.
+#include "harness/record/classified.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "backends/sdk/wire.h"
+#include "harness/record/file_bytes.h"
+#include "harness/record/journal_format.h"
+#include "harness/record/json_fields.h"
+
+namespace ulpscope {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMostBytes = int64_t{4} << 30;
+
+std::filesystem::path FileIn(const std::filesystem::path& dir) { return dir / "classified.jsonl"; }
+
+json ToJson(const PrecisionModel& model) {
+  return {{"in", model.in},   {"prod", model.prod}, {"acc", model.acc},
+          {"mid", model.mid}, {"out", model.out},   {"cuts", model.cuts}};
+}
+
+PrecisionModel ModelFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  return {.in = fields.TextMap("in"),
+          .prod = fields.Text("prod"),
+          .acc = fields.Text("acc"),
+          .mid = fields.Text("mid"),
+          .out = fields.Text("out"),
+          .cuts = fields.TextMap("cuts")};
+}
+
+json ToJson(const std::vector<PrecisionModel>& models) {
+  json list = json::array();
+  for (const auto& model : models) list.push_back(ToJson(model));
+  return list;
+}
+
+/// The elements of the list `key`, read one by one.
+template <class T>
+std::vector<T> ListFrom(JsonFields& fields, std::string_view key, T (*read)(const json&, std::string&)) {
+  std::vector<T> elements;
+  const json* list = fields.Find(key);
+  if (list == nullptr || !list->is_array()) {
+    fields.Complain(key, "list");
+    return elements;
+  }
+  for (const json& element : *list) elements.push_back(read(element, fields.error()));
+  return elements;
+}
+
+json ToJson(const Exclusion& exclusion) {
+  return {{"model", ToJson(exclusion.model)},
+          {"element", exclusion.element},
+          {"observed", sdk::FloatToJson(exclusion.observed)},
+          {"reference", sdk::FloatToJson(exclusion.reference)},
+          {"low", sdk::FloatToJson(exclusion.low)},
+          {"high", sdk::FloatToJson(exclusion.high)},
+          {"why", exclusion.why}};
+}
+
+Exclusion ExclusionFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  fields.Require("model");
+  if (!error.empty()) return {};
+  return {.model = ModelFromJson(*fields.Find("model"), error),
+          .element = fields.Integers("element"),
+          .observed = fields.Number("observed"),
+          .reference = fields.Number("reference"),
+          .low = fields.Number("low"),
+          .high = fields.Number("high"),
+          .why = fields.Text("why")};
+}
+
+json ToJson(const Classification& classification) {
+  json excluded = json::array();
+  for (const auto& exclusion : classification.excluded) excluded.push_back(ToJson(exclusion));
+  return {{"kind", Name(classification.kind)},
+          {"models", ToJson(classification.models)},
+          {"models_proved", ToJson(classification.models_proved)},
+          {"excluded", excluded},
+          {"rests_on_likelihood", classification.rests_on_likelihood},
+          {"elements", classification.elements},
+          {"checked", classification.checked},
+          {"max_ulp", sdk::FloatToJson(classification.max_ulp)},
+          {"max_abs", sdk::FloatToJson(classification.max_abs)},
+          {"models_tried", classification.models_tried},
+          {"label", classification.label},
+          {"notes", classification.notes},
+          {"facets", classification.facets},
+          {"facets_in", classification.facets_in},
+          {"cuts", classification.cuts}};
+}
+
+ClassificationKind KindFrom(JsonFields& fields) {
+  using enum ClassificationKind;
+  const std::string word = fields.Text("kind");
+  for (const auto kind :
+       {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating, kNoReference}) {
+    if (word == Name(kind)) return kind;
+  }
+  fields.Complain("kind", "kind of classification");
+  return kNoReference;
+}
+
+Classification ClassificationFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  return {.kind = KindFrom(fields),
+          .models = ListFrom(fields, "models", ModelFromJson),
+          .models_proved = ListFrom(fields, "models_proved", ModelFromJson),
+          .excluded = ListFrom(fields, "excluded", ExclusionFromJson),
+          .rests_on_likelihood = fields.Flag("rests_on_likelihood"),
+          .elements = fields.Integer("elements"),
+          .checked = fields.Integer("checked"),
+          .max_ulp = fields.Number("max_ulp"),
+          .max_abs = fields.Number("max_abs"),
+          .models_tried = fields.Integer("models_tried"),
+          .label = fields.Text("label"),
+          .notes = fields.Texts("notes"),
+          .facets = fields.TextLists("facets"),
+          .facets_in = fields.TextLists("facets_in"),
+          .cuts = fields.TextLists("cuts")};
+}
+
+std::string RunLine(const std::string& id) { return JournalLine({{"type", "run"}, {"id", id}}); }
+
+std::string ResultLine(const std::string& case_id, const std::string& digest, const std::string& backend,
+                       const Classified& classified) {
+  json values = json::object();
+  for (const auto& [name, classification] : classified.values) values[name] = ToJson(classification);
+  return JournalLine({{"type", "classified"},
+                      {"case", case_id},
+                      {"digest", digest},
+                      {"backend", backend},
+                      {"values", values}});
+}
+
+std::string OracleLine(const std::string& engine, const OracleCounts& counts) {
+  return JournalLine({{"type", "oracle"},
+                      {"engine", engine},
+                      {"fast", counts.fast},
+                      {"compared", counts.compared},
+                      {"boost", counts.boost}});
+}
+
+/// The records of the file if it belongs to the run; none if it is another run's, or not there.
+Result<JournalText> Load(const std::filesystem::path& file, const std::string& run_id) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return JournalText();
+  const auto text = ReadFileBytes(file, kMostBytes);
+  if (!text) return tl::unexpected(text.error());
+  auto journal = ParseJournal(*text);
+  if (!journal) {
+    Error damaged = journal.error();
+    damaged.pos.file = file.string();
+    damaged.hint = "ulpscope judge writes it anew";
+    return Fail(damaged);
+  }
+  if (journal->records.empty()) return JournalText();
+  std::string problem;
+  if (JsonFields(journal->records.front(), problem).Text("id") != run_id) return JournalText();
+  return journal;
+}
+
+/// One record into `classified`. Lines about results that the journal does not hold, or about a case as it
+/// was before it changed, are passed over.
+std::string Take(const json& record, const RecordedRun& run, ClassifiedRun* classified) {
+  std::string error;
+  JsonFields fields(record, error);
+  const std::string type = fields.Text("type");
+  if (type == "oracle") {
+    classified->engine = fields.Text("engine");
+    classified->counts += {.fast = fields.Integer("fast"),
+                           .compared = fields.Integer("compared"),
+                           .boost = fields.Integer("boost")};
+  } else if (type == "classified") {
+    const std::string case_id = fields.Text("case"), backend = fields.Text("backend");
+    const RecordedResult* result = run.Find(case_id, backend);
+    if (result == nullptr || result->digest != fields.Text("digest")) return error;
+    const json* values = fields.Find("values");
+    if (values == nullptr || !values->is_object()) return "'values' is no object";
+    Classified& one = classified->results[{case_id, backend}];
+    one = {};
+    for (const auto& [name, value] : values->items()) one.values[name] = ClassificationFromJson(value, error);
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<ClassifiedRun> ReadClassified(const RecordedRun& run) {
+  const auto file = FileIn(run.dir);
+  const auto journal = Load(file, run.header.id);
+  if (!journal) return tl::unexpected(journal.error());
+  ClassifiedRun classified;
+  for (size_t i = 0; i < journal->records.size(); ++i) {
+    const std::string problem = Take(journal->records[i], run, &classified);
+    if (problem.empty()) continue;
+    return Fail(Error{.message = "no classification: " + problem,
+                      .pos = {.file = file.string(), .line = static_cast<int>(i + 1), .column = 1},
+                      .found = {},
+                      .expected = {},
+                      .hint = "ulpscope judge writes it anew"});
+  }
+  return classified;
+}
+
+Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified) {
+  std::string text = RunLine(run.header.id);
+  for (const auto& [key, one] : classified.results) {
+    if (one.fault.empty()) text += ResultLine(key.first, run.header.digests.at(key.first), key.second, one);
+  }
+  text += OracleLine(classified.engine, classified.counts);
+  const auto file = FileIn(run.dir);
+  const std::filesystem::path temporary = file.string() + ".new";
+  if (auto written = WriteFileBytes(temporary, text); !written) return written;
+  std::error_code error;
+  std::filesystem::rename(temporary, file, error);
+  if (error) return Fail("cannot write " + file.string() + ": " + error.message());
+  return {};
+}
+
+Result<ClassifiedWriter> ClassifiedWriter::Open(const std::filesystem::path& dir, const std::string& run_id) {
+  ClassifiedWriter writer(FileIn(dir));
+  const auto before = Load(writer.file_, run_id);
+  if (!before) return tl::unexpected(before.error());
+  if (before->records.empty()) {
+    if (auto written = WriteFileBytes(writer.file_, RunLine(run_id)); !written)
+      return tl::unexpected(written.error());
+  } else if (before->torn) {
+    std::error_code error;
+    std::filesystem::resize_file(writer.file_, before->whole_bytes, error);
+    if (error)
+      return Fail("cannot cut the torn last line off " + writer.file_.string() + ": " + error.message());
+  }
+  return writer;
+}
+
+Result<void> ClassifiedWriter::Append(const std::string& line) const {
+  std::ofstream stream(file_, std::ios::binary | std::ios::app);
+  stream << line;
+  stream.close();
+  if (!stream) return Fail("cannot write " + file_.string() + ": " + std::strerror(errno));
+  return {};
+}
+
+Result<void> ClassifiedWriter::Store(const std::string& case_id, const std::string& digest,
+                                     const std::string& backend, const Classified& classified) const {
+  if (!classified.fault.empty()) return {};
+  return Append(ResultLine(case_id, digest, backend, classified));
+}
+
+Result<void> ClassifiedWriter::Oracle(const std::string& engine, const OracleCounts& counts) const {
+  return Append(OracleLine(engine, counts));
+}
+
+}  // namespace ulpscope

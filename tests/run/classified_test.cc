@@ -1,0 +1,142 @@
+// Classifications beside the journal: what is written is what is read; what belongs to other results is not
+// taken.
+#include "harness/record/classified.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/record/file_bytes.h"
+#include "tests/support/models.h"
+#include "tests/support/program.h"
+
+namespace ulpscope {
+namespace {
+
+/// With every field set, and with what JSON finds difficult.
+Classified Full() {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  PrecisionModel model = testing::Model("blockfma(8,24,rz)", "bfloat16");
+  model.in = {{"x", "bfloat16_rne"}};
+  model.cuts = {{"product", "bfloat16"}};
+  Classified classified;
+  classified.values["product"] = {
+      .kind = ClassificationKind::kIndistinguishable,
+      .models = {model, testing::Model("float32", "none")},
+      .models_proved = {model},
+      .excluded = {{.model = model,
+                    .element = {3, 0, 7},
+                    .observed = -0.0,
+                    .reference = 0x1.fffffffffffffp-1022,
+                    .low = -kInfinity,
+                    .high = kInfinity,
+                    .why = "outside \"it\" \xc3\xa9"}},
+      .rests_on_likelihood = true,
+      .elements = 12,
+      .checked = 11,
+      .max_ulp = 0.1,
+      .max_abs = 5e-324,
+      .models_tried = 40,
+      .label = "a label",
+      .notes = {"a note", ""},
+      .facets = {{"mid", {"bfloat16", "none"}}},
+      .facets_in = {{"x", {"bfloat16_rne"}}},
+      .cuts = {{"product", {"none"}}},
+  };
+  classified.values["count"].kind = ClassificationKind::kNotFloating;
+  return classified;
+}
+
+class ClassifiedTest : public ::testing::Test {
+ protected:
+  ClassifiedTest() {
+    run_.dir = folder_.path();
+    run_.header.id = "id";
+    run_.header.digests = {{"a", "1"}, {"b", "2"}};
+    for (const char* id : {"a", "b"}) {
+      run_.results.emplace_back();
+      run_.results.back().case_id = id;
+      run_.results.back().backend = "emulated";
+      run_.results.back().digest = run_.header.digests.at(id);
+    }
+  }
+
+  ClassifiedRun Read() const {
+    auto classified = ReadClassified(run_);
+    EXPECT_TRUE(classified) << classified.error().Text();
+    return classified ? std::move(*classified) : ClassifiedRun();
+  }
+  /// Its text as the file holds it: two of them are the same where every field is.
+  std::string TextOf(const Classified& classified) const {
+    ClassifiedRun one;
+    one.results[{"a", "emulated"}] = classified;
+    RecordedRun run = run_;
+    run.dir = run.dir / "text";
+    std::filesystem::create_directories(run.dir);
+    EXPECT_TRUE(WriteClassified(run, one));
+    return testing::ReadAll((run.dir / "classified.jsonl").string());
+  }
+
+  const testing::TestFolder folder_;
+  RecordedRun run_;
+};
+
+TEST_F(ClassifiedTest, RoundTrip) {
+  EXPECT_TRUE(Read().results.empty()) << "no file, no classification";
+  {
+    const auto writer = ClassifiedWriter::Open(run_.dir, "id");
+    ASSERT_TRUE(writer) << writer.error().Text();
+    ASSERT_TRUE(writer->Store("a", "1", "emulated", Full()));
+    ASSERT_TRUE(writer->Oracle("fast", {.fast = 3, .compared = 2, .boost = 1}));
+  }
+  const ClassifiedRun read = Read();
+  ASSERT_EQ(read.results.size(), 1u);
+  const Classified& first = read.results.begin()->second;
+  EXPECT_EQ(TextOf(first), TextOf(Full()));
+  EXPECT_EQ(first.values.at("product").models, Full().values.at("product").models);
+  EXPECT_EQ(first.values.at("product").excluded.at(0).high, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::signbit(first.values.at("product").excluded.at(0).observed));
+  EXPECT_EQ(read.engine, "fast");
+  EXPECT_EQ(read.counts.boost, 1);
+}
+
+TEST_F(ClassifiedTest, WhatIsNotOfTheseResultsIsLeftOut) {
+  Classified faulty;
+  faulty.fault = "broke";
+  {
+    const auto writer = ClassifiedWriter::Open(run_.dir, "id");
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->Store("a", "of an older case", "emulated", Full()));
+    ASSERT_TRUE(writer->Store("a", "1", "another", Full()));
+    ASSERT_TRUE(writer->Store("b", "2", "emulated", faulty));
+  }
+  EXPECT_TRUE(Read().results.empty());
+  run_.header.id = "another run";
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id")->Store("a", "1", "emulated", Full()));
+  EXPECT_TRUE(Read().results.empty());
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "another run"));
+  run_.header.id = "id";
+  EXPECT_TRUE(Read().results.empty()) << "lines of the run before are gone";
+}
+
+TEST_F(ClassifiedTest, ATornEndIsForgivenAndOtherDamageRefused) {
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id")->Store("a", "1", "emulated", Full()));
+  const auto file = run_.dir / "classified.jsonl";
+  const std::string whole = testing::ReadAll(file.string());
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id")->Store("b", "2", "emulated", Full()));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5);
+  EXPECT_EQ(Read().results.size(), 1u);
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id"));
+  EXPECT_EQ(testing::ReadAll(file.string()), whole) << "the torn line is cut off before more is written";
+  std::string damaged = whole;
+  damaged[damaged.find("bfloat16")] = 'd';
+  ASSERT_TRUE(WriteFileBytes(file, damaged));
+  const auto read = ReadClassified(run_);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().Text().find("ulpscope judge writes it anew"), std::string::npos)
+      << read.error().Text();
+}
+
+}  // namespace
+}  // namespace ulpscope
