@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The layer rules hold for the tree, and the checker sees a violation of each kind of rule."""
+"""The layer rules hold for the tree, and the checkers see a violation of each kind of rule."""
 import contextlib
 import io
 import pathlib
@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import check_layers
+import word_lists
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -41,12 +42,55 @@ ALLOWED = [
 ]
 
 
+# Circles: the files of each, and the circle that is to be seen.
+UNITS_IN_A_CIRCLE = {"harness/run/a.h": "harness/run/b.h", "harness/run/b.cc": "harness/run/c.h", "harness/run/c.h": "harness/run/a.h"}
+ROOMS_IN_A_CIRCLE = {"harness/num/a.h": "harness/words/b.h", "harness/words/c.h": "harness/num/d.h"}
+NO_CIRCLE = {"harness/run/a.cc": "harness/run/a.h", "harness/run/b.cc": "harness/run/a.h", "tests/run/c.cc": "harness/run/a.h"}
+
+# A vocabulary, and enumerations of it that are copies: one of each form.
+HOME = 'const Row kRows[] = {{"one", 1}, {"two", 2}, {"three", 3}, {"four", 4}, {"five", 5}, {"six", 6}, {"seven", 7}};'
+COPIES = {
+    "harness/a.cc": 'const char* kWords[] = {"one", "two", "three",\n "four", "five", "six", "other"};',
+    "harness/b.cc": 'const Row kRows[] = {{"one", One, "text"}, {"two", 2}, {"three"}, {"four"}, {F("five")}, {"six"}};',
+    "harness/c.cc": 'int F(S s) { if (s == "one") return 1; if (Is("two")) {} G("three"); G("four"); G("five"); G("six"); }',
+    "harness/d.cc": 'const auto kWords = Split("one two three four five six");',
+    "harness/e.cc": 'Table kTable{Row("one"), // "a comment is no literal"\n Row("two"), Row("three"), Row("four"), Row("five"), Row("six")};',
+    "backends/a.py": 'WORDS = ["one", "two", "three", "four", "five", "six"]',
+    "backends/b.py": 'WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}',
+    "backends/c.py": 'WORDS = set("one two three four five six".split())',
+    "backends/d.py": 'WORDS = (("one", 1), ("two", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6))',
+    "backends/e.py": 'def f(x):\n    return x in ("one", "two", "three", "four") or x == "five" or x == "six"',
+}
+NO_COPIES = {
+    "harness/a.cc": 'const char* kFew[] = {"one", "two", "three", "four", "five"};',
+    "harness/b.cc": 'const char* kOthers[] = {"one", "two", "three", "four", "five", "six", "x", "y", "z"};',
+    "harness/c.cc": '// {"one", "two", "three", "four", "five", "six"}',
+    "harness/d.cc": 'const char* kSame[] = {"one", "one", "one", "two", "two", "two", "three"};',
+    "backends/a.py": '"""one two three four five six"""\nFEW = ["one", "two", "three"]',
+}
+
+
+def make_tree(folder, files):
+    for name, text in files.items():
+        path = pathlib.Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return pathlib.Path(folder)
+
+
 def check_one(file, line):
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / file
-        path.parent.mkdir(parents=True)
-        path.write_text("#pragma once\n" + line + "\n", encoding="utf-8")
-        return check_layers.check_tree(pathlib.Path(folder))
+        return check_layers.check_tree(make_tree(folder, {file: "#pragma once\n" + line + "\n"}))
+
+
+def circles_of(includes, units=None, rooms=None):
+    with tempfile.TemporaryDirectory() as folder:
+        files = {file: f'#include "{target}"\n' for file, target in includes.items()}
+        return check_layers.check_circles(make_tree(folder, files), units or {}, rooms or {})
+
+
+def copies_of(files, allowed=None):
+    return word_lists.check({"home.cc": HOME, **files}, {"numbers": ["home.cc"]}, allowed or {})
 
 
 class Layers(unittest.TestCase):
@@ -74,6 +118,46 @@ class Layers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertEqual(check_layers.main(["check_layers.py", folder]), 1)
         self.assertIn("0 includes", out.getvalue())
+
+
+class Circles(unittest.TestCase):
+    def test_tree_has_none(self):
+        self.assertEqual(check_layers.check_circles(ROOT), [])
+
+    def test_planted_circles_are_found(self):
+        self.assertEqual(
+            circles_of(UNITS_IN_A_CIRCLE), ["circle of units: harness/run/a harness/run/b harness/run/c"]
+        )
+        self.assertEqual(circles_of(ROOMS_IN_A_CIRCLE), ["circle of rooms: harness/num harness/words"])
+        self.assertEqual(circles_of(NO_CIRCLE), [])
+
+    def test_what_is_allowed_has_to_be_there(self):
+        allowed = {("harness/run/a", "harness/run/b", "harness/run/c"): "a reason"}
+        self.assertEqual(circles_of(UNITS_IN_A_CIRCLE, allowed), [])
+        self.assertEqual(len(circles_of(NO_CIRCLE, allowed)), 1)
+
+
+class WordLists(unittest.TestCase):
+    def test_tree_has_none_twice(self):
+        self.assertEqual(check_layers.check_words(ROOT), [])
+
+    def test_planted_copies_are_found(self):
+        for file, text in COPIES.items():
+            with self.subTest(file=file):
+                violations = copies_of({file: text})
+                self.assertEqual(len(violations), 1, violations)
+                self.assertIn("6 words of 'numbers' a second time", violations[0])
+
+    def test_choices_and_comments_are_none(self):
+        self.assertEqual(copies_of(NO_COPIES), [])
+
+    def test_what_is_allowed_has_to_be_there(self):
+        allowed = {("harness/a.cc", "numbers"): "a reason"}
+        self.assertEqual(copies_of({"harness/a.cc": COPIES["harness/a.cc"]}, allowed), [])
+        self.assertEqual(len(copies_of({"harness/a.cc": NO_COPIES["harness/a.cc"]}, allowed)), 1)
+
+    def test_a_home_without_words_is_an_error(self):
+        self.assertEqual(len(word_lists.check({}, {"numbers": ["home.cc"]}, {})), 1)
 
 
 if __name__ == "__main__":
