@@ -4,13 +4,11 @@
 //   using Value;
 //   Value Input(const PlanNode&, int id, const TensorData&, int64_t index)
 //   Value Constant(const PlanNode&)
-//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a
-//   maximum has many args Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a,
-//   std::span<const Value> b, const Value* addend) Value Reduce(const PlanNode&, int id, int64_t index,
-//   std::span<const Value> terms) std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a
-//   reduction that needs no operands gathered
-// and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model
-// does.
+//   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a maximum has many args
+//   Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
+//   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
+//   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
+// and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
 #include <map>

@@ -1,16 +1,11 @@
-// The meaning of the words of precision models: how an operand is rounded, how products and sums are, and
-// what each proves.
+// The meaning of the words of precision models: how an operand is rounded, how products and sums are, and what each proves.
 //
-// A model is a row of words (harness/model/classification.h). This header turns each word into data: a
-// rounding, or an accumulator with the error bound that holds for it in every summation order. Bounds, with u
-// the unit roundoff:
-//   round to nearest, precision p: a sum of n terms in any binary tree errs by at most (n-1) u sum|t|, u =
-//   2^-p, with no
-//     limit on n u (Jeannerod and Rump, "Improved error bounds for inner products in floating-point
-//     arithmetic", 2013);
+// A model is a row of words (harness/model/classification.h). This header turns each word into data: a rounding, or an
+// accumulator with the error bound that holds for it in every summation order. Bounds, with u the unit roundoff:
+//   round to nearest, precision p: a sum of n terms in any binary tree errs by at most (n-1) u sum|t|, u = 2^-p, with no
+//     limit on n u (Jeannerod and Rump, "Improved error bounds for inner products in floating-point arithmetic", 2013);
 //   truncation: each addition errs by at most a relative 2u, hence ((1+2u)^(n-1) - 1) sum|t|;
-//   two roundings per addition (narrow accumulators kept in a float32 register): ((1+u1+u2+u1u2)^(n-1) - 1)
-//   sum|t|.
+//   two roundings per addition (narrow accumulators kept in a float32 register): ((1+u1+u2+u1u2)^(n-1) - 1) sum|t|.
 #pragma once
 
 #include <array>

@@ -1,12 +1,17 @@
 // A precision class in a few characters: where a value was rounded, the last store last.
 //
-//   f32               float32 throughout            f32>bf16        accumulated in float32, stored as
-//   bfloat16 f32>bf16>f32      rounded through bfloat16 on the way to a float32 store (bf16)>f32 operands
-//   rounded to bfloat16 first        *bf16>f32   each product rounded to bfloat16 f32+>bf16 accumulated in
-//   float32 or wider: the store hides which bf16?>f32         the inputs cannot tell classes apart that
-//   differ in precision; at worst bfloat16 somewhere f32>bf16~         rests on likelihood, not on proof =f32
-//   every model gives these bits: the inputs prove nothing [f32]             no reference i64             not
-//   a floating type unmodelled        no model in the bank explains it
+//   f32               float32 throughout
+//   f32>bf16          accumulated in float32, stored as bfloat16
+//   f32>bf16>f32      rounded through bfloat16 on the way to a float32 store
+//   (bf16)>f32        operands rounded to bfloat16 first
+//   *bf16>f32         each product rounded to bfloat16
+//   f32+>bf16         accumulated in float32 or wider: the store hides which
+//   bf16?>f32         the inputs cannot tell classes apart that differ in precision; at worst bfloat16 somewhere
+//   f32>bf16~         rests on likelihood, not on proof
+//   =f32              every model gives these bits: the inputs prove nothing
+//   [f32]             no reference
+//   i64               not a floating type
+//   unmodelled        no model in the bank explains it
 #pragma once
 
 #include <string>

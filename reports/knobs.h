@@ -1,4 +1,4 @@
-// Knobs asked, read back and probed: the table under the matrix, and the same as JSON.
+// Knobs asked, read back and probed: the table below the matrix, and the phrases that JSON shows too.
 #pragma once
 
 #include <string>

@@ -15,9 +15,9 @@ struct OpTreeOptions {
   std::vector<std::string> stages;  ///< drawn in full; the others take one line each
 };
 
-/// One block a stage, in the order of kTraceStages. Lines of conversions begin with ">". Steps of the
-/// dispatcher that only show or allocate memory are left out, except with verbosity kVerbose, which also
-/// draws every stage. Graphs, whose nodes are flat, number them and say what each reads.
+/// One block a stage, in the order of kTraceStages. Lines of conversions begin with ">". Steps of the dispatcher that
+/// only show or allocate memory are left out, except with verbosity kVerbose, which also draws every stage. Graphs,
+/// whose nodes are flat, number them and say what each reads.
 ///
 ///     dispatch   10 nodes, 1 conversion
 ///         aten::linear (bf16[22,44], f32[66,44]) -> bf16[22,66]  158 us

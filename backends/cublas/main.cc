@@ -1,5 +1,4 @@
-// ulpscope-cublas: the adapter for cuBLAS (backend cublas) and cuBLASLt (backend cublaslt); everything else
-// is glue.
+// ulpscope-cublas: the adapter for cuBLAS (backend cublas) and cuBLASLt (backend cublaslt); everything else is glue.
 //
 //     ulpscope-cublas [--library-path DIR]... [--beside PYTHON]
 //

@@ -2,9 +2,8 @@
 //
 //     ulpscope-recorded DATA_FOLDER
 //
-// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one
-// record (README.md says what a record is); anything else is refused with the reason, since no hardware was
-// asked.
+// It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one record (README.md
+// says what a record is); anything else is refused with the reason, since no hardware was asked.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>

@@ -1,8 +1,7 @@
 // cases/deviations.yaml: the known deviations from contracts, a list of flow maps, one per line.
 //
 //   - {case: seeds/x/y, backend: torch-eager, value: product, versions: "torch>=2.13,<2.14", found: WORDS,
-//   reason: WHY,
-//      link: URL, expires: 2027-01-31}          (on one line: a program edits this file line by line)
+//      reason: WHY, link: URL, expires: 2027-01-31}     (on one line: a program edits this file line by line)
 //
 // As strict as case files. An empty file, or [], says that nothing deviates.
 #pragma once

@@ -52,13 +52,12 @@ int64_t Below(uint64_t random, uint64_t count) {
 
 // Normal deviates.
 //
-// |x| is the inverse of the tail probability t = P(|N(0,1)| > |x|), at a uniform t in (0, 1]. The inverse is
-// steep where t is small, so the table has 64 points in every octave of t: the leading zeros of `first` give
-// the octave, its next six bits the segment, 32 bits of `second` the place inside, where the inverse is
-// interpolated linearly in integers. The result is an integer in units of 2^-60; a table entry has 28
-// fraction bits and 32 more come from the interpolation, so even binary64 elements have all their bits. The
-// error of the interpolation is below 4e-4 of a standard deviation in the first octave's flat part and
-// smaller elsewhere; |x| ends at 6.24, where t = 2^-32.
+// |x| is the inverse of the tail probability t = P(|N(0,1)| > |x|), at a uniform t in (0, 1]. The inverse is steep where t is
+// small, so the table has 64 points in every octave of t: the leading zeros of `first` give the octave, its next six bits
+// the segment, 32 bits of `second` the place inside, where the inverse is interpolated linearly in integers. The result is an
+// integer in units of 2^-60; a table entry has 28 fraction bits and 32 more come from the interpolation, so even binary64
+// elements have all their bits. The error of the interpolation is below 4e-4 of a standard deviation in the first octave's
+// flat part and smaller elsewhere; |x| ends at 6.24, where t = 2^-32.
 Int128 NormalDeviate(const Draw& draw) {
   const auto octave = static_cast<size_t>(std::countl_zero(draw.first | 1));
   size_t entry = (kNormalOctaves - 1) * kNormalPoints;

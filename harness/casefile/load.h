@@ -1,19 +1,15 @@
-// Loading cases: from paths and ids to fully resolved cases, or to errors that say where and what to write
-// instead.
+// Loading cases: from paths and ids to fully resolved cases, or to errors that say where and what to write instead.
 //
-// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) ->
-// structure check (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets)
-// -> Case. Nothing of the size that a case asks for is allocated on the way. A file with any error gives no
-// case at all.
+// The way of a file: bytes -> tree (yaml_tree.h: what YAML may contain) -> sweeps expanded (sweep.h) -> structure check
+// (structure.h, by the field table in fields.h) -> decode (decode.h: names, counts, budgets) -> Case. Nothing of the size that
+// a case asks for is allocated on the way. A file with any error gives no case at all.
 //
 // The language in one place:
-//   file:   about, source, tags, knobs, requires, contract, expect (defaults of the cases: knobs, requires
-//   and expect key by
+//   file:   about, source, tags, knobs, requires, contract, expect (defaults of the cases: knobs, requires and expect key by
 //           key, the others whole), cases
 //   case:   name, about, source, tags, sweep, tensors, program, observe, knobs, requires, contract, expect
-//   tensor: {dtype, shape, fill, layout: {strides: [..]} | {transpose: [d0, d1]} | non_contiguous,
-//   requires_grad} step:   {op, of: [name or number, ...], as, out, attributes...}; autocast, no_grad and
-//   enable_grad hold `steps`
+//   tensor: {dtype, shape, fill, layout: {strides: [..]} | {transpose: [d0, d1]} | non_contiguous, requires_grad}
+//   step:   {op, of: [name or number, ...], as, out, attributes...}; autocast, no_grad and enable_grad hold `steps`
 #pragma once
 
 #include <filesystem>

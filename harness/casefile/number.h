@@ -1,13 +1,11 @@
 // Numbers as text, read exactly: decimal, hex float, fraction, infinities, NaN and bit patterns.
 //
-// A number of a case file is rounded once, from its exact value into the format of the tensor that it fills.
-// Going through binary64 first would round twice (0.1 to bfloat16 is the same either way, 1 + 2^-8 + 2^-60 is
-// not), and what the C and C++ libraries read depends on the locale. So: exact numerator and denominator
-// here, one division, one rounding.
+// A number of a case file is rounded once, from its exact value into the format of the tensor that it fills. Going through
+// binary64 first would round twice (0.1 to bfloat16 is the same either way, 1 + 2^-8 + 2^-60 is not), and what the C and C++
+// libraries read depends on the locale. So: exact numerator and denominator here, one division, one rounding.
 //
-// Accepted: 12  -0.5  1e-5  2.5e3  0x1.8p+1  0x1p-149  1/3  -2/7  inf  -inf  nan  bits:0x3f80 (bits only for
-// tensor elements). Refused, with the reason: 010 (octal for some readers), 1. and .5, +1, 1_000, 0x10, 1:30,
-// yes/no/on/off.
+// Accepted: 12  -0.5  1e-5  2.5e3  0x1.8p+1  0x1p-149  1/3  -2/7  inf  -inf  nan  bits:0x3f80 (bits only for tensor elements).
+// Refused, with the reason: 010 (octal for some readers), 1. and .5, +1, 1_000, 0x10, 1:30, yes/no/on/off.
 #pragma once
 
 #include <cstdint>

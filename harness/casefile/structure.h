@@ -10,22 +10,21 @@
 
 namespace ulpscope {
 
-/// Collects errors with places in one file. Stops taking them at a limit: a broken file needs no thousand
-/// lines.
+/// Collects errors with their places in one file. It stops at a limit: nobody reads a thousand errors of one
+/// broken file.
 class ErrorSink {
  public:
   explicit ErrorSink(std::string file) : file_(std::move(file)) {}
 
   void Add(const Mark& mark, std::string message, std::string found = {}, std::string expected = {},
            std::string hint = {});
-  /// An error from a helper that knows no place.
+  /// An error from a helper that does not know the place.
   void Add(const Mark& mark, Error error, std::string_view context = {});
 
   /// True when further errors would be dropped: a reason not to work on their hints.
   bool full() const { return errors_.size() >= kMaxErrors; }
-  /// How often Add was called: also for errors told already (by another combination of a sweep) or past the
-  /// limit.
-  /// Whether a part of a file is sound is asked of this, never of the list.
+  /// How often Add was called, errors that were told already (by another combination of a sweep) and those past
+  /// the limit included. Whether a part of a file is sound is decided by this number, never by the list.
   size_t reported() const { return reported_; }
   const std::string& file() const { return file_; }
   SourcePos At(const Mark& mark) const { return {.file = file_, .line = mark.line, .column = mark.column}; }

@@ -3,10 +3,9 @@
 //   sweep: {k: [8, 4096], dtype: [bfloat16, float16]}
 //   tensors: {x: {dtype: $dtype, shape: [4, $k], fill: normal}, ...}
 //
-// gives name[k=8,dtype=bfloat16], name[k=8,dtype=float16], ... keys in declared order, the last one fastest.
-// A plain scalar
-// `$name` stands for the choice, whole scalars only; a choice may be a list (a shape), shown in the id as
-// 4x8. The names of tensors and values are never touched, nor are name, about, source and quoted text.
+// gives name[k=8,dtype=bfloat16], name[k=8,dtype=float16], ... keys in declared order, the last one fastest. A plain scalar
+// `$name` stands for the choice, whole scalars only; a choice may be a list (a shape), shown in the id as 4x8. The names of
+// tensors and values are never touched, nor are name, about, source and quoted text.
 #pragma once
 
 #include <functional>

@@ -35,7 +35,7 @@ const Pattern& NumberPattern();
 const Pattern& IntegerPattern();
 const Pattern& LinePattern();  ///< any non-empty text
 
-/// The words of one facet: in, prod, acc, mid, out (interface: the classes a report can name).
+/// The words of one facet: in, prod, acc, mid, out (interface: the classes that a report can name).
 const Pattern& FacetPattern(std::string_view facet);
 /// Words to suggest when one is wrong.
 std::span<const std::string> FacetWords(std::string_view facet);

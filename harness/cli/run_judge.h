@@ -16,7 +16,7 @@
 namespace ulpscope {
 
 /// Classifies observations of one case; its oracle is opened once, and equal bits are classified once:
-/// backends that differ in a knob mostly agree. Not for several threads at a time.
+/// backends that differ in a knob mostly agree. Not for use by several threads at a time.
 class CaseClassifier {
  public:
   CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)

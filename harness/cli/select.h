@@ -1,4 +1,4 @@
-// Which cases of those that were loaded a run takes: -k EXPR, -m TAGS, --shard i/n.
+// Which of the loaded cases a run takes: -k EXPR, -m TAGS, --shard i/n.
 #pragma once
 
 #include <memory>

@@ -8,8 +8,8 @@
 
 namespace ulpscope {
 
-/// Width of stdout and colours, where it is a terminal and NO_COLOR and TERM allow them; else 120 columns
-/// without.
+/// The width of stdout, and colours where it is a terminal and NO_COLOR and TERM allow them; otherwise 120
+/// columns without colours.
 ConsoleOptions DetectConsole();
 
 bool IsTerminal(int file_descriptor);

@@ -31,7 +31,7 @@ struct Workspace {
 Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters);
 
 /// Loads the cases of `arguments` (ids, id prefixes, files, folders; nothing is the whole suite) into the
-/// workspace. Files and folders outside the suite are roots of their own. Every error of every file.
+/// workspace. Files and folders outside the suite are roots of their own. Returns every error of every file.
 std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>& arguments);
 
 }  // namespace ulpscope

@@ -26,7 +26,7 @@ struct OpProgram {
   std::string_view step;    ///< a YAML step without `as`
 };
 
-/// Every op that has a value which can be foreseen.
+/// Every op whose value can be foreseen.
 std::span<const OpProgram> OpPrograms();
 
 /// One case that runs these rows in `dtype` and observes each result under "r_OP".

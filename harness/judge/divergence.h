@@ -3,16 +3,15 @@
 // Outcome, dtype, precision, order, value, special values and casts are different things and are never mixed:
 //   outcome    one raised (or crashed), the other did not
 //   dtype      a value (or an observed dtype) came back in another type
-//   precision  the sets of surviving models are disjoint: `proved` on models_proved, `likely` where only
-//   `models` are order      same class, other bits: the order of accumulation value      integers, booleans
-//   and indices; also floating values that no model explains on either side special    NaN, infinities and
-//   saturation, the sign of zero casts      the same bits everywhere, yet other dtype conversions on the way,
-//   in a stage that both traces have
-// For each kind, backends that do not part form a group, and every pair of groups that parts is one
-// divergence, at the first value in program order. Two overlapping sets of models do not part, and overlap is
-// not transitive: a backend that parts from nobody on the other side is left out of that pair. For outcome,
-// the groups are those of outcome, dtype and precision together, so that a refusal is set against each class
-// that others compute.
+//   precision  the sets of surviving models are disjoint: `proved` on models_proved, `likely` where only `models` are
+//   order      same class, other bits: the order of accumulation
+//   value      integers, booleans and indices; also floating values that no model explains on either side
+//   special    NaN, infinities and saturation, the sign of zero
+//   casts      the same bits everywhere, yet other dtype conversions on the way, in a stage that both traces have
+// For each kind, backends that do not part form a group, and every pair of groups that parts is one divergence, at the
+// first value in program order. Two overlapping sets of models do not part, and overlap is not transitive: a backend that
+// parts from nobody on the other side is left out of that pair. For outcome, the groups are those of outcome, dtype and
+// precision together, so that a refusal is set against each class that others compute.
 #pragma once
 
 #include <span>

@@ -28,14 +28,14 @@ struct GraphGap {
 };
 
 /// Looks for rounding points of one size in one stage, where every proved model of every observed value of
-/// that size (the last one of the program among them) rounds to nothing so narrow. A dead point off the path
-/// of what is observed would be taken for a vanished one. Where `trace` has no nodes for a cast, a pair of
+/// that size (the last one of the program among them) rounds to nothing so narrow. A dead rounding
+/// point off the path of what is observed would be taken for one that vanished. Where `trace` has no nodes for a cast, a pair of
 /// casts of one size counts.
 std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span<const TraceNode> trace);
 
 /// Looks for a value whose every proved model rounds below the value's own dtype, to a format that no node
-/// and no cast of any stage names. Without nodes nothing is said, nor where a part ran eagerly that no stage
-/// shows.
+/// and no cast of any stage names. Without nodes nothing is said, and neither is it where some part ran eagerly
+/// that no stage shows.
 std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span<const TraceNode> trace);
 
 }  // namespace ulpscope

@@ -10,7 +10,7 @@
 // The comparison is exact: another last bit is an effect. A value that one of the cells does not repeat with
 // the same bits from run to run says nothing; that only one of the two repeats it is an effect itself.
 //
-// Words that choose who computes (fault, case, model, record, backend_name) are no settings and stay out.
+// Words that choose who computes (fault, case, model, record, backend_name) are not settings, and are left out.
 #pragma once
 
 #include <map>

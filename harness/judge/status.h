@@ -1,18 +1,18 @@
 // The status of one case on one backend: a table, read from the top, first match wins.
 //
-// | when                                                                                    | status |
+// | when                                                                                    | status                              |
 // |-----------------------------------------------------------------------------------------|-------------------------------------|
-// | our own invariant broke                                                                 | HARNESS | | the
-// worker broke: protocol, crash, time, memory, FP environment changed, unwritten output | PROTOCOL CRASH
-// TIMEOUT OOM TAINTED | | not reached (interrupted, missing shard) | NOT_RUN                             | |
-// unsupported, not installed, requirement absent                                          | SKIP | | repeated
-// runs differ                                                                    | NONDET | | the contract is
-// violated                                                                | FAIL; XFAIL if live deviations
-// cover it | | a live deviation and no violation                                                       |
-// XPASS                               | | an expectation is not met | FAIL                                |
-// | the contract names classes and the value is UNMODELLED                                  | UNMODELLED | |
-// the same, UNDETERMINED                                                                  | INCONCLUSIVE | |
-// else                                                                                    | PASS |
+// | our own invariant broke                                                                 | HARNESS                             |
+// | the worker broke: protocol, crash, time, memory, FP environment changed, unwritten output | PROTOCOL CRASH TIMEOUT OOM TAINTED |
+// | not reached (interrupted, missing shard)                                                | NOT_RUN                             |
+// | unsupported, not installed, requirement absent                                          | SKIP                                |
+// | repeated runs differ                                                                    | NONDET                              |
+// | the contract is violated                                                                | FAIL; XFAIL if live deviations cover it |
+// | a live deviation and no violation                                                       | XPASS                               |
+// | an expectation is not met                                                               | FAIL                                |
+// | the contract names classes and the value is UNMODELLED                                  | UNMODELLED                          |
+// | the same, UNDETERMINED                                                                  | INCONCLUSIVE                        |
+// | else                                                                                    | PASS                                |
 #pragma once
 
 #include <map>

@@ -19,11 +19,11 @@ using Versions = std::map<std::string, std::string>;
 
 /// True when every clause of `condition` holds; an empty condition always does, a package that the backend
 /// does not name never does. Clauses stand between commas; a clause without a package name belongs to the
-/// package before it. Errors: no package name, an unknown comparison (known: == != >= <= > < ~=), a version
-/// that is none.
+/// package before it. Errors: no package name, an unknown comparison (known: == != >= <= > < ~=), text that is
+/// no version.
 Result<bool> VersionsMatch(std::string_view condition, const Versions& installed);
 
-/// -1, 0 or 1 by PEP 440 without the local suffix. Error: a version that is none.
+/// -1, 0 or 1 by PEP 440 without the local suffix. Error: text that is no version.
 Result<int> CompareVersions(std::string_view left, std::string_view right);
 
 }  // namespace ulpscope

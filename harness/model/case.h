@@ -73,7 +73,8 @@ struct Contract {
   std::optional<RaisedMatch> raised;  ///< raising is allowed (or, without values, demanded)
 };
 
-/// What is known today of one backend; the first entry whose versions match applies. A change is news.
+/// What is known today of one backend; the first entry whose versions match applies. A change fails: it is
+/// news.
 /// How many conversions a stage of the trace shows.
 struct CastCount {
   std::string stage;     ///< one of kTraceStages

@@ -23,10 +23,8 @@ struct PrecisionModel {
   std::map<std::string, std::string>
       cuts;  ///< intermediate -> format it is rounded to; unrounded ones are left out
 
-  /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded
-  /// operand and
-  /// `;cuts=product:bfloat16` when an intermediate is rounded. The one spelling; ParsePrecisionModel reads it
-  /// back.
+  /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded operand and
+  /// `;cuts=product:bfloat16` when an intermediate is rounded. ParsePrecisionModel reads it back.
   std::string Name() const;
   bool operator==(const PrecisionModel&) const = default;
   bool operator<(const PrecisionModel& other) const { return Name() < other.Name(); }

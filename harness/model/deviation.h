@@ -2,7 +2,7 @@
 // end date.
 //
 // casefile/ reads the file, judge/ compares: an entry is live when its case, backend, value and versions fit
-// the run and its date lies not before the date that the run recorded. Judging an old run again therefore
+// the run and its end date is not before the date that the run recorded. Judging an old run again therefore
 // gives the same verdict.
 #pragma once
 

@@ -1,24 +1,23 @@
 // Probes: dot products whose results tell, bit by bit, how they were computed.
 //
-// Random data hides most of what a kernel does: the roundings of its accumulator drown in one another. A
-// probe has at most three non-zero summands, so every summation tree can be enumerated and the set of
-// possible results is exact. A group lists the permutations of its summands over fixed positions. Whatever
-// tree a kernel uses, each pair of summands meets first equally often over the permutations, so the sorted
-// outputs of a group do not depend on the tree; the members have to run at the same output coordinate in
-// separate launches, because libraries sum other coordinates in other orders.
+// Random data hides most of what a kernel does: the roundings of its accumulator drown in one another. A probe has at most
+// three non-zero summands, so every summation tree can be enumerated and the set of possible results is exact. A group
+// lists the permutations of its summands over fixed positions. Whatever tree a kernel uses, each pair of summands meets
+// first equally often over the permutations, so the sorted outputs of a group do not depend on the tree; the members have
+// to run at the same output coordinate in separate launches, because libraries sum other coordinates in other orders.
 //
-// Families, and what they read (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores",
-// PeerJ CS 2021, and FPRev, Xie et al., USENIX ATC 2025, use relatives of swamp, mode, range and mask):
-//   single        one product: ties at the precision of each format, full-width significands    IN PROD MID
-//   OUT rounding range         large, small and subnormal operands and results conversion, DAZ, FTZ
+// Families, and what they read (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 2021,
+// and FPRev, Xie et al., USENIX ATC 2025, use relatives of swamp, mode, range and mask):
+//   single        one product: ties at the precision of each format, full-width significands    IN PROD MID OUT rounding
+//   range         large, small and subnormal operands and results                               conversion, DAZ, FTZ
 //   double_round  values that two roundings in a row take elsewhere                              MID
-//   pair          {1, 2^-k} and {1 + ulp, m ulp/2}                                               final
-//   rounding residual      {a b, -c}, c = a b cut to 7 bits                                               IN
-//   through a narrow store swamp         {2^e, 1, -2^e} in all orders accumulator width mode          {2^p
-//   (+2), m, -2^p}                                                            accumulator rounding wide {1,
-//   2^-p, 2^-k}                                                                wider accumulators mask +-M
-//   over a field of units                                                      order, fused groups fuse an
-//   addend that cancels the rounded sum                                         MID before a consumer
+//   pair          {1, 2^-k} and {1 + ulp, m ulp/2}                                               final rounding
+//   residual      {a b, -c}, c = a b cut to 7 bits                                               IN through a narrow store
+//   swamp         {2^e, 1, -2^e} in all orders                                                   accumulator width
+//   mode          {2^p (+2), m, -2^p}                                                            accumulator rounding
+//   wide          {1, 2^-p, 2^-k}                                                                wider accumulators
+//   mask          +-M over a field of units                                                      order, fused groups
+//   fuse          an addend that cancels the rounded sum                                         MID before a consumer
 #pragma once
 
 #include <cstdint>

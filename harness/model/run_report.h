@@ -90,7 +90,7 @@ struct Divergence {
 };
 
 /// What asking for one knob did: its cells, each against the cell of the same case and backend that differs
-/// in this knob alone. Read-back proves nothing about an effect, and the other way round: both are told.
+/// in this knob alone. Read-back proves nothing about an effect, nor an effect about read-back: both are told.
 struct KnobEffect {
   std::string backend;  ///< NAME[@DEVICE][:the knobs that both sides share]
   std::string knob, asked;

@@ -44,7 +44,7 @@ const FloatFormat& Tf32();
 const FloatFormat& Float8E4m3fn();
 const FloatFormat& Float8E5m2();
 
-/// Null when `dtype` is no floating type.
+/// Null when `dtype` is not a floating type.
 const FloatFormat* FormatOf(DType dtype);
 /// By long name ("bfloat16", "tf32", ...); null when unknown.
 const FloatFormat* FindFormat(std::string_view name);

@@ -21,7 +21,7 @@ struct JournalText {
 };
 
 /// Splits a journal into records. A last line without its newline is torn: a write that did not finish leaves
-/// a prefix. Anything else that is no record fails with its line number.
+/// a prefix. Anything else that is not a record is an error with its line number.
 Result<JournalText> ParseJournal(std::string_view text);
 
 nlohmann::json ToJson(const RunHeader& header);

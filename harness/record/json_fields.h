@@ -16,7 +16,7 @@ namespace ulpscope {
 
 class JsonFields {
  public:
-  /// `error` collects the first problem, as "'key' is no string". It must outlive the reader.
+  /// `error` keeps the first problem, such as "'key' is no string". It must outlive the reader.
   JsonFields(const nlohmann::json& object, std::string& error);
 
   /// Strings longer than `limit` bytes are cut.

@@ -42,7 +42,7 @@ class CaseRunner {
              int interrupt_fd);
   ~CaseRunner();
 
-  /// Nothing when the run was interrupted meanwhile.
+  /// Nothing when the run was interrupted in the meantime.
   std::optional<Observation> Run(const Case& test_case, const sdk::TensorMap& inputs);
 
  private:

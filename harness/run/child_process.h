@@ -46,7 +46,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
 
   bool HasEnded() const;
-  /// Waits up to `milliseconds` for the end by itself; does not reap.
+  /// Waits up to `milliseconds` for it to end by itself; does not reap.
   bool WaitForEnd(int milliseconds) const;
   /// Kills the group, reaps, and says how the process ended (before the kill, if it had). Idempotent.
   Ending Kill();

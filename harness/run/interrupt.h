@@ -5,7 +5,7 @@
 
 namespace ulpscope {
 
-/// Catches the signals while it lives; a second one ends the process. One at a time.
+/// Catches the signals while it lives; a second signal ends the process. Only one may live at a time.
 class Interrupt {
  public:
   Interrupt();
@@ -16,7 +16,7 @@ class Interrupt {
   /// Stays readable once raised.
   int fd() const { return fd_; }
   bool IsRaised() const;
-  /// The same as a signal, from inside.
+  /// Does what a signal does, from inside the process.
   void Raise() const;
 
  private:

@@ -30,7 +30,7 @@ using KnobSet = std::map<std::string, std::string>;
 KnobSet WireKnobs(KnobSet asked);
 
 std::string HelloMessage(const BackendSpec& backend, const KnobSet& knobs);
-/// Errors are what makes the worker broken. `error` of the answer is not one of them.
+/// An error here means that the worker is broken; the `error` field of the answer is not one.
 Result<BackendInfo> ParseHello(std::string_view line);
 
 /// One run of a case: everything that the message holds.

@@ -50,7 +50,7 @@ class Worker {
 
   /// True if it can take a message: alive, and silent since its last answer.
   bool IsIdle();
-  /// Asks it to go, then sees to it; how it ended (by SIGKILL where it had to be helped).
+  /// Asks it to end and makes sure that it does; how it ended (by SIGKILL where asking was not enough).
   Ending Bye(int milliseconds = 2000);
   /// Ends it at once.
   void Kill() { child_->Kill(); }
@@ -61,7 +61,7 @@ class Worker {
   explicit Worker(std::unique_ptr<ChildProcess> child) : child_(std::move(child)) {}
   using Clock = std::chrono::steady_clock;
 
-  /// Waits for events for at most a tick and moves bytes. Something final happened: an answer.
+  /// Waits for events for at most a tick and moves bytes. True, with `answer` set, once something final happened.
   bool Step(std::string_view& unsent, const WorkerLimits& limits, Clock::time_point start, Answer& answer);
   bool TakeLine(Answer& answer);
   bool CheckBudgets(const WorkerLimits& limits, Clock::time_point start, Answer& answer);

@@ -127,7 +127,7 @@ class DotBank {
       predictions_;  // group's values -> by core
 };
 
-/// True for the models that a user of matrix products expects: operands as they are, float32 or wider (or
+/// True for the models that users of matrix products expect: operands as they are, float32 or wider (or
 /// block units of at least float32's width), one rounding to nearest at the end.
 bool IsConforming(const PrecisionModel& model, DType out);
 

@@ -4,7 +4,7 @@
 // root give enclosures of `precision` bits; the evaluator doubles the precision where an enclosure is too
 // wide to decide (Ziv). Values outside the reals (NaN, infinities) follow IEEE 754 and are carried as a
 // binary64 domain value. What depends on an enclosure that is still too wide (a divisor that may be zero) is
-// undecided, and so is everything made of it.
+// undecided, and so is everything computed from it.
 #pragma once
 
 #include <optional>

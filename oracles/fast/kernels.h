@@ -56,7 +56,7 @@ struct Kernels {
   /// The same by the deep kernel: four sums per element, written as sums[4][rows * columns].
   void (*deep)(const double* a, const double* b, int64_t count, const DeepAnchors& anchors, double* sums);
   /// hi + lo of a full tile. Bit j of refused[i] is set where neither exactness nor Ziv's test holds. Returns
-  /// how many.
+  /// how many were refused.
   int (*finish)(const double* s, const double* c, const TileFinish& how, double* hi, double* lo,
                 int64_t stride, uint32_t* refused);
 

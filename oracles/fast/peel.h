@@ -1,21 +1,18 @@
 // P1: an exact product of narrow formats by one binary64 GEMM that is proved free of rounding.
 //
-// Claim. Let every element of row i of A be a multiple of 2^l_i, every element of column j of B a multiple of
-// 2^l_j, and
-// ||a_i|| ||b_j|| <= 2^53 2^(l_i + l_j). Then a classical binary64 GEMM gives the exact dot product, whatever
-// its order, blocking, vector width or use of fma. Proof: every product and every partial sum, over any
-// subset of the terms, is an integer multiple of 2^(l_i + l_j), and by the Cauchy-Schwarz inequality not
-// above sum |a_ik| |b_kj| <= ||a_i|| ||b_j||: an integer of at most 2^53 units. Each is representable, so no
-// operation ever rounds. Assumed of the BLAS: the classical algorithm (not Strassen's), alpha = 1 and beta =
-// 0 (so that scaling is by 1, and C is not read), round to nearest and no flushing. Assumed of the numbers:
-// products neither overflow nor underflow binary64; the narrow formats span 2^-149 .. 2^128 at most, and wild
-// lines never get here.
+// Claim. Let every element of row i of A be a multiple of 2^l_i, every element of column j of B a multiple of 2^l_j, and
+// ||a_i|| ||b_j|| <= 2^53 2^(l_i + l_j). Then a classical binary64 GEMM gives the exact dot product, whatever its order,
+// blocking, vector width or use of fma. Proof: every product and every partial sum, over any subset of the terms, is an
+// integer multiple of 2^(l_i + l_j), and by the Cauchy-Schwarz inequality not above sum |a_ik| |b_kj| <= ||a_i|| ||b_j||:
+// an integer of at most 2^53 units. Each is representable, so no operation ever rounds.
+// Assumed of the BLAS: the classical algorithm (not Strassen's), alpha = 1 and beta = 0 (so that scaling is by 1, and C is
+// not read), round to nearest and no flushing. Assumed of the numbers: products neither overflow nor underflow binary64;
+// the narrow formats span 2^-149 .. 2^128 at most, and wild lines never get here.
 //
-// The budget is split evenly: l_i is the least integer with ||a_i|| <= 2^(l_i + 26.5), the same for columns.
-// Elements that are no multiples of 2^l are peeled: A = A' + A'', B = B' + B''. The GEMM gives A'B'; what is
-// missing, A''B' + A B'', is sparse, and its sums are formed with TwoSum: an element where any of them rounds
-// is refused. (hi, lo) = TwoSum(A'B', rest) is then exact. Where more than 1/64 of an operand would be
-// peeled, P1 refuses the product.
+// The budget is split evenly: l_i is the least integer with ||a_i|| <= 2^(l_i + 26.5), the same for columns. Elements that
+// are no multiples of 2^l are peeled: A = A' + A'', B = B' + B''. The GEMM gives A'B'; what is missing, A''B' + A B'', is
+// sparse, and its sums are formed with TwoSum: an element where any of them rounds is refused. (hi, lo) = TwoSum(A'B', rest)
+// is then exact. Where more than 1/64 of an operand would be peeled, P1 refuses the product.
 #pragma once
 
 #include "oracles/fast/lines.h"

@@ -17,13 +17,12 @@ int LowerMean(Lowering& low, const OpCall& call) {
   return low.Elementwise(NodeKind::kDiv, {sum, low.Constant(count, 1, dtype)}, dtype);
 }
 
-/// (x - mean) / sqrt(var + eps) * weight + bias over the last axes; var is the biased variance
-/// (torch.nn.functional.layer_norm).
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last axes; var is the biased variance (torch.nn.functional.layer_norm).
 ///
-/// Frameworks use several algebraic forms: two passes, Welford, E[x^2] - mean^2, x * scale + shift. The
-/// elementary steps below are one of them; the slack of each step bounds what the others can differ by, in
-/// units of the format they compute in: the variance of the one-pass form errs by a multiple of E[x^2], the
-/// folded affine form by multiples of |x| rstd |w|, |mean| rstd |w| and |b|.
+/// Frameworks use several algebraic forms: two passes, Welford, E[x^2] - mean^2, x * scale + shift. The elementary steps
+/// below are one of them; the slack of each step bounds what the others can differ by, in units of the format they
+/// compute in: the variance of the one-pass form errs by a multiple of E[x^2], the folded affine form by multiples of
+/// |x| rstd |w|, |mean| rstd |w| and |b|.
 int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const auto normalized = IntsAttr(call.step, "normalized_shape");

@@ -1,14 +1,13 @@
-// selfcheck: the classifier's error rates on kernels of known arithmetic, beside the practices in use; a gate
-// that falls is exit 1.
+// selfcheck: the classifier's error rates on kernels of known arithmetic, beside the practices in use; a gate that falls is exit 1.
 //
 //   ulpscope-selfcheck [--short | --long] [--threads N] [--seed S] [--share X] [--only TEXT] [--plant]
 //
-// --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every
-// tenth kernel to be what it is not: the gates have to fall.
+// --only keeps the models whose name holds TEXT, --share the share of all kernels; --plant declares every tenth kernel to be what it is
+// not: the gates have to fall.
 //
-// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS
-// and VIOLATES come from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the
-// bits of a conforming one cannot be told from it: it has to come out UNDETERMINED and is counted apart.
+// Every kernel gets the same questions: random data, the probe families, and the structure decode. CONFORMS and VIOLATES come
+// from hard evidence alone. A non-conforming kernel that gives, on all these inputs, the bits of a conforming one cannot be
+// told from it: it has to come out UNDETERMINED and is counted apart.
 #include <fmt/format.h>
 
 #include <algorithm>
