@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "harness/base/check.h"
 #include "oracles/error_free.h"
@@ -11,12 +10,6 @@
 
 namespace ulpscope {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
-
-double Down(double value) { return std::nextafter(value, -kInf); }
-double Up(double value) { return std::nextafter(value, kInf); }
 
 double AddDown(double a, double b) {
   const TwoDoubles sum = TwoSum(a, b);

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kShownModels = 12;
 constexpr size_t kShownCasts = 40;
 
-std::string Element(const std::vector<int64_t>& coordinates) {
+std::string Coordinates(const std::vector<int64_t>& coordinates) {
   std::vector<std::string> parts;
   for (const int64_t coordinate : coordinates) parts.push_back(std::to_string(coordinate));
   return "[" + Join(parts, ",") + "]";
@@ -118,7 +118,7 @@ class Writer {
     const auto samples = explanation_.references.find(name);
     if (samples == explanation_.references.end()) return;
     for (const auto& sample : samples->second) {
-      SayInner("reference", fmt::format("{} exact {}; observed {}", Element(sample.element),
+      SayInner("reference", fmt::format("{} exact {}; observed {}", Coordinates(sample.element),
                                         Exact(sample.reference), FormatNumber(sample.observed)));
     }
   }
@@ -146,7 +146,7 @@ class Writer {
   void Exclusions(const Classification& classification) {
     const auto& excluded = classification.excluded;
     Limited("excluded", excluded.size(), [&](size_t i) {
-      return fmt::format("{}: {} {}", excluded[i].model.Name(), Element(excluded[i].element),
+      return fmt::format("{}: {} {}", excluded[i].model.Name(), Coordinates(excluded[i].element),
                          excluded[i].why);
     });
   }
@@ -183,7 +183,7 @@ class Writer {
     for (size_t i = 0; i < shown; ++i) {
       const Cast& cast = *casts[i];
       Say("cast", fmt::format("{}: {} to {} of {}, {} bytes, under {}{}", cast.stage, cast.from, cast.to,
-                              Element(cast.shape), cast.bytes, cast.under,
+                              Coordinates(cast.shape), cast.bytes, cast.under,
                               cast.redundant ? " (changes no value)" : ""));
     }
     if (shown < casts.size())

@@ -13,15 +13,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// One library: opened, or why not.
-struct Library {
+struct LoadedLibrary {
   void* handle = nullptr;
   std::string name, problem;
 };
 
 /// The first of `names` that opens, in `folders` or on the loader's path. Global, as libcublas asks for
 /// libcublasLt by name.
-Library Open(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
-  Library library;
+LoadedLibrary Open(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
+  LoadedLibrary library;
   for (const std::string& name : names) {
     std::vector<std::string> candidates;
     for (const std::string& folder : folders) {
@@ -49,9 +49,9 @@ class Loader {
     if (const Result<void> driver = OpenDriver(); !driver) return Fail(driver.error());
     if (const Result<void> device = FindDevice(); !device) return Fail(device.error());
     // libcublas needs libcublasLt: opened first, it is found whatever the loader's path.
-    const Library lt = Open(folders_, {"libcublasLt.so.13", "libcublasLt.so.12"});
+    const LoadedLibrary lt = Open(folders_, {"libcublasLt.so.13", "libcublasLt.so.12"});
     if (lt.handle == nullptr) return Fail("no cuBLASLt: " + lt.problem);
-    const Library blas = Open(folders_, {"libcublas.so.13", "libcublas.so.12"});
+    const LoadedLibrary blas = Open(folders_, {"libcublas.so.13", "libcublas.so.12"});
     if (blas.handle == nullptr) return Fail("no cuBLAS: " + blas.problem);
 #define ULPSCOPE_BIND_LT(name, ...) Bind(lt, #name, &api_.name);
 #define ULPSCOPE_BIND_BLAS(name, ...) Bind(blas, #name, &api_.name);
@@ -65,13 +65,13 @@ class Loader {
 
  private:
   template <class Function>
-  void Bind(const Library& library, const char* name, Function* function) {
+  void Bind(const LoadedLibrary& library, const char* name, Function* function) {
     *function = reinterpret_cast<Function>(dlsym(library.handle, name));
     if (*function == nullptr && missing_.empty()) missing_ = library.name + " has no function " + name;
   }
 
   Result<void> OpenDriver() {
-    const Library driver = Open(folders_, {"libcuda.so.1"});
+    const LoadedLibrary driver = Open(folders_, {"libcuda.so.1"});
     if (driver.handle == nullptr) return Fail("no CUDA device: no driver (" + driver.problem + ")");
 #define ULPSCOPE_BIND(name, ...) Bind(driver, #name, &api_.name);
     ULPSCOPE_CUDA_DRIVER(ULPSCOPE_BIND)
@@ -83,7 +83,7 @@ class Loader {
   }
 
   Result<void> FindDevice() {
-    const Library runtime = Open(folders_, {"libcudart.so.13", "libcudart.so.12"});
+    const LoadedLibrary runtime = Open(folders_, {"libcudart.so.13", "libcudart.so.12"});
     if (runtime.handle == nullptr) return Fail("no CUDA runtime: " + runtime.problem);
 #define ULPSCOPE_BIND(name, ...) Bind(runtime, #name, &api_.name);
     ULPSCOPE_CUDA_RUNTIME(ULPSCOPE_BIND)

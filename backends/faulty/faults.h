@@ -48,6 +48,8 @@ const StartFault* FindStartFault(std::string_view name);
 /// All names, "none" first.
 std::vector<std::string> FaultNames();
 
+[[noreturn]] void Hang();
+
 /// Cases this process has run; the `order` fault kills all but the first.
 int64_t CasesRun();
 void CountCase();

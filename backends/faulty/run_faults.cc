@@ -19,13 +19,14 @@
 #endif
 
 namespace ulpscope::faulty {
+
+void Hang() {
+  while (true) ::pause();
+}
+
 namespace {
 
 int64_t g_cases = 0;
-
-[[noreturn]] void Hang() {
-  while (true) ::pause();
-}
 
 void Segv() {
   // By the signal itself: a wild write is undefined, and the sanitizers would make something else of it.

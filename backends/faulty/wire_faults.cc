@@ -18,10 +18,6 @@ using sdk::TensorMap;
 
 void Send(int fd, std::string_view text) { (void)sdk::WriteLine(fd, text); }
 
-[[noreturn]] void Hang() {
-  while (true) ::pause();
-}
-
 /// The answer with one field changed.
 template <class Change>
 void SendChanged(int fd, const std::string& answer, Change change) {

@@ -24,12 +24,12 @@
 namespace ulpscope::sdk {
 namespace {
 
-using Text = std::map<std::string, std::string>;
+using TextMap = std::map<std::string, std::string>;
 
-Result<Text> ParseTextMap(const Json& value, const char* what) {
-  if (value.is_null()) return Text{};
+Result<TextMap> ParseTextMap(const Json& value, const char* what) {
+  if (value.is_null()) return TextMap{};
   if (!value.is_object()) return Fail(std::string(what) + " is no object");
-  Text texts;
+  TextMap texts;
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) return Fail(std::string(what) + " holds a value that is no text: " + key);
     texts[key] = text.get<std::string>();
@@ -264,7 +264,7 @@ class Session {
     HelloRequest request{.protocol = Number(message, "protocol"), .backend = {}, .device = {}, .knobs = {}};
     const Result<std::string> backend = TextField(message, "backend");
     const Result<std::string> device = TextField(message, "device");
-    const Result<Text> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
+    const Result<TextMap> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
     if (!backend) return Fail(backend.error());
     if (!device) return Fail(device.error());
     if (!knobs) return Fail(knobs.error());
@@ -295,7 +295,7 @@ class Session {
     const Result<std::string> inputs = TextField(message, "inputs");
     const Result<std::string> outputs = TextField(message, "outputs");
     const Result<std::string> case_id = TextField(message, "case");
-    const Result<Text> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
+    const Result<TextMap> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
     for (const Result<std::string>* text : {&inputs, &outputs, &case_id}) {
       if (!*text) return Fail(text->error());
     }

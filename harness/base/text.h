@@ -8,6 +8,9 @@
 
 namespace ulpscope {
 
+/// ASCII alone, whatever the locale.
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 /// The candidate nearest to `word` by edit distance, or "" when none is within a third of its length (at
 /// least 2).
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);

@@ -16,7 +16,7 @@ const Type& Anything() {
   return type;
 }
 /// A map of named parameters.
-Type Parameters(std::string_view what, std::vector<Field> fields) {
+Type ParametersType(std::string_view what, std::vector<Field> fields) {
   return {.kind = Kind::kMap, .what = what, .fields = std::move(fields)};
 }
 
@@ -38,38 +38,38 @@ const Type& FillMap() {
       .kind = Kind::kWord,
       .what = "a floating format",
       .words = {"float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}};
-  static const Type normal =
-      Parameters("the parameters of normal", {{"scale", &NumberType(), kOptional, "standard deviation (1)"},
-                                              {"mean", &NumberType(), kOptional, "mean (0)"}});
+  static const Type normal = ParametersType("the parameters of normal",
+                                            {{"scale", &NumberType(), kOptional, "standard deviation (1)"},
+                                             {"mean", &NumberType(), kOptional, "mean (0)"}});
   static const Type uniform =
-      Parameters("the parameters of uniform", {{"low", &NumberType(), kOptional, "smallest (-1)"},
-                                               {"high", &NumberType(), kOptional, "not reached (1)"}});
+      ParametersType("the parameters of uniform", {{"low", &NumberType(), kOptional, "smallest (-1)"},
+                                                   {"high", &NumberType(), kOptional, "not reached (1)"}});
   static const Type integers =
-      Parameters("the parameters of integers", {{"low", &IntegerType(), kRequired, "smallest"},
-                                                {"high", &IntegerType(), kRequired, "largest, reached"}});
+      ParametersType("the parameters of integers", {{"low", &IntegerType(), kRequired, "smallest"},
+                                                    {"high", &IntegerType(), kRequired, "largest, reached"}});
   static const Type positive =
-      Parameters("the parameters of positive", {{"scale", &NumberType(), kOptional, "largest (1)"}});
-  static const Type wide = Parameters("the parameters of wide_exponent",
-                                      {{"low", &exponent, kRequired, "smallest exponent of 2"},
-                                       {"high", &exponent, kRequired, "largest exponent of 2"}});
+      ParametersType("the parameters of positive", {{"scale", &NumberType(), kOptional, "largest (1)"}});
+  static const Type wide = ParametersType("the parameters of wide_exponent",
+                                          {{"low", &exponent, kRequired, "smallest exponent of 2"},
+                                           {"high", &exponent, kRequired, "largest exponent of 2"}});
   static const Type lattice =
-      Parameters("the parameters of lattice",
-                 {{"mul", &IntegerType(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
-                  {"add", &IntegerType(), kRequired, "see mul"},
-                  {"mod", &IntegerType(), kRequired, "see mul"},
-                  {"sub", &IntegerType(), kOptional, "see mul (0)"},
-                  {"div", &IntegerType(), kOptional, "see mul (1)"}});
+      ParametersType("the parameters of lattice",
+                     {{"mul", &IntegerType(), kRequired, "element i is ((i*mul + add) mod mod - sub) / div"},
+                      {"add", &IntegerType(), kRequired, "see mul"},
+                      {"mod", &IntegerType(), kRequired, "see mul"},
+                      {"sub", &IntegerType(), kOptional, "see mul (0)"},
+                      {"div", &IntegerType(), kOptional, "see mul (1)"}});
   static const Type full =
-      Parameters("the parameters of full", {{"value", &NumberType(), kRequired, "every element"}});
+      ParametersType("the parameters of full", {{"value", &NumberType(), kRequired, "every element"}});
   static const Type arange =
-      Parameters("the parameters of arange", {{"start", &NumberType(), kOptional, "element 0 (0)"},
-                                              {"step", &NumberType(), kOptional, "difference (1)"}});
-  static const Type ties = Parameters(
+      ParametersType("the parameters of arange", {{"start", &NumberType(), kOptional, "element 0 (0)"},
+                                                  {"step", &NumberType(), kOptional, "difference (1)"}});
+  static const Type ties = ParametersType(
       "the parameters of ties", {{"format", &format, kRequired, "the narrower format whose ties they are"}});
   static const Type family{.kind = Kind::kWord, .what = "a probe", .words = ProbeFamilies()};
   static const Type role{.kind = Kind::kWord, .what = "a role", .words = {"a", "b", "addend"}};
   static const Type length{.kind = Kind::kInteger, .what = "a length", .low = 1, .high = int64_t{1} << 28};
-  static const Type probe_parameters = Parameters(
+  static const Type probe_parameters = ParametersType(
       "the parameters of probe",
       {{"name", &family, kRequired, "which dot products"},
        {"role", &role, kOptional, "the operand whose values these are: a (without), b, or what is added"},
@@ -77,9 +77,9 @@ const Type& FillMap() {
        {"k", &length, kOptional, "for role addend: terms of the sums"}});
   static const Type probe{
       .kind = Kind::kEither, .what = "a probe", .scalar = &family, .map = &probe_parameters};
-  static const Type record = Parameters("the parameters of record",
-                                        {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
-                                         {"tensor", &NameType(), kRequired, "a tensor of it"}});
+  static const Type record = ParametersType(
+      "the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
+                                   {"tensor", &NameType(), kRequired, "a tensor of it"}});
   static const Type type{
       .kind = Kind::kMap,
       .what = "a fill with parameters",
@@ -142,7 +142,7 @@ const Type& Tensor() {
   return type;
 }
 
-const Type& Operand() {
+const Type& OperandType() {
   static const Type type{.kind = Kind::kText,
                          .what = "an operand, a name or a number",
                          .definition = "operand",
@@ -151,7 +151,7 @@ const Type& Operand() {
   return type;
 }
 
-Type& Step() {
+Type& StepFields() {
   static Type type{.kind = Kind::kTagged, .what = "a step", .definition = "step", .tag = "op"};
   return type;
 }
@@ -160,7 +160,7 @@ std::vector<Type::Variant> StepVariants() {
   std::vector<Type::Variant> variants;
   static std::vector<Type> operand_lists;
   operand_lists.reserve(Ops().size());  // Fields point into it
-  static const Type open_operands{.kind = Kind::kList, .what = "a list of operands", .item = &Operand()};
+  static const Type open_operands{.kind = Kind::kList, .what = "a list of operands", .item = &OperandType()};
   static const Type reference{.kind = Kind::kWord, .what = "none", .words = {"none"}};
   const Field as{"as", &NameType(), kOptional, "the name of the result"};
   const Field out{"out", &NameType(), kOptional, "PyTorch's out=: the buffer that takes the result"};
@@ -170,7 +170,7 @@ std::vector<Type::Variant> StepVariants() {
     if (op.max_operands > 0) {
       operand_lists.push_back({.kind = Kind::kList,
                                .what = "a list of operands",
-                               .item = &Operand(),
+                               .item = &OperandType(),
                                .min_items = op.min_operands,
                                .max_items = op.max_operands});
       variant.fields.push_back({"of", &operand_lists.back(), kRequired, "operands, in PyTorch's order"});
@@ -235,18 +235,19 @@ const Type& DTypeType() {
 }
 
 const Type& StepsType() {
-  static const Type type{.kind = Kind::kList, .what = "a list of steps", .item = &Step(), .min_items = 1};
+  static const Type type{
+      .kind = Kind::kList, .what = "a list of steps", .item = &StepFields(), .min_items = 1};
   return type;
 }
 
 const Type& StepType() {
   // Steps hold steps, so the variants come after the type that they refer to.
   static const bool filled = [] {
-    Step().variants = StepVariants();
+    StepFields().variants = StepVariants();
     return true;
   }();
   static_cast<void>(filled);
-  return Step();
+  return StepFields();
 }
 
 const Type& TensorsType() {

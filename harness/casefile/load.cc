@@ -18,12 +18,6 @@ namespace fs = std::filesystem;
 /// Nodes checked and decoded for one file, sweeps and file-level defaults counted once per case.
 constexpr size_t kMaxWork = 1'000'000;
 
-size_t CountNodes(const Node& node) {
-  size_t count = 1;
-  for (const Node& child : node.children) count += CountNodes(child);
-  return count;
-}
-
 /// Every node of the file outside its cases: what each case may inherit.
 size_t CountDefaults(const Node& root) {
   size_t count = 0;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "harness/base/check.h"
+#include "harness/base/text.h"
 
 namespace ulpscope {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 constexpr size_t kMaxNumberText = 1000;
 constexpr int kMaxDecimalExponent = 1000;
 constexpr int kMaxBinaryExponent = 5000;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 int HexDigit(char c) {
   if (IsDigit(c)) return c - '0';
@@ -252,7 +251,6 @@ CutDyadic CutToDyadic(const ExactNumber& number) {
 }
 
 Result<double> RoundNumber(const ExactNumber& number, const FloatFormat& format) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   const auto refuse = [&](std::string message) { return Fail(message + " " + std::string(format.name)); };
   switch (number.kind) {
     case ExactNumber::Kind::kBits:

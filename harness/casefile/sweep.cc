@@ -24,12 +24,6 @@ bool IsLeftAlone(std::string_view key) {
   return key == "name" || key == "about" || key == "source" || key == "sweep";
 }
 
-size_t CountNodes(const Node& node) {
-  size_t count = 1;
-  for (const Node& child : node.children) count += CountNodes(child);
-  return count;
-}
-
 /// Calls `use` for every $name below `node`, keys of maps apart.
 template <class Node, class Use>
 void ForEachReference(Node& node, const Use& use) {

@@ -290,6 +290,12 @@ std::string Node::Describe() const {
   return "'" + shown + "'";
 }
 
+size_t CountNodes(const Node& node) {
+  size_t count = 1;
+  for (const Node& child : node.children) count += CountNodes(child);
+  return count;
+}
+
 Result<Node> ParseYaml(std::string_view text, const std::string& file) {
   if (auto error = CheckBytes(text, file)) return Fail(std::move(*error));
   std::istringstream stream{std::string(text)};

@@ -50,6 +50,9 @@ struct Node {
   std::string Describe() const;
 };
 
+/// `node` and all below it.
+size_t CountNodes(const Node& node);
+
 /// `file` is only used for the places of errors. A file without content gives a kNull node.
 Result<Node> ParseYaml(std::string_view text, const std::string& file);
 

@@ -37,7 +37,7 @@ std::string Quote(std::string_view text) {
 }
 
 /// Text that must stay text: quoted where it would read as something else.
-std::string Text(std::string_view text) {
+std::string SpellText(std::string_view text) {
   const bool other = LooksLikeNumber(text) || IsAmbiguousWord(text) || text == "true" || text == "false";
   return IsPlain(text) && !other ? std::string(text) : Quote(text);
 }
@@ -63,7 +63,7 @@ std::string Spell(const Attr& attr, Strings strings) {
     std::string operator()(int64_t value) const { return std::to_string(value); }
     std::string operator()(double value) const { return Number(value); }
     std::string operator()(const std::string& value) const {
-      return strings == Strings::kRaw ? Raw(value) : Text(value);
+      return strings == Strings::kRaw ? Raw(value) : SpellText(value);
     }
     std::string operator()(const Attr::List& list) const {
       std::vector<std::string> parts;
@@ -87,7 +87,7 @@ std::string Integers(const std::vector<int64_t>& numbers) {
 
 std::string Texts(const std::vector<std::string>& texts) {
   std::vector<std::string> parts;
-  for (const auto& text : texts) parts.push_back(Text(text));
+  for (const auto& text : texts) parts.push_back(SpellText(text));
   return "[" + Join(parts, ", ") + "]";
 }
 
@@ -106,17 +106,17 @@ std::string Tensor(const TensorSpec& spec) {
 }
 
 std::string StepText(const Step& step) {
-  std::vector<std::string> parts{"op: " + Text(step.op)};
+  std::vector<std::string> parts{"op: " + SpellText(step.op)};
   if (!step.of.empty()) {
     std::vector<std::string> operands;
     for (const Operand& operand : step.of) {
-      operands.push_back(operand.scalar ? Spell(*operand.scalar, Strings::kText) : Text(operand.name));
+      operands.push_back(operand.scalar ? Spell(*operand.scalar, Strings::kText) : SpellText(operand.name));
     }
     parts.push_back("of: [" + Join(operands, ", ") + "]");
   }
   for (const auto& [key, value] : step.attrs) parts.push_back(key + ": " + Spell(value, Strings::kText));
-  if (!step.out.empty()) parts.push_back("out: " + Text(step.out));
-  if (!step.as.empty()) parts.push_back("as: " + Text(step.as));
+  if (!step.out.empty()) parts.push_back("out: " + SpellText(step.out));
+  if (!step.as.empty()) parts.push_back("as: " + SpellText(step.as));
   if (IsScope(step.op)) {
     std::vector<std::string> inner;
     for (const Step& child : step.steps) inner.push_back(StepText(child));
@@ -127,7 +127,7 @@ std::string StepText(const Step& step) {
 
 std::string Raised(const RaisedMatch& raised) {
   std::vector<std::string> parts;
-  if (!raised.error_class.empty()) parts.push_back("class: " + Text(raised.error_class));
+  if (!raised.error_class.empty()) parts.push_back("class: " + SpellText(raised.error_class));
   if (!raised.match.empty()) parts.push_back("match: " + Quote(raised.match));
   return "{" + Join(parts, ", ") + "}";
 }
@@ -201,7 +201,7 @@ std::string Expectations(const Case& test_case, const std::string& backend) {
     if (CanonicalBackend(name) != CanonicalBackend(backend)) continue;
     std::vector<std::string> parts;
     for (const Expectation& expectation : expectations) parts.push_back(Expected(expectation));
-    text += fmt::format("      {}: [{}]\n", Text(name), Join(parts, ", "));
+    text += fmt::format("      {}: [{}]\n", SpellText(name), Join(parts, ", "));
   }
   return text.empty() ? "" : "    expect:\n" + text;
 }

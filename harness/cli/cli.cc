@@ -23,7 +23,7 @@ constexpr const char* kFooter =
     "6 incomplete (crash, timeout, missing).";
 
 /// Every flag of `app` and every name of a command, for suggestions.
-std::vector<std::string> Words(const CLI::App& app) {
+std::vector<std::string> CommandWords(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::Option* option : app.get_options()) {
     for (const auto& name : option->get_lnames()) words.push_back("--" + name);
@@ -41,7 +41,7 @@ const CLI::App& Innermost(const CLI::App& app) {
 }
 
 void Suggest(const CLI::App& app, int argc, const char* const* argv) {
-  const std::vector<std::string> known = Words(Innermost(app));
+  const std::vector<std::string> known = CommandWords(Innermost(app));
   for (int i = 1; i < argc; ++i) {
     const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
     const bool flag = word.starts_with('-') && word.size() > 1;

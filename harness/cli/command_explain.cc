@@ -30,11 +30,6 @@ struct ExplainArguments {
   bool verbose = false;
 };
 
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
-
 struct Target {
   std::string id, backend;  ///< backend empty: all of them
 };
@@ -171,33 +166,34 @@ Explanation ExplainCase(const Case& test_case, const RecordedRun& run, const Cas
 int RunExplain(const ExplainArguments& arguments) {
   Target target = ParseTarget(arguments.what);
   auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return Usage(workspace.error());
-  if (const auto errors = LoadInto(&*workspace, {target.id}); !errors.empty()) return Usage(errors.front());
+  if (!workspace) return UsageError(workspace.error());
+  if (const auto errors = LoadInto(&*workspace, {target.id}); !errors.empty())
+    return UsageError(errors.front());
   const Case* test_case = workspace->Find(target.id);
   if (test_case == nullptr)
-    return Usage(Problem("explain takes one case", "'" + target.id + "'",
-                         "a whole id, such as seeds/matmul_out/as_posted"));
+    return UsageError(Problem("explain takes one case", "'" + target.id + "'",
+                              "a whole id, such as seeds/matmul_out/as_posted"));
   if (!target.backend.empty()) {
     const auto spec = ParseBackend(target.backend, workspace->registry);
-    if (!spec) return Usage(spec.error());
+    if (!spec) return UsageError(spec.error());
     target.backend = spec->Text();
   }
   auto recorded = FindRecorded(arguments, target, *test_case);
-  if (!recorded) return Usage(recorded.error());
+  if (!recorded) return UsageError(recorded.error());
   std::optional<TemporaryFolder> folder;
   if (!*recorded) {
     auto made = TemporaryFolder::Make();
-    if (!made) return Usage(made.error());
+    if (!made) return UsageError(made.error());
     folder.emplace(std::move(*made));
     auto run = RunNow(*workspace, target, arguments.seed, folder->path() / "run");
-    if (!run) return Usage(run.error());
+    if (!run) return UsageError(run.error());
     *recorded = std::move(*run);
   }
   Keep(&**recorded, target);
   auto classified = ReadClassified(**recorded);
-  if (!classified) return Usage(classified.error());
+  if (!classified) return UsageError(classified.error());
   const auto report = JudgeRun(**recorded, *workspace, &*classified);
-  if (!report) return Usage(report.error());
+  if (!report) return UsageError(report.error());
   ConsoleOptions options = DetectConsole();
   if (arguments.verbose) options.verbosity = ConsoleOptions::Verbosity::kVerbose;
   std::string text;

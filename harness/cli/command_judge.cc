@@ -17,11 +17,6 @@ struct JudgeArguments {
   std::string html, markdown, csv;
 };
 
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
-
 /// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
 enum class Source { kRecorded, kAnew };
 
@@ -44,9 +39,9 @@ Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
 
 int RunJudgeCommand(const JudgeArguments& arguments) {
   const auto report = Judge(arguments, Source::kAnew);
-  if (!report) return Usage(report.error());
+  if (!report) return UsageError(report.error());
   if (auto written = WriteReportFiles(*report, arguments.run, arguments.outputs); !written)
-    return Usage(written.error());
+    return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) Print(WriteConsole(*report, DetectConsole()));
   return ExitCode(*report, Interruption::kNone);
 }
@@ -55,13 +50,13 @@ int RunReportCommand(const JudgeArguments& arguments) {
   for (const auto& [flag, file] :
        {std::pair{"--html", &arguments.html}, {"--md", &arguments.markdown}, {"--csv", &arguments.csv}}) {
     if (!file->empty())
-      return Usage(
+      return UsageError(
           Problem(std::string(flag) + " is not part of this version", {}, {}, "--json and --junit are"));
   }
   const auto report = Judge(arguments, Source::kRecorded);
-  if (!report) return Usage(report.error());
+  if (!report) return UsageError(report.error());
   if (auto written = WriteReportFiles(*report, {}, arguments.outputs); !written)
-    return Usage(written.error());
+    return UsageError(written.error());
   if (arguments.outputs.json.empty() && arguments.outputs.junit.empty())
     Print(WriteConsole(*report, DetectConsole()));
   return 0;

@@ -58,14 +58,9 @@ void PrintListing(const Listing& listing, const ListArguments& arguments) {
   Print(text);
 }
 
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
-
 int ListCases(const ListArguments& arguments) {
   auto workspace = OpenWorkspace({});
-  if (!workspace) return Usage(workspace.error());
+  if (!workspace) return UsageError(workspace.error());
   const auto errors = LoadInto(&*workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
   Listing listing{.keys = {"id", "tags", "about"}, .rows = {}};
@@ -78,7 +73,7 @@ int ListCases(const ListArguments& arguments) {
 
 int ListBackends(const ListArguments& arguments) {
   auto workspace = OpenWorkspace({});
-  if (!workspace) return Usage(workspace.error());
+  if (!workspace) return UsageError(workspace.error());
   Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}, .rows = {}};
   for (const auto& row : workspace->registry.rows()) {
     const Availability availability = workspace->registry.Check(row);
@@ -123,7 +118,7 @@ int ListModels(const ListArguments& arguments) {
 
 int ListKnobs(const ListArguments& arguments) {
   auto workspace = OpenWorkspace({});
-  if (!workspace) return Usage(workspace.error());
+  if (!workspace) return UsageError(workspace.error());
   Listing listing{.keys = {"knob", "values", "backends", "about"}, .rows = {}};
   for (const KnobRow& knob : Knobs()) {
     std::vector<std::string> backends;

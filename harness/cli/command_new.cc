@@ -56,11 +56,6 @@ struct NewArguments {
   std::string path;
 };
 
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
-
 /// Writes `text` to a file that does not exist yet, making its folders.
 Result<void> WriteNew(const fs::path& file, const std::string& text) {
   std::error_code code;
@@ -88,8 +83,8 @@ Result<std::string> NameOf(const fs::path& file) {
 int NewCase(const NewArguments& arguments) {
   const fs::path file = WithExtension(arguments.path, ".yaml");
   const auto name = NameOf(file);
-  if (!name) return Usage(name.error());
-  if (auto written = WriteNew(file, NewCaseTemplate(*name)); !written) return Usage(written.error());
+  if (!name) return UsageError(name.error());
+  if (auto written = WriteNew(file, NewCaseTemplate(*name)); !written) return UsageError(written.error());
   Print(fmt::format("{}: edit it, then\n  ulpscope lint {}\n  ulpscope run {}\n", file.string(),
                     ShellQuote(file.string()), ShellQuote(file.string())));
   return 0;
@@ -98,11 +93,11 @@ int NewCase(const NewArguments& arguments) {
 int NewAdapter(const NewArguments& arguments) {
   const fs::path file = WithExtension(arguments.path, ".py");
   const auto name = NameOf(file);
-  if (!name) return Usage(name.error());
+  if (!name) return UsageError(name.error());
   std::string text = kAdapter;
   for (size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name->size())
     text.replace(at, 4, *name);
-  if (auto written = WriteNew(file, text); !written) return Usage(written.error());
+  if (auto written = WriteNew(file, text); !written) return UsageError(written.error());
   Print(fmt::format(
       "{}: edit it, then\n  ulpscope doctor --adapter {}\n  ulpscope run CASE -b {} --adapter {}\n",
       file.string(), ShellQuote(file.string()), *name, ShellQuote(file.string())));

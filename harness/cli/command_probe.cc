@@ -24,14 +24,8 @@ struct ProbeArguments {
   double timeout = 120;
 };
 
-constexpr int kExitNot = 1;
 constexpr int kExitInterrupted = 2;
 constexpr int kExitIncomplete = 6;
-
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
 
 Result<DType> FloatingDType(const std::string& option, const std::string& name) {
   std::vector<std::string> known;
@@ -114,13 +108,13 @@ int ExitCodeOf(const Datasheet& sheet) {
 
 int Probe(const ProbeArguments& arguments) {
   auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return Usage(workspace.error());
+  if (!workspace) return UsageError(workspace.error());
   const auto question = QuestionOf(arguments, workspace->registry);
-  if (!question) return Usage(question.error());
+  if (!question) return UsageError(question.error());
   Datasheet sheet;
   {
     auto session = ProbeSession::Open(*question, workspace->registry);
-    if (!session) return Usage(session.error());
+    if (!session) return UsageError(session.error());
     sheet = ReadDatasheet(*question, session->get());
     if ((*session)->interrupted()) return kExitInterrupted;
   }
@@ -132,7 +126,7 @@ int Probe(const ProbeArguments& arguments) {
     file << json;
     file.close();
     if (!file)
-      return Usage(Error{
+      return UsageError(Error{
           .message = "cannot write " + arguments.json, .pos = {}, .found = {}, .expected = {}, .hint = {}});
   }
   Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));

@@ -26,11 +26,6 @@ struct ReproArguments {
   std::vector<std::string> adapters;
 };
 
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
-
 std::string Readme(const Case& test_case, const std::string& backend, int64_t seed,
                    const std::string& flags) {
   const std::string command = fmt::format("ulpscope run case.yaml -b {} --seed {}{}", ShellQuote(backend),
@@ -61,21 +56,21 @@ Result<void> WriteBundle(const Case& test_case, const std::string& backend, cons
 }
 
 int RunRepro(const ReproArguments& arguments) {
-  if (!arguments.script.empty()) return Usage(Problem("--script is not part of this version", {}, {}));
+  if (!arguments.script.empty()) return UsageError(Problem("--script is not part of this version", {}, {}));
   const size_t at = arguments.what.find('@');
   if (at == std::string::npos) {
-    return Usage(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
+    return UsageError(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
   }
   auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return Usage(workspace.error());
+  if (!workspace) return UsageError(workspace.error());
   const std::string id = arguments.what.substr(0, at);
-  if (const auto errors = LoadInto(&*workspace, {id}); !errors.empty()) return Usage(errors.front());
+  if (const auto errors = LoadInto(&*workspace, {id}); !errors.empty()) return UsageError(errors.front());
   const auto backend = ParseBackend(arguments.what.substr(at + 1), workspace->registry);
-  if (!backend) return Usage(backend.error());
+  if (!backend) return UsageError(backend.error());
   const Case* test_case = workspace->Find(id);
-  if (test_case == nullptr) return Usage(Problem("repro takes one case", "'" + id + "'", "a whole id"));
+  if (test_case == nullptr) return UsageError(Problem("repro takes one case", "'" + id + "'", "a whole id"));
   const auto written = WriteBundle(*test_case, backend->Text(), arguments, workspace->ExtraFlags());
-  if (!written) return Usage(written.error());
+  if (!written) return UsageError(written.error());
   Print(fmt::format("cd {} && ulpscope run case.yaml -b {} --seed {}\n", ShellQuote(arguments.out),
                     ShellQuote(backend->Text()), arguments.seed));
   return 0;

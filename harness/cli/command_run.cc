@@ -41,23 +41,16 @@ struct RunArguments {
   ReportOutputs outputs;
 };
 
-constexpr int kExitNot = 1;
-
 /// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
 constexpr int64_t kMostKeptElements = 1 << 18;
 
 /// What a run needs, found and checked before anything is started.
-struct Prepared {
+struct Preparation {
   Workspace workspace;
   std::vector<BackendSpec> backends;
   std::map<std::string, std::string> not_installed;
   KnobSweep sweep;
 };
-
-int Usage(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
-}
 
 /// Ids of the results in `file` (a report.json) that failed.
 Result<std::set<std::string>> FailedIds(const fs::path& file) {
@@ -141,7 +134,7 @@ Result<void> CheckInstalled(const Registry& registry, const std::vector<BackendS
   return {};
 }
 
-Result<void> ChooseBackends(const RunArguments& arguments, Prepared* prepared) {
+Result<void> ChooseBackends(const RunArguments& arguments, Preparation* prepared) {
   const Registry& registry = prepared->workspace.registry;
   if (arguments.backends.empty()) {
     prepared->backends = DefaultBackends(registry);
@@ -252,7 +245,7 @@ RunOptions OptionsFor(const RunArguments& arguments) {
   return options;
 }
 
-int Execute(const Prepared& prepared, const RunArguments& arguments) {
+int Execute(const Preparation& prepared, const RunArguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
   Watcher watcher(arguments.seed, engine, prepared.backends.size(), StyleFor(arguments));
@@ -262,18 +255,18 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
   options.swept = prepared.sweep.swept;
   const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
                                 inputs, options, watcher);
-  if (!summary) return Usage(summary.error());
-  if (watcher.error()) return Usage(*watcher.error());
+  if (!summary) return UsageError(summary.error());
+  if (watcher.error()) return UsageError(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
-  if (!run) return Usage(run.error());
+  if (!run) return UsageError(run.error());
   auto classified = ReadClassified(*run);
-  if (!classified) return Usage(classified.error());
+  if (!classified) return UsageError(classified.error());
   auto report = JudgeRun(*run, prepared.workspace, &*classified, engine);
-  if (!report) return Usage(report.error());
+  if (!report) return UsageError(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (auto written = WriteReportFiles(*report, summary->dir, arguments.outputs); !written)
-    return Usage(written.error());
+    return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();
     console.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
@@ -292,24 +285,24 @@ int Execute(const Prepared& prepared, const RunArguments& arguments) {
 
 int Run(const RunArguments& arguments) {
   auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return Usage(workspace.error());
-  Prepared prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
+  if (!workspace) return UsageError(workspace.error());
+  Preparation prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
   if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
     for (const Error& error : errors) PrintError(error);
     PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
                            errors.size() == 1 ? "" : "s"));
     return kExitUsage;
   }
-  if (auto chosen = ChooseBackends(arguments, &prepared); !chosen) return Usage(chosen.error());
+  if (auto chosen = ChooseBackends(arguments, &prepared); !chosen) return UsageError(chosen.error());
   if (arguments.knob_sweep) {
     auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
-    if (!sweep) return Usage(sweep.error());
+    if (!sweep) return UsageError(sweep.error());
     prepared.sweep = std::move(*sweep);
     prepared.backends = prepared.sweep.backends;
     for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
   }
   auto selected = Select(std::move(prepared.workspace.cases), arguments);
-  if (!selected) return Usage(selected.error());
+  if (!selected) return UsageError(selected.error());
   prepared.workspace.cases = std::move(*selected);
   if (prepared.workspace.cases.empty() || prepared.backends.empty()) {
     PrintError(prepared.backends.empty()

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "harness/cli/cli.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -41,6 +42,11 @@ void PrintError(const Error& error) {
   // Errors of case files begin with their place, which editors and CI logs understand only at the start of a
   // line.
   PrintError(error.pos.file.empty() ? "ulpscope: " + error.Text() : error.Text());
+}
+
+int UsageError(const Error& error) {
+  PrintError(error);
+  return kExitUsage;
 }
 
 }  // namespace ulpscope

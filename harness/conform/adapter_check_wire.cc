@@ -11,13 +11,13 @@
 namespace ulpscope {
 namespace {
 
-struct Probe {
+struct TraceCheck {
   Case test_case;
   ExactAnswer exact;
 };
 
 /// A program of casts where `cast` is claimed, else of any op.
-std::optional<Probe> TraceProgram(CheckContext& context) {
+std::optional<TraceCheck> TraceProgram(CheckContext& context) {
   const auto dtypes = ClaimedDTypes(context);
   if (dtypes.empty()) return std::nullopt;
   std::string body =
@@ -36,7 +36,7 @@ std::optional<Probe> TraceProgram(CheckContext& context) {
   if (!test_case) return std::nullopt;
   auto exact = AnswerExactly(*test_case);
   if (!exact) return std::nullopt;
-  return Probe{.test_case = std::move(*test_case), .exact = std::move(*exact)};
+  return TraceCheck{.test_case = std::move(*test_case), .exact = std::move(*exact)};
 }
 
 /// Casts whose bytes are not those of their result.
@@ -55,7 +55,8 @@ std::string WrongCast(const std::vector<Cast>& casts) {
 }
 
 /// Asks for one value of one knob in a worker of its own.
-void CheckKnob(CheckContext& context, const std::string& knob, const std::string& value, const Probe& probe) {
+void CheckKnob(CheckContext& context, const std::string& knob, const std::string& value,
+               const TraceCheck& probe) {
   const std::string check = fmt::format("knob {}={}", knob, value);
   BackendSpec spec = context.subject().backend;
   spec.knobs[knob] = value;

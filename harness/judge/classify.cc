@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "harness/judge/label.h"
 #include "harness/judge/likelihood.h"
+#include "harness/num/float_format.h"
 
 namespace ulpscope {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr size_t kMostExclusions = 64;
 
 /// A fixed sample, the same for every backend and run: runs of neighbours along the last axis, spread by an

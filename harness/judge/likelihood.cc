@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "harness/num/float_format.h"
 
 namespace ulpscope {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kTemperedOutputs =
     128;  // beyond this many outputs the law is tempered: coverage fell without it
 constexpr size_t kFitElements = 64;

@@ -13,7 +13,7 @@
 namespace ulpscope {
 namespace {
 
-using Row = std::optional<StatusReason> (*)(const StatusFacts&);
+using Rule = std::optional<StatusReason> (*)(const StatusFacts&);
 
 StatusReason Say(Status status, std::string reason) {
   return {.status = status, .reason = std::move(reason)};
@@ -119,14 +119,14 @@ std::optional<StatusReason> Inconclusive(const StatusFacts& facts) {
   return Say(Status::kInconclusive, Sentences(facts.undetermined));
 }
 
-constexpr std::array<Row, 10> kTable{Harness,  WorkerBroke,    NotReached, Unsupported, Nondeterministic,
-                                     Violated, StaleDeviation, Changed,    Unmodelled,  Inconclusive};
+constexpr std::array<Rule, 10> kTable{Harness,  WorkerBroke,    NotReached, Unsupported, Nondeterministic,
+                                      Violated, StaleDeviation, Changed,    Unmodelled,  Inconclusive};
 
 }  // namespace
 
 StatusReason DecideStatus(const StatusFacts& facts) {
-  for (const Row row : kTable) {
-    if (auto verdict = row(facts)) return *std::move(verdict);
+  for (const Rule rule : kTable) {
+    if (auto verdict = rule(facts)) return *std::move(verdict);
   }
   return {};
 }

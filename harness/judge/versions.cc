@@ -34,8 +34,6 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 /// Takes leading digits off `text`; nullopt when there are none or too many.
 std::optional<int64_t> TakeNumber(std::string_view* text) {
   int64_t number = 0;

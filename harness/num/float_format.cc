@@ -14,8 +14,6 @@
 namespace ulpscope {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
 /// Exponent of the binade of a finite non-zero value.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ namespace ulpscope {
 enum class Rounding { kNearestEven, kNearestAway, kTowardZero };
 enum class Subnormals { kGradual, kFlushed };
 enum class Overflow { kInfinity, kNan, kSaturate };
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct FloatFormat {
   std::string_view name;  ///< long name; "tf32" is a compute format without a dtype

@@ -10,7 +10,7 @@
 namespace ulpscope {
 namespace {
 
-constexpr int64_t kRows = 64;
+constexpr int64_t kProductRows = 64;
 /// Rows and columns of one product of a batch.
 constexpr int64_t kBatchSide = 16;
 constexpr size_t kLaunchesPerCase = 16;
@@ -52,7 +52,7 @@ const std::vector<std::string>& ProbeForms() {
 }
 
 ProbeSession::ProbeSession(ProbeQuestion question, const Registry& registry)
-    : question_(std::move(question)), rows_(kRows) {
+    : question_(std::move(question)), rows_(kProductRows) {
   options_.repeat = 2;
   options_.trace = false;
   options_.timeout_s = question_.timeout_s;

@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <set>
 
 #include "harness/base/check.h"
+#include "harness/num/float_format.h"
 #include "oracles/dot/trees.h"
 #include "oracles/error_free.h"
 
 namespace ulpscope {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Carries what a rounding to at most 51 bits can see of a sum in two doubles.
 double ToOdd(TwoDoubles value) {

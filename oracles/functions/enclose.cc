@@ -10,12 +10,6 @@
 namespace ulpscope {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
-
-double Down(double value) { return std::nextafter(value, -kInf); }
-double Up(double value) { return std::nextafter(value, kInf); }
-
 /// A result is off by less than one double: half of one from rounding, far less from kFunctionError. Where
 /// nothing was rounded (exp(0)) it stays a point. Overflow may be a finite number beyond every format.
 Interval Around(TwoDoubles value) {

@@ -13,10 +13,19 @@
 // instead.
 #pragma once
 
+#include <cmath>
+
 #include "harness/model/oracle.h"
+#include "harness/num/float_format.h"
 #include "oracles/plan.h"
 
 namespace ulpscope {
+
+inline constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
+
+/// The neighbouring double: a bound rounded outwards.
+inline double Down(double value) { return std::nextafter(value, -kInf); }
+inline double Up(double value) { return std::nextafter(value, kInf); }
 
 /// Units in the last place of the format that computes a node; 0 where the operation is one that IEEE 754
 /// requires and all backends round correctly.

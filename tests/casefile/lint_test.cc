@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Case Load(const std::string& text) {
+Case ParsedCase(const std::string& text) {
   const LoadResult result = LoadCaseText(text, "f.yaml", "f", Vocabulary{});
   for (const Error& error : result.errors) ADD_FAILURE() << error.Text();
   return result.cases.empty() ? Case{} : result.cases[0];
@@ -26,7 +26,7 @@ Case Load(const std::string& text) {
 
 std::vector<std::string> Warnings(const std::string& text) {
   std::vector<std::string> texts;
-  for (const Error& warning : Lint(Load(text))) texts.push_back(warning.Text());
+  for (const Error& warning : Lint(ParsedCase(text))) texts.push_back(warning.Text());
   return texts;
 }
 
@@ -115,7 +115,7 @@ TEST(Lint, TheShippedCasesAreFollowed) {
 }
 
 TEST(Widths, ThroughSumsProductsAndViews) {
-  const Case one = Load(R"(
+  const Case one = ParsedCase(R"(
 cases:
   - name: c
     tensors:
@@ -141,7 +141,7 @@ cases:
 }
 
 TEST(NewCase, LoadsAsItStands) {
-  const Case one = Load(NewCaseTemplate("my_case"));
+  const Case one = ParsedCase(NewCaseTemplate("my_case"));
   EXPECT_EQ(one.id, "f/my_case");
   EXPECT_THAT(one.observe, ElementsAre("product", "result"));
 }

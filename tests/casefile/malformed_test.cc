@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Vocabulary kVocabulary{.backends = {"torch-eager", "torch-aot-eager", "jax"}};
+const Vocabulary kTestVocabulary{.backends = {"torch-eager", "torch-aot-eager", "jax"}};
 
 std::vector<fs::path> MalformedFiles() {
   std::vector<fs::path> files;
@@ -43,7 +43,7 @@ TEST_P(Malformed, GivesTheErrorAtItsPlaceAndNoCase) {
   std::getline(words, text);
   ASSERT_EQ(hash + " " + expect, "# expect:") << "the first line says what is expected";
   ASSERT_FALSE(text.empty());
-  const LoadResult result = LoadCaseFile(GetParam(), GetParam().parent_path(), kVocabulary);
+  const LoadResult result = LoadCaseFile(GetParam(), GetParam().parent_path(), kTestVocabulary);
   EXPECT_TRUE(result.cases.empty());
   ASSERT_FALSE(result.errors.empty());
   const Error& first = result.errors[0];
@@ -116,7 +116,7 @@ TEST(Junk, OneMebibyteIsRefusedWithinASecond) {
   for (const std::string& text : files) {
     ASSERT_LE(text.size(), kMaxFileBytes) << text.substr(0, 40);
     const std::clock_t start = std::clock();
-    const LoadResult result = LoadCaseText(text, "junk.yaml", "junk", kVocabulary);
+    const LoadResult result = LoadCaseText(text, "junk.yaml", "junk", kTestVocabulary);
     const double spent = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_LT(spent, kLimit) << text.substr(0, 40);
     EXPECT_TRUE(result.cases.empty()) << text.substr(0, 40);
@@ -132,13 +132,13 @@ TEST(Junk, LargerFilesAreNotRead) {
       fs::temp_directory_path() /
       ("ulpscope_large." + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + ".yaml");
   std::ofstream(path) << Repeat("# nothing but a comment\n", kMaxFileBytes + 100);
-  const LoadResult result = LoadCaseFile(path, path.parent_path(), kVocabulary);
+  const LoadResult result = LoadCaseFile(path, path.parent_path(), kTestVocabulary);
   fs::remove(path);
   ASSERT_EQ(result.errors.size(), 1u);
   EXPECT_THAT(result.errors[0].Text(), ::testing::HasSubstr("file is too large"));
-  EXPECT_THAT(LoadCaseFile("/dev/null", "/dev", kVocabulary).errors.at(0).Text(),
+  EXPECT_THAT(LoadCaseFile("/dev/null", "/dev", kTestVocabulary).errors.at(0).Text(),
               ::testing::HasSubstr("not a regular file"));
-  EXPECT_THAT(LoadCaseFile("/no/such.yaml", "/no", kVocabulary).errors.at(0).Text(),
+  EXPECT_THAT(LoadCaseFile("/no/such.yaml", "/no", kTestVocabulary).errors.at(0).Text(),
               ::testing::HasSubstr("does not exist"));
 }
 

@@ -21,16 +21,16 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-struct Outcome : testing::ProgramOutcome {
+struct ProbeOutcome : testing::ProgramOutcome {
   json sheet;
 };
 
 class Probe : public ::testing::Test {
  protected:
-  Outcome Run(const std::string& backend, const std::string& options) const {
+  ProbeOutcome Run(const std::string& backend, const std::string& options) const {
     const fs::path sheet = dir_ / "sheet.json";
     fs::remove(sheet);
-    Outcome outcome{
+    ProbeOutcome outcome{
         testing::RunProgram(dir_, "probe " + ShellQuote(backend) + " " + options + " --json sheet.json"), {}};
     if (fs::exists(sheet)) {
       outcome.sheet = json::parse(testing::ReadAll(sheet.string()));
@@ -41,7 +41,8 @@ class Probe : public ::testing::Test {
     return outcome;
   }
 
-  Outcome Emulated(const std::string& order, const std::string& model, const std::string& options) const {
+  ProbeOutcome Emulated(const std::string& order, const std::string& model,
+                        const std::string& options) const {
     return Run("emulated:order=" + order + ",model=" + model, "--form dot " + options);
   }
 
@@ -113,7 +114,7 @@ TEST_F(Probe, GivesBackTheModelThatItWasRunAt) {
   };
   for (const Known& row : rows) {
     SCOPED_TRACE(std::string(row.options) + " " + row.model);
-    const Outcome outcome = Emulated("sequential", row.model, row.options);
+    const ProbeOutcome outcome = Emulated("sequential", row.model, row.options);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     ASSERT_TRUE(outcome.sheet.is_object()) << outcome.err;
     EXPECT_EQ(outcome.sheet["outcome"], "read");
@@ -128,7 +129,7 @@ TEST_F(Probe, GivesBackTheModelThatItWasRunAt) {
 }
 
 TEST_F(Probe, LinesSayWhatBlockUnitsDo) {
-  const Outcome outcome =
+  const ProbeOutcome outcome =
       Emulated("sequential", "in=as_is;prod=exact;acc=blockfma(8,24,rz);mid=none;out=float32_rne",
                "--dtype float16 --out-dtype float32");
   EXPECT_EQ(Words(outcome.sheet, "group_size"), std::vector<std::string>{"8"});
@@ -148,7 +149,7 @@ TEST_F(Probe, NamesTheOrder) {
       {"odd_first_pairs", "sequential in pairs, the odd one first"}};
   for (const auto& [order, name] : rows) {
     for (const char* dtype : {"float32", "bfloat16", "float16"}) {
-      const Outcome outcome =
+      const ProbeOutcome outcome =
           Emulated(order, std::string("in=as_is;prod=exact;acc=float32;mid=none;out=") + dtype + "_rne",
                    std::string("--dtype ") + dtype);
       EXPECT_EQ(Words(outcome.sheet, "order"), std::vector<std::string>{name}) << dtype;
@@ -162,7 +163,7 @@ TEST_F(Probe, NamesTheOrder) {
 TEST_F(Probe, ShortSumsTellLessAndSaySo) {
   const char* plain = "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne";
   for (const int k : {1, 2, 3, 7}) {
-    const Outcome outcome = Emulated("sequential", plain, "--k " + std::to_string(k));
+    const ProbeOutcome outcome = Emulated("sequential", plain, "--k " + std::to_string(k));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.sheet["models"].get<std::vector<std::string>>(), Contains(plain)) << k;
     EXPECT_EQ(Line(outcome.sheet, "accumulator")["state"] == "not_read", k == 1) << k;
@@ -191,7 +192,7 @@ TEST_F(Probe, UsageErrorsAre4AndRunNothing) {
                         {"emulated", "--k 0", "1 to 65536"},
                         {"emulated", "--k -3", "1 to 65536"},
                         {"emulated", "--form mm", "matmul, bmm, dot"}}) {
-    const Outcome outcome = Run(row.backend, row.options);
+    const ProbeOutcome outcome = Run(row.backend, row.options);
     EXPECT_EQ(outcome.code, 4) << row.backend << " " << row.options;
     EXPECT_THAT(outcome.err, HasSubstr(row.says)) << row.options;
     EXPECT_EQ(outcome.out, "");
@@ -218,7 +219,7 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
                         {"faulty:fault=unwritten", 6, "broken", "never written"},
                         {"faulty:fault=ftz", 6, "broken", "subnormal"},
                         {"faulty:fault=hang", 6, "broken", "timed_out"}}) {
-    const Outcome outcome = Run(row.backend, "--dtype bfloat16 --timeout 2");
+    const ProbeOutcome outcome = Run(row.backend, "--dtype bfloat16 --timeout 2");
     EXPECT_EQ(outcome.code, row.code) << row.backend << " " << outcome.err;
     ASSERT_TRUE(outcome.sheet.is_object()) << row.backend;
     EXPECT_EQ(outcome.sheet["outcome"], row.outcome) << row.backend;

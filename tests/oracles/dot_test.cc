@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <limits>
 #include <random>
 
 #include "harness/judge/classify.h"
@@ -15,8 +14,6 @@
 
 namespace ulpscope {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 DotModel Model(const std::string& acc, DType in, const std::string& out, const std::string& in_word = "as_is",
                const std::string& mid = "none") {

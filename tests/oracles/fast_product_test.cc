@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +21,6 @@
 
 namespace ulpscope::fast {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// splitmix64 by counter.
 class Random {

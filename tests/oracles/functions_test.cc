@@ -15,7 +15,6 @@
 namespace ulpscope {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void Mpfr(NodeKind kind, mpfr_t out, const mpfr_t x, mpfr_rnd_t mode) {
