@@ -14,7 +14,6 @@ struct JudgeArguments {
   std::string run;
   std::vector<std::string> cases;
   ReportOutputs outputs;
-  std::string html, markdown, csv;
 };
 
 /// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
@@ -47,12 +46,6 @@ int RunJudgeCommand(const JudgeArguments& arguments) {
 }
 
 int RunReportCommand(const JudgeArguments& arguments) {
-  for (const auto& [flag, file] :
-       {std::pair{"--html", &arguments.html}, {"--md", &arguments.markdown}, {"--csv", &arguments.csv}}) {
-    if (!file->empty())
-      return UsageError(
-          Problem(std::string(flag) + " is not part of this version", {}, {}, "--json and --junit are"));
-  }
   const auto report = Judge(arguments, Source::kRecorded);
   if (!report) return UsageError(report.error());
   if (auto written = WriteReportFiles(*report, {}, arguments.outputs); !written)
@@ -84,9 +77,6 @@ void AddJudgeCommand(CLI::App& app, int& exit_code) {
 void AddReportCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command = AddCommand(app, "report", "render a recorded run", *arguments);
-  command->add_option("--html", arguments->html, "not part of this version");
-  command->add_option("--md", arguments->markdown, "not part of this version");
-  command->add_option("--csv", arguments->csv, "not part of this version");
   command->callback([arguments, &exit_code] { exit_code = RunReportCommand(*arguments); });
 }
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReproArguments {
-  std::string what, out, script;
+  std::string what, out;
   int64_t seed = 0;
   std::vector<std::string> adapters;
 };
@@ -56,7 +56,6 @@ Result<void> WriteBundle(const Case& test_case, const std::string& backend, cons
 }
 
 int RunRepro(const ReproArguments& arguments) {
-  if (!arguments.script.empty()) return UsageError(Problem("--script is not part of this version", {}, {}));
   const size_t at = arguments.what.find('@');
   if (at == std::string::npos) {
     return UsageError(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
@@ -84,7 +83,6 @@ void AddReproCommand(CLI::App& app, int& exit_code) {
   command->add_option("what", arguments->what, "ID@BACKEND")->required();
   command->add_option("-o,--out", arguments->out, "the folder")->required();
   command->add_option("--seed", arguments->seed, "seed of the inputs");
-  command->add_option("--script", arguments->script, "not part of this version");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);
   command->callback([arguments, &exit_code] { exit_code = RunRepro(*arguments); });

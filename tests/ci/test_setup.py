@@ -179,6 +179,8 @@ class Building(unittest.TestCase):
                 stderr=subprocess.PIPE, text=True)
             self.addCleanup(second.stderr.close)
             self.assertIn("waiting until it is done", second.stderr.readline())
+            with self.assertRaises(subprocess.TimeoutExpired):
+                second.wait(timeout=1)
             first.communicate("go on\n", timeout=60)
             self.assertEqual(second.wait(timeout=60), 0)
             self.assertEqual((pathlib.Path(folder) / "order").read_text(encoding="utf-8"), "first\nsecond\n")

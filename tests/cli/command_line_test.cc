@@ -98,7 +98,7 @@ TEST_F(CommandLine, UsageErrorsExitWith4AndSayWhatWasMeant) {
       {"run mine.yaml -b hipblas", "hipblas is not installed"},
       {"report nosuchrun", "nosuchrun"},
       {"judge nosuchrun", "nosuchrun"},
-      {"report x --html y", "not part of this version"},
+      {"report x --html y", "--html"},
       {"explain mine/wide@nosuch", ""},
       {"repro seeds/matmul_out/as_posted -o d", "ID@BACKEND"},
       {"list", "subcommand"},
