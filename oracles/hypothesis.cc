@@ -72,13 +72,7 @@ bool IsStep(const PlanNode& node) {
 bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView)
     return false;
-  if (!IsStep(node)) return true;
-  // Inside a composite op the steps that frameworks materialise.
-  for (const std::string_view part : {".mean", ".rstd", ".normalized", ".scaled", ".shifted", ".exp",
-                                      ".total", ".log_total", ".sigmoid", ".tail", ".sqrt_half"}) {
-    if (node.name.ends_with(part)) return true;
-  }
-  return false;
+  return !IsStep(node) || node.materialised;
 }
 
 /// The format that the program itself asks for at a node, if any.

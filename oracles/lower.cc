@@ -284,6 +284,12 @@ int Lowering::Inner(int node, const std::string& name) {
   return node;
 }
 
+int Lowering::Materialised(int node, const std::string& name) {
+  Inner(node, name);
+  at(plan.Root(node)).materialised = true;
+  return node;
+}
+
 std::optional<DType> DTypeAttr(const Step& step, const std::string& name) {
   const auto attr = step.attrs.find(name);
   if (attr == step.attrs.end()) return std::nullopt;

@@ -45,6 +45,8 @@ class Lowering {
 
   /// Marks `node` as an inner step of a composite op, with a name under the op's result name.
   int Inner(int node, const std::string& name);
+  /// The same for a step that some framework is known to store: it may be rounded on its own.
+  int Materialised(int node, const std::string& name);
 
   Plan plan;
   // Autograd state.
@@ -77,7 +79,8 @@ struct OpCall {
 };
 using OpLowering = int (*)(Lowering&, const OpCall&);
 
-/// The op table: one row per vocabulary word. Null when the oracle does not know the op.
+/// The expansion of a word of the vocabulary, or of the dispatcher's op of the same name where it is a matrix
+/// product. Null when the oracle has none.
 OpLowering FindLowering(std::string_view op);
 std::vector<std::string> KnownOps();
 

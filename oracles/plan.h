@@ -74,6 +74,8 @@ struct PlanNode {
   int64_t m = 0, n = 0, k = 0;  ///< kContract; kReduce: k is the number of terms
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;
+  /// An inner step that some framework is known to store, so that it may be rounded on its own.
+  bool materialised = false;
   /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|)
   /// here.
   std::vector<int> slack;

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
-from ulpscope_adapter import Adapter, Result, Trace, serve  # noqa: E402
+from ulpscope_adapter import Adapter, Result, Trace, serve, words  # noqa: E402
 
 _PRECISIONS = [
     "default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
@@ -57,11 +57,8 @@ class Jax(Adapter):
                 "xla_allow_excess_precision": ["true", "false"]
             },
             "ops": {
-                **{
-                    name: attributes for name, (_, attributes) in ops.OPS.items()
-                }, "set_data": ("to",),
-                "backward": ("grad", "retain_graph"),
-                "sync": ()
+                name: words.attributes(name, without=("out_dtype",))
+                for name in (*ops.OPS, "set_data", "backward", "sync")
             },
             "dtypes": list(ops.DTYPES),
             "scopes": ["no_grad", "enable_grad"],

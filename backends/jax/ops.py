@@ -6,6 +6,8 @@ Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported
 import jax
 import jax.numpy as jnp
 
+from ulpscope_adapter import words
+
 DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
           "int16", "int8", "uint8", "bool")
 
@@ -85,63 +87,59 @@ def _full(shape, dtype, value):
     return jnp.full(shape, float(value) if isinstance(value, str) else value, dtype)  # "inf", "-inf", "nan"
 
 
-# op -> (callable over the operands with the attributes as keywords, attributes)
+# op -> a callable over the operands with the attributes as keywords. What takes operands alone and has PyTorch's name in
+# jax.numpy too needs no row.
 OPS = {
-    "zeros": (jnp.zeros, ("shape", "dtype")),
-    "ones": (jnp.ones, ("shape", "dtype")),
-    "full": (_full, ("shape", "dtype", "value")),
-    "matmul": (_matmul, ("preferred_element_type",)),
-    "mm": (_matmul, ("preferred_element_type",)),
-    "bmm": (_matmul, ("preferred_element_type",)),
-    "addmm": (_addmm, ("alpha", "beta")),
-    "baddbmm": (_addmm, ("alpha", "beta")),
-    "linear": (_linear, ()),
-    "add": (lambda a, b, alpha=1: jnp.add(a, _scaled(alpha, b)), ("alpha",)),
-    "sub": (lambda a, b, alpha=1: jnp.subtract(a, _scaled(alpha, b)), ("alpha",)),
-    "mul": (jnp.multiply, ()),
-    "div": (jnp.divide, ()),
-    "neg": (jnp.negative, ()),
-    "relu": (jax.nn.relu, ()),
-    "sqrt": (jnp.sqrt, ()),
-    "rsqrt": (jax.lax.rsqrt, ()),
-    "exp": (jnp.exp, ()),
-    "expm1": (jnp.expm1, ()),
-    "log": (jnp.log, ()),
-    "log1p": (jnp.log1p, ()),
-    "sin": (jnp.sin, ()),
-    "cos": (jnp.cos, ()),
-    "tanh": (jnp.tanh, ()),
-    "sigmoid": (jax.nn.sigmoid, ()),
-    "erf": (jax.lax.erf, ()),
-    "erfc": (jax.lax.erfc, ()),
-    "abs": (jnp.abs, ()),
-    "gelu": (lambda a, approximate="none": jax.nn.gelu(a, approximate=approximate == "tanh"), ("approximate",)),
-    "silu": (jax.nn.silu, ()),
-    "softmax": (_along(jax.nn.softmax), ("dim", "dtype")),
-    "log_softmax": (_along(jax.nn.log_softmax), ("dim", "dtype")),
-    "logsumexp": (lambda a, dim, keepdim=False: jax.nn.logsumexp(a, axis=dim, keepdims=keepdim), ("dim", "keepdim")),
-    "amax": (lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
-                                                        keepdims=keepdim), ("dim", "keepdim")),
-    "clone": (lambda a: a, ()),
-    "detach": (jax.lax.stop_gradient, ()),
-    "sum": (_reduction(jnp.sum), ("dim", "keepdim", "dtype")),
-    "mean": (_reduction(jnp.mean), ("dim", "keepdim", "dtype")),
-    "cast": (lambda a, dtype: a.astype(dtype), ("dtype",)),
-    "layer_norm": (_layer_norm, ("normalized_shape", "eps")),
-    "rms_norm": (_rms_norm, ("normalized_shape", "eps")),
-    "transpose": (lambda a, dim0, dim1: jnp.swapaxes(a, dim0, dim1), ("dim0", "dim1")),
-    "t": (jnp.transpose, ()),
-    "reshape": (jnp.reshape, ("shape",)),
-    "view": (jnp.reshape, ("shape",)),
-    "expand": (_expand, ("shape",)),
-    "permute": (lambda a, dims: jnp.transpose(a, dims), ("dims",)),
-    "select": (lambda a, dim, index: jax.lax.index_in_dim(a, index, dim, keepdims=False), ("dim", "index")),
-    "unsqueeze": (lambda a, dim: jnp.expand_dims(a, dim), ("dim",)),
-    "squeeze": (lambda a, dim=None: jnp.squeeze(a,
-                                                tuple(dim) if isinstance(dim, list) else dim), ("dim",)),
+    **{
+        op: getattr(jnp, op)
+        for op in words.ops("value") if not words.OPS[op]["attributes"] and hasattr(jnp, op)
+    },
+    "zeros": jnp.zeros,
+    "ones": jnp.ones,
+    "full": _full,
+    "matmul": _matmul,
+    "mm": _matmul,
+    "bmm": _matmul,
+    "addmm": _addmm,
+    "baddbmm": _addmm,
+    "linear": _linear,
+    "add": lambda a, b, alpha=1: jnp.add(a, _scaled(alpha, b)),
+    "sub": lambda a, b, alpha=1: jnp.subtract(a, _scaled(alpha, b)),
+    "mul": jnp.multiply,
+    "div": jnp.divide,
+    "neg": jnp.negative,
+    "relu": jax.nn.relu,
+    "rsqrt": jax.lax.rsqrt,
+    "sigmoid": jax.nn.sigmoid,
+    "erf": jax.lax.erf,
+    "erfc": jax.lax.erfc,
+    "gelu": lambda a, approximate="none": jax.nn.gelu(a, approximate=approximate == "tanh"),
+    "silu": jax.nn.silu,
+    "softmax": _along(jax.nn.softmax),
+    "log_softmax": _along(jax.nn.log_softmax),
+    "logsumexp": lambda a, dim, keepdim=False: jax.nn.logsumexp(a, axis=dim, keepdims=keepdim),
+    "amax": lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
+                                                        keepdims=keepdim),
+    "clone": lambda a: a,
+    "detach": jax.lax.stop_gradient,
+    "sum": _reduction(jnp.sum),
+    "mean": _reduction(jnp.mean),
+    "cast": lambda a, dtype: a.astype(dtype),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "transpose": lambda a, dim0, dim1: jnp.swapaxes(a, dim0, dim1),
+    "t": jnp.transpose,
+    "reshape": jnp.reshape,
+    "view": jnp.reshape,
+    "expand": _expand,
+    "permute": lambda a, dims: jnp.transpose(a, dims),
+    "select": lambda a, dim, index: jax.lax.index_in_dim(a, index, dim, keepdims=False),
+    "unsqueeze": lambda a, dim: jnp.expand_dims(a, dim),
+    "squeeze": lambda a, dim=None: jnp.squeeze(a,
+                                                tuple(dim) if isinstance(dim, list) else dim),
 }
 
 
 def apply(step, operands):
     """The result of one step of OPS."""
-    return OPS[step.op][0](*operands, **step.attrs)
+    return OPS[step.op](*operands, **step.attrs)

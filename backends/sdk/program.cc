@@ -151,8 +151,6 @@ tl::unexpected<Error> AttrError(const Step& step, const std::string& key, const 
 
 }  // namespace
 
-bool IsScope(std::string_view op) { return op == "autocast" || op == "no_grad" || op == "enable_grad"; }
-
 std::optional<double> JsonToDouble(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;

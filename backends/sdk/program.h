@@ -13,6 +13,7 @@
 
 #include "backends/sdk/wire.h"
 #include "harness/num/tensor_data.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope::sdk {
 
@@ -48,9 +49,6 @@ struct Program {
   std::vector<Step> steps;
   std::vector<std::string> observe;
 };
-
-/// "autocast", "no_grad", "enable_grad": the steps that hold steps.
-bool IsScope(std::string_view op);
 
 Result<Program> ParseProgram(const Json& program);
 

@@ -1,5 +1,5 @@
-// The attributes that each op of the vocabulary takes (backends/PROTOCOL.md), so that an adapter never
-// computes a step while ignoring a part of it.
+// Refuses attributes that an op does not take, so that an adapter never computes a step while ignoring a part
+// of it.
 #pragma once
 
 #include <string>
@@ -9,11 +9,7 @@
 
 namespace ulpscope::sdk {
 
-/// The attributes of `op`; null for aten:: ops, which have a schema of their own, and for words not listed
-/// here.
-const std::vector<std::string>* AttributesOf(const std::string& op);
-
-/// "" or why `steps` hold an attribute that its op does not take.
+/// "" or why `steps` hold an attribute that its op does not take (aten:: ops have a schema of their own).
 std::string UnknownAttribute(const std::vector<Step>& steps);
 
 }  // namespace ulpscope::sdk

@@ -37,7 +37,6 @@ class TorchCompile(Adapter):
         import numpy
         import torch
         from ulpscope_torch import ops
-        table = {name: attributes for name, (_, attributes, _) in ops.OPS.items()}
         knobs = knob_table.served(self._backend, self._device)
         if self._backend == "torch-custom":
             import custom
@@ -54,7 +53,7 @@ class TorchCompile(Adapter):
             "devices": ["cpu", "cuda"] if not self._device.startswith("cuda") else ["cpu", self._device],
             "knobs": knobs,
             "ops": {
-                **table,
+                **ops.OPS,
                 **ops.OUTSIDE_OPS, "aten::*": None
             },
             "dtypes": list(ops.DTYPES),

@@ -43,9 +43,7 @@ class TorchXla(Adapter):
                 "xla_allow_excess_precision": ["true", "false"]
             },
             "ops": {
-                **{
-                    name: attributes for name, (_, attributes, _) in ops.OPS.items()
-                },
+                **ops.OPS,
                 **ops.OUTSIDE_OPS, "aten::*": None
             },
             "dtypes": list(ops.DTYPES),

@@ -4,7 +4,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
 #include "harness/casefile/number.h"
-#include "harness/casefile/ops.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {
@@ -53,7 +53,7 @@ Operand DecodeOperand(const Node& node, NameTable& names, ErrorSink& errors) {
 
 const std::vector<Field>& FieldsOf(const std::string& op) {
   for (const Type::Variant& variant : StepType().variants) {
-    if (variant.word == op || (variant.word == "aten::*" && IsAtenOp(op))) return variant.fields;
+    if (variant.word == op || (variant.word == "aten::*" && OpPattern().matches(op))) return variant.fields;
   }
   static const std::vector<Field> none;
   return none;
@@ -119,13 +119,13 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
   // The body comes before `as`, which scopes do not have: what a scope defines stays visible after it.
   if (const Node* body = node.Find("steps")) step.steps = DecodeSteps(*body, names, budget, errors);
   const OpRow* row = FindOp(step.op);
-  const bool gives_value = row == nullptr || row->result == OpRow::Result::kValue;
+  const bool gives_value = row == nullptr || row->GivesValue();
   if (const Node* as = node.Find("as")) {
     step.as = as->text;
     names.Define(*as, {.mark = as->mark}, errors);
   } else if (gives_value && step.out.empty() && row != nullptr) {
     errors.Add(node.mark, "step has no effect: its result has no name", "op " + step.op + " without 'as'",
-               row->out == OpRow::Out::kYes ? "'as' or 'out'" : "'as'");
+               row->out == OpRow::Out::kOut ? "'as' or 'out'" : "'as'");
   } else if (row == nullptr && step.out.empty() && !step.op.ends_with("_")) {
     errors.Add(node.mark, "step has no effect: its result has no name", step.op + " without 'as'",
                "'as', 'out', or an in-place op (its name ends in _)");

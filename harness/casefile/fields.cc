@@ -1,9 +1,11 @@
 // The field table of case files and of the deviations file.
 #include "harness/casefile/fields.h"
 
-#include "harness/casefile/ops.h"
+#include <map>
+
 #include "harness/model/probe.h"
 #include "harness/num/dtype.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {
@@ -156,6 +158,75 @@ Type& StepFields() {
   return type;
 }
 
+const Type& Integers() {
+  static const Type type{
+      .kind = Kind::kList, .what = "a list of integers", .definition = "integers", .item = &IntegerType()};
+  return type;
+}
+const Type& Dims() {
+  static const Type type{.kind = Kind::kEither,
+                         .what = "a dimension or a list of dimensions",
+                         .scalar = &IntegerType(),
+                         .list = &Integers()};
+  return type;
+}
+const Type& NewShape() {
+  static const Type extent{
+      .kind = Kind::kInteger, .what = "an extent, or -1", .low = -1, .high = int64_t{1} << 28};
+  static const Type type{
+      .kind = Kind::kList, .what = "a shape, a list of extents", .item = &extent, .max_items = 16};
+  return type;
+}
+const Type& ValueName() {
+  static const Type type{.kind = Kind::kText,
+                         .what = "the name of a value",
+                         .definition = "value_name",
+                         .pattern = &NamePattern()};
+  return type;
+}
+const Type& SetDataTo() {
+  static const Type type{.kind = Kind::kMap,
+                         .what = "what set_data sets, {cast: DTYPE} or {value: NAME}",
+                         .fields = {{"cast", &DTypeType(), kOptional, "w.data = w.data.to(dtype)"},
+                                    {"value", &ValueName(), kOptional, "w.data = value"}},
+                         .exactly_keys = 1};
+  return type;
+}
+
+/// What may stand at an attribute of an op.
+const Type& AttributeType(const OpAttribute& attribute) {
+  switch (attribute.kind) {
+    case AttrKind::kDTypeName:
+      return DTypeType();
+    case AttrKind::kInteger:
+      return IntegerType();
+    case AttrKind::kNumber:
+      return NumberType();
+    case AttrKind::kBoolean:
+      return BooleanType();
+    case AttrKind::kExtents:
+      return ShapeType();
+    case AttrKind::kNewExtents:
+      return NewShape();
+    case AttrKind::kIntegers:
+      return Integers();
+    case AttrKind::kDims:
+      return Dims();
+    case AttrKind::kValueName:
+      return ValueName();
+    case AttrKind::kSetDataTo:
+      return SetDataTo();
+    case AttrKind::kWord:
+      break;
+  }
+  static std::map<const OpAttribute*, Type> choices;  // rows and map entries stay where they are
+  return choices
+      .try_emplace(&attribute, Type{.kind = Kind::kWord,
+                                    .what = attribute.what,
+                                    .words = {attribute.words.begin(), attribute.words.end()}})
+      .first->second;
+}
+
 std::vector<Type::Variant> StepVariants() {
   std::vector<Type::Variant> variants;
   static std::vector<Type> operand_lists;
@@ -167,19 +238,22 @@ std::vector<Type::Variant> StepVariants() {
   for (const OpRow& op : Ops()) {
     Type::Variant variant{.word = op.name, .fields = {}};
     variant.fields.push_back({"op", &TextType(), kRequired, "which op"});
-    if (op.max_operands > 0) {
+    if (op.operands.most > 0) {
       operand_lists.push_back({.kind = Kind::kList,
                                .what = "a list of operands",
                                .item = &OperandType(),
-                               .min_items = op.min_operands,
-                               .max_items = op.max_operands});
+                               .min_items = op.operands.fewest,
+                               .max_items = op.operands.most});
       variant.fields.push_back({"of", &operand_lists.back(), kRequired, "operands, in PyTorch's order"});
     }
-    if (op.result == OpRow::Result::kScope)
+    if (op.kind == OpRow::Kind::kScope)
       variant.fields.push_back({"steps", &StepsType(), kRequired, "what runs inside the scope"});
-    if (op.result == OpRow::Result::kValue) variant.fields.push_back(as);
-    if (op.out == OpRow::Out::kYes) variant.fields.push_back(out);
-    variant.fields.insert(variant.fields.end(), op.attributes.begin(), op.attributes.end());
+    if (op.GivesValue()) variant.fields.push_back(as);
+    if (op.out == OpRow::Out::kOut) variant.fields.push_back(out);
+    for (const OpAttribute& attribute : op.attributes) {
+      variant.fields.push_back({attribute.key, &AttributeType(attribute),
+                                attribute.required ? kRequired : kOptional, attribute.about});
+    }
     variants.push_back(std::move(variant));
   }
   variants.push_back({.word = "aten::*",

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "harness/casefile/fields.h"
-#include "harness/casefile/ops.h"
 
 namespace ulpscope {
 namespace {

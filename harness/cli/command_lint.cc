@@ -9,6 +9,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
+#include "harness/words/export.h"
 
 namespace ulpscope {
 namespace {
@@ -51,8 +52,10 @@ void AddLintCommand(CLI::App& app, int& exit_code) {
 
 void AddSchemaCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("schema", "print the JSON Schema of case files");
-  command->callback([&exit_code] {
-    Print(JsonSchema());
+  auto words = std::make_shared<bool>(false);
+  command->add_flag("--words", *words, "the words that adapters in Python read, instead");
+  command->callback([words, &exit_code] {
+    Print(*words ? WordsJson() : JsonSchema());
     exit_code = 0;
   });
 }

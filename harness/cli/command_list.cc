@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/base/text.h"
-#include "harness/casefile/ops.h"
 #include "harness/casefile/words.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
+#include "harness/words/ops.h"
 #include "oracles/models.h"
 #include "reports/text_safe.h"
 
@@ -90,17 +90,17 @@ int ListBackends(const ListArguments& arguments) {
 }
 
 int ListOps(const ListArguments& arguments) {
-  Listing listing{.keys = {"op", "operands", "attributes"}, .rows = {}};
+  Listing listing{.keys = {"op", "operands", "attributes", "about"}, .rows = {}};
   for (const OpRow& op : Ops()) {
     std::vector<std::string> attributes;
     for (const auto& attribute : op.attributes) attributes.emplace_back(attribute.key);
-    const std::string operands = op.min_operands == op.max_operands
-                                     ? std::to_string(op.min_operands)
-                                     : fmt::format("{} to {}", op.min_operands, op.max_operands);
-    listing.rows.push_back({std::string(op.name), op.result == OpRow::Result::kScope ? "scope" : operands,
-                            Join(attributes, ",")});
+    const std::string operands = op.operands.fewest == op.operands.most
+                                     ? std::to_string(op.operands.most)
+                                     : fmt::format("{} to {}", op.operands.fewest, op.operands.most);
+    listing.rows.push_back({std::string(op.name), op.kind == OpRow::Kind::kScope ? "scope" : operands,
+                            Join(attributes, ","), std::string(op.about)});
   }
-  listing.rows.push_back({"aten::NAME", "as its schema", "as its schema"});
+  listing.rows.push_back({"aten::NAME", "as its schema", "as its schema", "an op of PyTorch's dispatcher"});
   PrintListing(listing, arguments);
   return 0;
 }

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/base/text.h"
-#include "harness/casefile/ops.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/run/protocol.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {

@@ -14,7 +14,7 @@
 namespace ulpscope {
 namespace {
 
-using Rows = std::vector<const OpProgram*>;
+using Rows = std::vector<const OpRow*>;
 
 std::string Said(const SessionRun& run) {
   if (!run.broken.empty()) return run.broken;
@@ -60,7 +60,7 @@ class DTypeRuns {
       return Wrong(rows, Said(run));
     }
     if (run.observation.outcome.text.empty()) return Wrong(rows, "refused without a reason");
-    refused_.emplace_back(rows.front()->op, Said(run));
+    refused_.emplace_back(rows.front()->name, Said(run));
   }
 
   /// One line for what is exact, one for each op that is not.
@@ -91,22 +91,22 @@ class DTypeRuns {
 
  private:
   void Compare(const Rows& rows, const SessionRun& run, const std::map<std::string, TensorData>& exact) {
-    for (const OpProgram* row : rows) {
+    for (const OpRow* row : rows) {
       const auto found = run.observation.values.find(ResultName(*row));
       std::string difference = found == run.observation.values.end()
                                    ? "not answered"
                                    : DifferenceOf(found->second, exact.at(ResultName(*row)));
       if (difference.empty()) difference = run.observation.tainted;
       if (difference.empty())
-        exact_.emplace_back(row->op);
+        exact_.emplace_back(row->name);
       else
-        wrong_.emplace_back(row->op, difference);
+        wrong_.emplace_back(row->name, difference);
     }
   }
 
   void Wrong(const Rows& rows, const std::string& what) {
     std::vector<std::string> ops;
-    for (const OpProgram* row : rows) ops.emplace_back(row->op);
+    for (const OpRow* row : rows) ops.emplace_back(row->name);
     wrong_.emplace_back(Join(ops, " "), what);
   }
 
@@ -297,10 +297,10 @@ void CheckFp(CheckContext& context, std::string_view op, DType dtype) {
 void CheckPrograms(CheckContext& context) {
   Rows claimed;
   std::map<std::string, std::string> refused_everywhere;
-  for (const OpProgram& row : OpPrograms()) {
-    if (!context.Claims(context.info().ops, row.op)) continue;
+  for (const OpRow& row : Ops()) {
+    if (row.example.empty() || !context.Claims(context.info().ops, row.name)) continue;
     claimed.push_back(&row);
-    refused_everywhere[std::string(row.op)] = "";
+    refused_everywhere[std::string(row.name)] = "";
   }
   const auto dtypes = ClaimedDTypes(context);
   if (claimed.empty() || dtypes.empty())

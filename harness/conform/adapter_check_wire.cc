@@ -26,9 +26,9 @@ std::optional<TraceCheck> TraceProgram(CheckContext& context) {
     body += fmt::format("      - {{op: cast, of: [a], dtype: {}, as: other}}\n", Name(dtypes.back()));
     body += "      - {op: cast, of: [other], dtype: $d, as: r}\n    observe: [r]\n";
   } else {
-    for (const OpProgram& row : OpPrograms()) {
-      if (row.inputs != "a" || !context.Claims(context.info().ops, row.op)) continue;
-      body += fmt::format("      - {}, as: r}}\n    observe: [r]\n", row.step);
+    for (const OpRow& row : Ops()) {
+      if (!row.example.starts_with("of: [a]") || !context.Claims(context.info().ops, row.name)) continue;
+      body += fmt::format("      - {{op: {}, {}, as: r}}\n    observe: [r]\n", row.name, row.example);
       break;
     }
   }

@@ -36,58 +36,13 @@ constexpr std::array kInputs{
     Input{"row", "[1, 2]", "[2, -1]"},
 };
 
-constexpr std::array kRows{
-    OpProgram{"zeros", "", "{op: zeros, shape: [2, 2], dtype: $d"},
-    OpProgram{"ones", "", "{op: ones, shape: [2, 2], dtype: $d"},
-    OpProgram{"full", "", "{op: full, shape: [2, 2], dtype: $d, value: 2"},
-    OpProgram{"matmul", "a b", "{op: matmul, of: [a, b]"},
-    OpProgram{"mm", "a b", "{op: mm, of: [a, b]"},
-    OpProgram{"bmm", "a3 b3", "{op: bmm, of: [a3, b3]"},
-    OpProgram{"addmm", "c a b", "{op: addmm, of: [c, a, b]"},
-    OpProgram{"baddbmm", "c3 a3 b3", "{op: baddbmm, of: [c3, a3, b3]"},
-    OpProgram{"linear", "a b bias", "{op: linear, of: [a, b, bias]"},
-    OpProgram{"add", "a b", "{op: add, of: [a, b]"},
-    OpProgram{"sub", "a b", "{op: sub, of: [a, b]"},
-    OpProgram{"mul", "a b", "{op: mul, of: [a, b]"},
-    OpProgram{"div", "a squares", "{op: div, of: [a, squares]"},
-    OpProgram{"neg", "a", "{op: neg, of: [a]"},
-    OpProgram{"abs", "a", "{op: abs, of: [a]"},
-    OpProgram{"relu", "a", "{op: relu, of: [a]"},
-    OpProgram{"sqrt", "squares", "{op: sqrt, of: [squares]"},
-    OpProgram{"rsqrt", "squares", "{op: rsqrt, of: [squares]"},
-    OpProgram{"exp", "zero", "{op: exp, of: [zero]"},
-    OpProgram{"expm1", "zero", "{op: expm1, of: [zero]"},
-    OpProgram{"log", "one", "{op: log, of: [one]"},
-    OpProgram{"log1p", "zero", "{op: log1p, of: [zero]"},
-    OpProgram{"sin", "zero", "{op: sin, of: [zero]"},
-    OpProgram{"cos", "zero", "{op: cos, of: [zero]"},
-    OpProgram{"tanh", "zero", "{op: tanh, of: [zero]"},
-    OpProgram{"sigmoid", "zero", "{op: sigmoid, of: [zero]"},
-    OpProgram{"erf", "zero", "{op: erf, of: [zero]"},
-    OpProgram{"erfc", "zero", "{op: erfc, of: [zero]"},
-    OpProgram{"silu", "zero", "{op: silu, of: [zero]"},
-    OpProgram{"gelu", "zero", "{op: gelu, of: [zero]"},
-    OpProgram{"clone", "a", "{op: clone, of: [a]"},
-    OpProgram{"detach", "a", "{op: detach, of: [a]"},
-    OpProgram{"softmax", "zero", "{op: softmax, of: [zero], dim: 1"},
-    OpProgram{"log_softmax", "column", "{op: log_softmax, of: [column], dim: 1"},
-    OpProgram{"logsumexp", "column", "{op: logsumexp, of: [column], dim: 1"},
-    OpProgram{"amax", "a", "{op: amax, of: [a], dim: 1"},
-    OpProgram{"sum", "a", "{op: sum, of: [a], dim: 0"},
-    OpProgram{"mean", "a", "{op: mean, of: [a], dim: 1"},
-    OpProgram{"cast", "a", "{op: cast, of: [a], dtype: $d"},
-    OpProgram{"layer_norm", "signs", "{op: layer_norm, of: [signs], normalized_shape: [2], eps: 0"},
-    OpProgram{"rms_norm", "signs", "{op: rms_norm, of: [signs], normalized_shape: [2], eps: 0"},
-    OpProgram{"transpose", "a", "{op: transpose, of: [a], dim0: 0, dim1: 1"},
-    OpProgram{"t", "a", "{op: t, of: [a]"},
-    OpProgram{"reshape", "a", "{op: reshape, of: [a], shape: [4]"},
-    OpProgram{"view", "a", "{op: view, of: [a], shape: [4]"},
-    OpProgram{"expand", "row", "{op: expand, of: [row], shape: [2, 2]"},
-    OpProgram{"permute", "a", "{op: permute, of: [a], dims: [1, 0]"},
-    OpProgram{"select", "a", "{op: select, of: [a], dim: 0, index: 1"},
-    OpProgram{"unsqueeze", "a", "{op: unsqueeze, of: [a], dim: 0"},
-    OpProgram{"squeeze", "row", "{op: squeeze, of: [row]"},
-};
+/// The shared inputs that the example of `op` reads.
+std::vector<std::string> InputsOf(const OpRow& op) {
+  const size_t open = op.example.find("of: ["), close = op.example.find(']', open);
+  if (open == std::string_view::npos) return {};
+  const size_t first = open + std::string_view("of: [").size();
+  return SplitOutsideParentheses(op.example.substr(first, close - first), ',');
+}
 
 std::string Replaced(std::string_view text, std::string_view what, std::string_view with) {
   std::string replaced;
@@ -129,9 +84,7 @@ Result<TensorData> ExactValue(const CaseOracle& oracle, const std::string& name)
 
 }  // namespace
 
-std::span<const OpProgram> OpPrograms() { return kRows; }
-
-std::string ResultName(const OpProgram& row) { return "r_" + std::string(row.op); }
+std::string ResultName(const OpRow& op) { return "r_" + std::string(op.name); }
 
 Result<Case> SmallProgram(std::string_view body, DType dtype) {
   const std::string text =
@@ -141,14 +94,14 @@ Result<Case> SmallProgram(std::string_view body, DType dtype) {
   return std::move(loaded.cases.front());
 }
 
-Result<Case> ProgramOf(std::span<const OpProgram* const> rows, DType dtype) {
+Result<Case> ProgramOf(std::span<const OpRow* const> ops, DType dtype) {
   std::set<std::string> used;
   std::string steps;
   std::vector<std::string> observed;
-  for (const OpProgram* row : rows) {
-    for (auto& name : SplitOutsideParentheses(row->inputs, ' ')) used.insert(std::move(name));
-    observed.push_back(ResultName(*row));
-    steps += fmt::format("      - {}, as: {}}}\n", row->step, observed.back());
+  for (const OpRow* op : ops) {
+    for (const auto& name : InputsOf(*op)) used.insert(name.substr(name.find_first_not_of(' ')));
+    observed.push_back(ResultName(*op));
+    steps += fmt::format("      - {{op: {}, {}, as: {}}}\n", op->name, op->example, observed.back());
   }
   std::string tensors;
   for (const Input& input : kInputs) {

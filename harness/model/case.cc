@@ -10,6 +10,4 @@ const TensorSpec* Case::FindTensor(std::string_view name) const {
   return nullptr;
 }
 
-bool IsScope(std::string_view op) { return op == "autocast" || op == "no_grad" || op == "enable_grad"; }
-
 }  // namespace ulpscope

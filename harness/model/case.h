@@ -13,6 +13,7 @@
 
 #include "harness/base/result.h"
 #include "harness/model/tensor.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 
@@ -107,8 +108,5 @@ struct Case {
 
   const TensorSpec* FindTensor(std::string_view name) const;
 };
-
-/// True for the step words that hold steps: autocast, no_grad, enable_grad.
-bool IsScope(std::string_view op);
 
 }  // namespace ulpscope

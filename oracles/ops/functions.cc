@@ -26,9 +26,16 @@ class Composite {
   int Step(NodeKind kind, std::vector<int> args, const char* part) {
     return low_.Inner(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
   }
+  /// A step that some framework stores.
+  int Stored(NodeKind kind, std::vector<int> args, const char* part) {
+    return low_.Materialised(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
+  }
   /// A constant, converted to the format of the steps.
   int Held(int constant, const char* part) {
     return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part);
+  }
+  int StoredConstant(int constant, const char* part) {
+    return low_.Materialised(low_.Store(constant, inner()), prefix_ + "." + part);
   }
   int Slack(int node, std::vector<int> nodes, double factor) {
     low_.at(node).slack = std::move(nodes);
@@ -37,6 +44,7 @@ class Composite {
   }
   int Result(int node) {
     low_.at(node).name.clear();
+    low_.at(node).materialised = false;
     low_.at(node).dtype = own_;
     return node;
   }
@@ -50,8 +58,8 @@ class Composite {
 /// 1 / (1 + exp(-x)); the last step is left to be named.
 int SigmoidSteps(Lowering& low, Composite& op, int x) {
   const int one = low.Scalar(1, op.inner());
-  const int exp = op.Step(NodeKind::kExp, {op.Step(NodeKind::kNeg, {x}, "minus")}, "exp");
-  const int result = op.Step(NodeKind::kDiv, {one, op.Step(NodeKind::kAdd, {one, exp}, "sum")}, "sigmoid");
+  const int exp = op.Stored(NodeKind::kExp, {op.Step(NodeKind::kNeg, {x}, "minus")}, "exp");
+  const int result = op.Stored(NodeKind::kDiv, {one, op.Step(NodeKind::kAdd, {one, exp}, "sum")}, "sigmoid");
   return op.Slack(result, {result}, 8);
 }
 
@@ -59,9 +67,10 @@ int SigmoidSteps(Lowering& low, Composite& op, int x) {
 int ErfGelu(Lowering& low, const OpCall& call) {
   Composite op(low, call);
   const int x = call.args.at(0);
-  const int factor = op.Held(low.IrrationalConstant(Irrational::kSqrtHalf, op.inner()), "sqrt_half");
+  const int factor =
+      op.StoredConstant(low.IrrationalConstant(Irrational::kSqrtHalf, op.inner()), "sqrt_half");
   const int argument = op.Step(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument");
-  const int tail = op.Slack(op.Step(NodeKind::kErfc, {argument}, "tail"), {low.Scalar(1, op.inner())}, 16);
+  const int tail = op.Slack(op.Stored(NodeKind::kErfc, {argument}, "tail"), {low.Scalar(1, op.inner())}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
   return op.Result(op.Slack(result, {result}, 4));
@@ -83,7 +92,7 @@ int TanhGelu(Lowering& low, const OpCall& call) {
       {sum}, 8);
   const int one = low.Scalar(1, op.inner());
   const int tail = op.Slack(
-      op.Step(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "tail"), {one}, 16);
+      op.Stored(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "tail"), {one}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
   return op.Result(op.Slack(result, {result}, 4));

@@ -39,10 +39,11 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const DType inner = own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const std::string prefix = call.step.as.empty() ? "layer_norm" : call.step.as;
   const auto name = [&](int node, const char* part) { return low.Inner(node, prefix + "." + part); };
+  const auto stored = [&](int node, const char* part) { return low.Materialised(node, prefix + "." + part); };
   const int length = low.Constant(count, 1, inner);
   const int eps = low.Scalar(NumberAttr(call.step, "eps", 1e-5), inner);
 
-  const int mean = name(
+  const int mean = stored(
       low.Elementwise(NodeKind::kDiv, {name(low.Sum(x, axes, true, inner), "sum"), length}, inner), "mean");
   const int centered = name(low.Elementwise(NodeKind::kSub, {x, mean}, inner), "centered");
   const int square = name(low.Elementwise(NodeKind::kMul, {centered, centered}, inner), "square");
@@ -58,7 +59,7 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const int shifted = name(low.Elementwise(NodeKind::kAdd, {variance, eps}, inner), "var_eps");
   low.at(shifted).slack = {eps};
   low.at(shifted).slack_factor = 2;
-  const int rstd = name(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
+  const int rstd = stored(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
   low.at(rstd).slack = {rstd};
   low.at(rstd).slack_factor = 4;
 
@@ -67,7 +68,7 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
                          low.Elementwise(NodeKind::kMul, {mean, rstd}, inner)};
   const bool affine = call.args.size() > 1;
   for (size_t i = 1; i < call.args.size(); ++i) {
-    name(result, i == 1 ? "normalized" : "scaled");
+    stored(result, i == 1 ? "normalized" : "scaled");
     result = low.Elementwise(i == 1 ? NodeKind::kMul : NodeKind::kAdd, {result, call.args[i]}, inner);
     if (i == 1) {
       for (int& form : forms) form = low.Elementwise(NodeKind::kMul, {form, call.args[i]}, inner);

@@ -29,17 +29,19 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   made.prefix = call.step.as.empty() ? call.step.op : call.step.as;
-  const auto name = [&](int node, const char* part) { return low.Inner(node, made.prefix + "." + part); };
-  made.top = name(low.Maximum(x, OneAxis(call), true), "max");
-  made.shifted = name(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
+  const auto stored = [&](int node, const char* part) {
+    return low.Materialised(node, made.prefix + "." + part);
+  };
+  made.top = low.Inner(low.Maximum(x, OneAxis(call), true), made.prefix + ".max");
+  made.shifted = stored(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
   low.at(made.shifted).slack = {x, made.top};
   low.at(made.shifted).slack_factor = 2;
   // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector
   // headers).
-  made.exp = name(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
+  made.exp = stored(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
   low.at(made.exp).slack = {made.exp};
   low.at(made.exp).slack_factor = 40;
-  made.total = name(low.Sum(made.exp, OneAxis(call), true, made.inner), "total");
+  made.total = stored(low.Sum(made.exp, OneAxis(call), true, made.inner), "total");
   return made;
 }
 
@@ -61,16 +63,16 @@ int LowerSoftmax(Lowering& low, const OpCall& call) {
 
 int LowerLogSoftmax(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
-  const int log =
-      low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int log = low.Materialised(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner),
+                                   parts.prefix + ".log_total");
   const int result = low.Elementwise(NodeKind::kSub, {parts.shifted, log}, parts.inner);
   return Finish(low, parts, result, {parts.shifted, parts.top, log}, 4);
 }
 
 int LowerLogsumexp(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
-  const int log =
-      low.Inner(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner), parts.prefix + ".log_total");
+  const int log = low.Materialised(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner),
+                                   parts.prefix + ".log_total");
   const int result =
       Finish(low, parts, low.Elementwise(NodeKind::kAdd, {parts.top, log}, parts.inner), {parts.top, log}, 4);
   if (BoolAttr(call.step, "keepdim", false)) return result;
@@ -97,8 +99,9 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
   const DType own = low.at(x).dtype, inner = own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const std::string prefix = call.step.as.empty() ? "rms_norm" : call.step.as;
   const auto name = [&](int node, const char* part) { return low.Inner(node, prefix + "." + part); };
+  const auto stored = [&](int node, const char* part) { return low.Materialised(node, prefix + "." + part); };
   const int square = name(low.Elementwise(NodeKind::kMul, {x, x}, inner), "square");
-  const int mean = name(
+  const int mean = stored(
       low.Elementwise(NodeKind::kDiv,
                       {name(low.Sum(square, axes, true, inner), "square_sum"), low.Constant(count, 1, inner)},
                       inner),
@@ -109,12 +112,12 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
   const int shifted = name(low.Elementwise(NodeKind::kAdd, {mean, eps}, inner), "mean_eps");
   low.at(shifted).slack = {eps};
   low.at(shifted).slack_factor = 2;
-  const int rstd = name(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
+  const int rstd = stored(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
   low.at(rstd).slack = {rstd};
   low.at(rstd).slack_factor = 4;
   int result = low.Elementwise(NodeKind::kMul, {x, rstd}, inner);
   if (call.args.size() > 1)
-    result = low.Elementwise(NodeKind::kMul, {name(result, "normalized"), call.args[1]}, inner);
+    result = low.Elementwise(NodeKind::kMul, {stored(result, "normalized"), call.args[1]}, inner);
   low.at(result).slack = {result};
   low.at(result).slack_factor = 6;
   low.at(result).dtype = own;

@@ -1,7 +1,8 @@
-// The op table: vocabulary word -> expansion. A new op is one file in this folder and one row here.
+// The expansions of the vocabulary, from the rows of harness/words/ops.def.
 #include "oracles/ops/table.h"
 
-#include <array>
+#include "harness/base/check.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {
@@ -11,76 +12,35 @@ struct Row {
   OpLowering lower;
 };
 
-constexpr std::array<Row, 55> kRows{{
-    {"matmul", LowerMatmul},
-    {"mm", LowerMatmul},
-    {"bmm", LowerMatmul},
-    {"addmm", LowerAddmm},
-    {"baddbmm", LowerAddmm},
-    {"linear", LowerLinear},
-    {"fsdp_linear", LowerFsdpLinear},
-    {"add", LowerAdd},
-    {"sub", LowerSub},
-    {"mul", LowerMul},
-    {"div", LowerDiv},
-    {"neg", LowerNeg},
-    {"relu", LowerRelu},
-    {"sqrt", LowerSqrt},
-    {"rsqrt", LowerRsqrt},
-    {"cast", LowerCast},
-    {"clone", LowerClone},
-    {"detach", LowerDetach},
-    {"sum", LowerSum},
-    {"mean", LowerMean},
-    {"layer_norm", LowerLayerNorm},
-    {"exp", LowerExp},
-    {"expm1", LowerExpm1},
-    {"log", LowerLog},
-    {"log1p", LowerLog1p},
-    {"sin", LowerSin},
-    {"cos", LowerCos},
-    {"tanh", LowerTanh},
-    {"sigmoid", LowerSigmoid},
-    {"erf", LowerErf},
-    {"erfc", LowerErfc},
-    {"abs", LowerAbs},
-    {"gelu", LowerGelu},
-    {"silu", LowerSilu},
-    {"softmax", LowerSoftmax},
-    {"log_softmax", LowerLogSoftmax},
-    {"logsumexp", LowerLogsumexp},
-    {"rms_norm", LowerRmsNorm},
-    {"amax", LowerAmax},
-    {"empty", LowerEmpty},
-    {"zeros", LowerFull},
-    {"ones", LowerFull},
-    {"full", LowerFull},
-    {"transpose", LowerTranspose},
-    {"t", LowerTranspose},
-    {"reshape", LowerReshape},
-    {"view", LowerReshape},
-    {"expand", LowerExpand},
-    {"permute", LowerPermute},
-    {"select", LowerSelect},
-    {"unsqueeze", LowerUnsqueeze},
-    {"squeeze", LowerSqueeze},
-    {"aten::mm", LowerMatmul},
-    {"aten::matmul", LowerMatmul},
-    {"aten::linear", LowerLinear},
-}};
+constexpr Row kRows[] = {
+#define ULPSCOPE_OP(word, lowering, ...) {word, Lower##lowering},
+#include "harness/words/ops.def"
+#undef ULPSCOPE_OP
+};
 
 }  // namespace
 
+/// Stands for ops that have no value; never called.
+int LowerNone(Lowering&, const OpCall& call) {
+  ULPSCOPE_CHECK(false, "op " + call.step.op + " has no value");
+  return -1;
+}
+
 OpLowering FindLowering(std::string_view op) {
-  for (const auto& row : kRows) {
-    if (row.word == op) return row.lower;
-  }
-  return nullptr;
+  constexpr std::string_view kDispatcher = "aten::";
+  const OpRow* row = FindOp(op.starts_with(kDispatcher) ? op.substr(kDispatcher.size()) : op);
+  if (row == nullptr || (op != row->name && row->kind != OpRow::Kind::kProduct)) return nullptr;
+  const OpLowering lower = kRows[row - Ops().data()].lower;
+  return lower == LowerNone ? nullptr : lower;
 }
 
 std::vector<std::string> KnownOps() {
   std::vector<std::string> words;
-  for (const auto& row : kRows) words.emplace_back(row.word);
+  for (const OpRow& row : Ops()) {
+    if (!row.GivesValue()) continue;
+    words.emplace_back(row.name);
+    if (row.kind == OpRow::Kind::kProduct) words.push_back("aten::" + std::string(row.name));
+  }
   return words;
 }
 

@@ -28,12 +28,13 @@ TEST(AdapterPrograms, AreExactInEveryFloatingDType) {
   int checked = 0;
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16,
                             DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
-    for (const OpProgram& row : OpPrograms()) {
-      const OpProgram* const one[] = {&row};
+    for (const OpRow& row : Ops()) {
+      if (row.example.empty()) continue;
+      const OpRow* const one[] = {&row};
       const auto test_case = ProgramOf(one, dtype);
-      ASSERT_TRUE(test_case) << row.op << ": " << test_case.error().Text();
+      ASSERT_TRUE(test_case) << row.name << ": " << test_case.error().Text();
       const auto exact = AnswerExactly(*test_case);
-      EXPECT_TRUE(exact) << row.op << " " << Name(dtype) << ": " << exact.error().Text();
+      EXPECT_TRUE(exact) << row.name << " " << Name(dtype) << ": " << exact.error().Text();
       ++checked;
     }
   }

@@ -7,7 +7,7 @@ import functools
 import torch
 import torch.nn.functional as F
 
-from ulpscope_adapter import Unsupported
+from ulpscope_adapter import Unsupported, words
 
 DTYPES = {
     name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn",
@@ -39,71 +39,39 @@ def _rms_norm(x, weight=None, *, normalized_shape, eps=None):
     return F.rms_norm(x, normalized_shape, weight, eps)
 
 
-# op -> (callable over the operands with the attributes as keywords, attributes, takes out=)
-OPS = {
-    "zeros": (lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device), ("shape", "dtype"), False),
-    "ones": (lambda shape, dtype: torch.ones(shape, dtype=dtype, device=_device), ("shape", "dtype"), False),
-    "full": (lambda shape, dtype, value: torch.full(shape, value, dtype=dtype, device=_device),
-             ("shape", "dtype", "value"), False),
-    "matmul": (torch.matmul, (), True),
-    "mm": (torch.mm, ("out_dtype",), True),
-    "bmm": (torch.bmm, ("out_dtype",), True),
-    "addmm": (torch.addmm, ("alpha", "beta", "out_dtype"), True),
-    "baddbmm": (torch.baddbmm, ("alpha", "beta", "out_dtype"), True),
-    "linear": (F.linear, (), False),
-    "add": (torch.add, ("alpha",), True),
-    "sub": (torch.sub, ("alpha",), True),
-    "mul": (torch.mul, (), True),
-    "div": (torch.div, (), True),
-    "neg": (torch.neg, (), True),
-    "relu": (torch.relu, (), False),
-    "sqrt": (torch.sqrt, (), True),
-    "rsqrt": (torch.rsqrt, (), True),
-    "exp": (torch.exp, (), True),
-    "expm1": (torch.expm1, (), True),
-    "log": (torch.log, (), True),
-    "log1p": (torch.log1p, (), True),
-    "sin": (torch.sin, (), True),
-    "cos": (torch.cos, (), True),
-    "tanh": (torch.tanh, (), True),
-    "sigmoid": (torch.sigmoid, (), True),
-    "erf": (torch.erf, (), True),
-    "erfc": (torch.erfc, (), True),
-    "abs": (torch.abs, (), True),
-    "gelu": (F.gelu, ("approximate",), False),
-    "silu": (F.silu, (), False),
-    "softmax": (F.softmax, ("dim", "dtype"), False),
-    "log_softmax": (F.log_softmax, ("dim", "dtype"), False),
-    "logsumexp": (torch.logsumexp, ("dim", "keepdim"), True),
-    "amax": (torch.amax, ("dim", "keepdim"), True),
-    "clone": (torch.clone, (), False),
-    "detach": (torch.detach, (), False),
-    "sum": (torch.sum, ("dim", "keepdim", "dtype"), True),
-    "mean": (torch.mean, ("dim", "keepdim", "dtype"), True),
-    "cast": (lambda a, dtype: a.to(dtype), ("dtype",), False),
-    "layer_norm": (_layer_norm, ("normalized_shape", "eps"), False),
-    "rms_norm": (_rms_norm, ("normalized_shape", "eps"), False),
-    "transpose": (torch.transpose, ("dim0", "dim1"), False),
-    "t": (torch.t, (), False),
-    "reshape": (lambda a, shape: a.reshape(shape), ("shape",), False),
-    "view": (lambda a, shape: a.view(shape), ("shape",), False),
-    "expand": (lambda a, shape: a.expand(shape), ("shape",), False),
-    "permute": (lambda a, dims: a.permute(dims), ("dims",), False),
-    "select": (lambda a, dim, index: a.select(dim, index), ("dim", "index"), False),
-    "unsqueeze": (lambda a, dim: a.unsqueeze(dim), ("dim",), False),
-    "squeeze": (lambda a, dim=None: a.squeeze() if dim is None else a.squeeze(dim), ("dim",), False),
+# Where the word or its attributes are not torch's own; every other op is torch.NAME or torch.nn.functional.NAME.
+_FUNCTIONS = {
+    "zeros": lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device),
+    "ones": lambda shape, dtype: torch.ones(shape, dtype=dtype, device=_device),
+    "full": lambda shape, dtype, value: torch.full(shape, value, dtype=dtype, device=_device),
+    "softmax": F.softmax,
+    "log_softmax": F.log_softmax,
+    "cast": lambda a, dtype: a.to(dtype),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "reshape": lambda a, shape: a.reshape(shape),
+    "view": lambda a, shape: a.view(shape),
+    "expand": lambda a, shape: a.expand(shape),
+    "squeeze": lambda a, dim=None: a.squeeze() if dim is None else a.squeeze(dim),
 }
 
-# Steps that run outside a compiled region, and their attributes; execution.py carries them out.
-OUTSIDE_OPS = {
-    "empty": ("shape", "dtype"),
-    "set_data": ("to",),
-    "backward": ("grad", "retain_graph"),
-    "module_to": ("dtype", "overwrite"),
-    "requires_grad_": (),
-    "fsdp_linear": ("compute_dtype", "reduce_dtype"),
-    "sync": ()
+# Steps that run outside a compiled region; execution.py carries them out.
+_OUTSIDE = ("empty", "fsdp_linear", *words.ops("effect"))
+OUTSIDE_OPS = {name: words.attributes(name) for name in _OUTSIDE}
+
+# op -> the attributes that torch's function takes
+OPS = {
+    name: words.attributes(name, without=("preferred_element_type", "out_dtype" if name == "matmul" else ""))
+    for name in words.ops("value", "view", "product") if name not in _OUTSIDE
 }
+
+
+def _callable(op):
+    """The function over the operands that takes the attributes as keywords."""
+    function = _FUNCTIONS.get(op) or getattr(torch, op, None) or getattr(F, op, None)
+    if function is None:
+        raise Unsupported(f"op {op}: torch has no function of this name")
+    return function
 
 
 # What a case may ask for and torch has not.
@@ -172,16 +140,15 @@ def _lookup(env, name):
 def _function(step):
     keywords = {key: _attribute(key, value) for key, value in step.attrs.items()}
     if step.op in OPS:
-        function, attributes, takes_out = OPS[step.op]
         # Served over the wire, the SDK has asked this already; a compiler in a process of its own has not.
         for key in step.attrs:
-            if key not in attributes:
+            if key not in OPS[step.op]:
                 raise Unsupported(f"{step.op} {key}=: {REASONS.get(key, 'torch has no such argument')}")
-        if step.out and not takes_out:
+        if step.out and not words.OPS[step.op]["out"]:
             raise Unsupported(f"torch's {step.op} has no out=")
         if step.op in ("layer_norm", "rms_norm") and "normalized_shape" not in keywords:
             raise Unsupported(f"{step.op} without normalized_shape")
-        return function, keywords
+        return _callable(step.op), keywords
     name, _, overload = step.op.removeprefix("aten::").partition(".")
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or (overload and overload not in packet.overloads()):

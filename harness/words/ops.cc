@@ -1,0 +1,68 @@
+// The op table, from ops.def.
+#include "harness/words/ops.h"
+
+#include <map>
+
+namespace ulpscope {
+namespace {
+
+OpAttribute Required(std::string_view key, AttrKind kind, std::string_view about) {
+  return {.key = key, .kind = kind, .required = true, .about = about};
+}
+
+OpAttribute Optional(std::string_view key, AttrKind kind, std::string_view about) {
+  return {.key = key, .kind = kind, .about = about};
+}
+
+OpAttribute Choice(std::string_view key, std::string_view what, std::vector<std::string_view> words,
+                   std::string_view about) {
+  return {.key = key, .kind = AttrKind::kWord, .about = about, .what = what, .words = std::move(words)};
+}
+
+std::vector<OpRow> MakeRows() {
+  using enum AttrKind;
+  using enum OpRow::Kind;
+  using enum OpRow::Out;
+  // Shorthands for what several ops take.
+  const OpAttribute kShape = Required("shape", kExtents, "extents");
+  const OpAttribute kNewShape = Required("shape", kNewExtents, "extents; -1 is worked out");
+  const OpAttribute kDType = Required("dtype", kDTypeName, "dtype of the result");
+  const OpAttribute kComputeDType = Optional("dtype", kDTypeName, "dtype to compute and give the result in");
+  const OpAttribute kOutDType = Optional("out_dtype", kDTypeName, "PyTorch's out_dtype=");
+  const OpAttribute kPreferred = Optional("preferred_element_type", kDTypeName, "JAX's dtype of the product");
+  const OpAttribute kAlpha = Optional("alpha", kNumber, "factor");
+  const OpAttribute kBeta = Optional("beta", kNumber, "factor of the addend");
+  const OpAttribute kDim = Required("dim", kInteger, "dimension");
+  const OpAttribute kMaybeDims = Optional("dim", kDims, "dimensions; all without");
+  const OpAttribute kKeepdim = Optional("keepdim", kBoolean, "keep reduced dimensions as 1");
+  const OpAttribute kNormalized = Required("normalized_shape", kExtents, "the trailing extents");
+  return {
+#define ULPSCOPE_OP(word, lowering, ...) {word, __VA_ARGS__},
+#include "harness/words/ops.def"
+#undef ULPSCOPE_OP
+  };
+}
+
+}  // namespace
+
+std::span<const OpRow> Ops() {
+  static const std::vector<OpRow> rows = MakeRows();
+  return rows;
+}
+
+const OpRow* FindOp(std::string_view name) {
+  static const std::map<std::string_view, const OpRow*> index = [] {
+    std::map<std::string_view, const OpRow*> made;
+    for (const OpRow& row : Ops()) made.emplace(row.name, &row);
+    return made;
+  }();
+  const auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
+}
+
+bool IsScope(std::string_view op) {
+  const OpRow* row = FindOp(op);
+  return row != nullptr && row->kind == OpRow::Kind::kScope;
+}
+
+}  // namespace ulpscope
