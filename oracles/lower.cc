@@ -290,55 +290,38 @@ int Lowering::Materialised(int node, const std::string& name) {
   return node;
 }
 
+namespace {
+
+template <typename T>
+T Need(Result<T> value) {
+  if (!value) throw LoweringError{value.error().message};
+  return *std::move(value);
+}
+
+}  // namespace
+
 std::optional<DType> DTypeAttr(const Step& step, const std::string& name) {
-  const auto attr = step.attrs.find(name);
-  if (attr == step.attrs.end()) return std::nullopt;
-  const auto* text = std::get_if<std::string>(&attr->second.value);
-  const auto dtype = text == nullptr ? std::nullopt : ParseDType(*text);
-  if (!dtype) throw LoweringError{name + " is no dtype"};
-  return dtype;
+  return step.Find(name) == nullptr ? std::nullopt : std::optional(Need(ReadDType(step, name)));
 }
 
 std::vector<int64_t> IntsAttr(const Step& step, const std::string& name) {
-  const auto attr = step.attrs.find(name);
-  if (attr == step.attrs.end()) return {};
-  if (const auto* one = std::get_if<int64_t>(&attr->second.value)) return {*one};
-  std::vector<int64_t> all;
-  if (const auto* list = std::get_if<Attr::List>(&attr->second.value)) {
-    for (const auto& entry : *list) {
-      const auto* integer = std::get_if<int64_t>(&entry.value);
-      if (integer == nullptr) throw LoweringError{name + " is no list of integers"};
-      all.push_back(*integer);
-    }
-  }
-  return all;
+  return step.Find(name) == nullptr ? std::vector<int64_t>() : Need(ReadInts(step, name));
 }
 
 std::optional<int64_t> IntAttr(const Step& step, const std::string& name) {
-  const auto all = IntsAttr(step, name);
-  return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+  return step.Find(name) == nullptr ? std::nullopt : std::optional(Need(ReadInt(step, name)));
 }
 
 double NumberAttr(const Step& step, const std::string& name, double otherwise) {
-  const auto attr = step.attrs.find(name);
-  if (attr == step.attrs.end()) return otherwise;
-  if (const auto* integer = std::get_if<int64_t>(&attr->second.value)) return static_cast<double>(*integer);
-  if (const auto* number = std::get_if<double>(&attr->second.value)) return *number;
-  throw LoweringError{name + " is no number"};
+  return Need(ReadNumber(step, name, otherwise));
 }
 
 std::string TextAttr(const Step& step, const std::string& name, const std::string& otherwise) {
-  const auto attr = step.attrs.find(name);
-  if (attr == step.attrs.end()) return otherwise;
-  if (const auto* text = std::get_if<std::string>(&attr->second.value)) return *text;
-  throw LoweringError{name + " is no word"};
+  return Need(ReadText(step, name, otherwise));
 }
 
 bool BoolAttr(const Step& step, const std::string& name, bool otherwise) {
-  const auto attr = step.attrs.find(name);
-  if (attr == step.attrs.end()) return otherwise;
-  if (const auto* flag = std::get_if<bool>(&attr->second.value)) return *flag;
-  throw LoweringError{name + " is no boolean"};
+  return Need(ReadBool(step, name, otherwise));
 }
 
 }  // namespace ulpscope

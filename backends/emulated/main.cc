@@ -22,40 +22,6 @@ constexpr const char* kDefaultOrder = "sequential";
 /// About a minute of emulation.
 constexpr int64_t kMostMultiplyAdds = 400'000'000;
 
-Attr AttrOf(const sdk::Json& json) {
-  if (json.is_boolean()) return Attr{.value = json.get<bool>()};
-  if (json.is_number_integer()) return Attr{.value = json.get<int64_t>()};
-  if (json.is_string()) return Attr{.value = json.get<std::string>()};
-  if (json.is_array()) {
-    Attr::List list;
-    for (const auto& entry : json) list.push_back(AttrOf(entry));
-    return Attr{.value = std::move(list)};
-  }
-  if (json.is_object()) {
-    Attr::Map map;
-    for (const auto& [key, entry] : json.items()) map.emplace(key, AttrOf(entry));
-    return Attr{.value = std::move(map)};
-  }
-  if (const auto number = sdk::JsonToDouble(json)) return Attr{.value = *number};
-  return Attr{};
-}
-
-Step StepOf(const sdk::Step& from) {
-  Step step;
-  step.op = from.op;
-  step.out = from.out;
-  step.as = from.as;
-  for (const auto& operand : from.of) {
-    Operand to;
-    to.name = operand.name;
-    if (operand.IsScalar()) to.scalar = AttrOf(operand.scalar);
-    step.of.push_back(std::move(to));
-  }
-  for (const auto& [key, value] : from.attrs.items()) step.attrs.emplace(key, AttrOf(value));
-  for (const auto& inner : from.steps) step.steps.push_back(StepOf(inner));
-  return step;
-}
-
 Case CaseOf(const sdk::RunRequest& request) {
   Case c;
   c.id = request.case_id;
@@ -67,7 +33,7 @@ Case CaseOf(const sdk::RunRequest& request) {
     spec.requires_grad = tensor.requires_grad;
     c.tensors.push_back(std::move(spec));
   }
-  for (const auto& step : request.program.steps) c.program.push_back(StepOf(step));
+  c.program = request.program.steps;
   for (const auto& name : request.program.observe) {
     if (!name.ends_with("_dtype")) c.observe.push_back(name);
   }

@@ -38,7 +38,7 @@ Result<Question> Ask(const RunRequest& request) {
     return Fail("only a program of one baddbmm was recorded");
   const sdk::Step& step = steps[0];
   for (const char* factor : {"alpha", "beta"}) {
-    const auto value = sdk::FloatAttr(step, factor, 1.0);
+    const auto value = ReadNumber(step, factor, 1.0);
     if (!value || *value != 1) return Fail(std::string(factor) + " is 1 in every record");
   }
   if (request.program.observe != std::vector<std::string>{step.as})
@@ -56,7 +56,7 @@ Result<Question> Ask(const RunRequest& request) {
     return Fail("records have the shapes [rows, 1, 1] + [rows, 1, K] @ [rows, K, 1]");
   DType result = question.a->dtype;
   if (step.Has("out_dtype")) {
-    const auto asked = sdk::DTypeAttr(step, "out_dtype");
+    const auto asked = ReadDType(step, "out_dtype");
     if (!asked) return Fail(asked.error());
     result = *asked;
   }

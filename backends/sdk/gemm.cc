@@ -35,8 +35,8 @@ tl::expected<DType, StepFailure> ResultDType(const Step& step, const GemmOperand
                                              const GlueContext& context) {
   if (const std::optional<DType> out = context.OutDType(step)) return *out;
   for (const char* key : {"preferred_element_type", "out_dtype"}) {
-    if (!step.Has(key) || step.attrs[key].is_null()) continue;
-    const Result<DType> asked = DTypeAttr(step, key);
+    if (step.Find(key) == nullptr) continue;
+    const Result<DType> asked = ReadDType(step, key);
     if (!asked) return StepUnsupported(asked.error().message);
     return *asked;
   }
@@ -132,8 +132,8 @@ tl::expected<GemmProblem, StepFailure> MakeGemmProblem(const Step& step, GemmOpe
       std::move(operands.a), std::move(operands.b), linear ? GemmLayout::kTransposed : GemmLayout::kRows);
   if (!problem) return problem;
   problem->result = operands.result;
-  const Result<double> alpha = FloatAttr(step, "alpha", 1.0);
-  const Result<double> beta = FloatAttr(step, "beta", 1.0);
+  const Result<double> alpha = ReadNumber(step, "alpha", 1.0);
+  const Result<double> beta = ReadNumber(step, "beta", 1.0);
   if (!alpha || !beta) return StepUnsupported((alpha ? beta : alpha).error().message);
   problem->alpha = *alpha;
   problem->beta = *beta;

@@ -189,19 +189,22 @@ class GlueMachine {
   /// w.data = w.data.to(dtype), or w.data = value: the name keeps its identity, what it holds is replaced.
   Done SetData(const Step& step) {
     const TensorData* target = step.of.size() == 1 ? context_.Tensor(step.of[0]) : nullptr;
-    if (target == nullptr || !step.Has("to") || !step.attrs["to"].is_object()) {
+    const Attr* attr = step.Find("to");
+    const Attr::Map* to = attr == nullptr ? nullptr : attr->If<Attr::Map>();
+    if (target == nullptr || to == nullptr)
       return StepUnsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
-    }
-    const Json& to = step.attrs["to"];
+    const auto word = [&](const char* key) {
+      const auto entry = to->find(key);
+      return entry == to->end() ? nullptr : entry->second.If<std::string>();
+    };
     const std::shared_ptr<TensorData> slot = context_.values_.at(step.of[0].name);
     MadeBy(slot.get());
-    if (to.contains("cast") && to["cast"].is_string()) {
-      const std::optional<DType> dtype = ParseDType(to["cast"].get<std::string>());
-      if (!dtype) return StepUnsupported("set_data: unknown dtype " + to["cast"].dump());
+    if (const std::string* cast = word("cast")) {
+      const std::optional<DType> dtype = ParseDType(*cast);
+      if (!dtype) return StepUnsupported("set_data: unknown dtype '" + *cast + "'");
       *slot = context_.Cast(*slot, *dtype, "set_data");
-    } else if (to.contains("value") && to["value"].is_string() &&
-               context_.values_.contains(to["value"].get<std::string>())) {
-      const TensorData value = *context_.values_.at(to["value"].get<std::string>());
+    } else if (const std::string* name = word("value"); name != nullptr && context_.values_.contains(*name)) {
+      const TensorData value = *context_.values_.at(*name);
       *slot = value;
     } else {
       return StepUnsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");

@@ -55,22 +55,23 @@ PromotionOperand ForPromotion(const Operand& operand, const GlueContext& context
     return {.dtype = tensor->dtype,
             .rank = tensor->shape.empty() ? OperandRank::kZeroDim : OperandRank::kTensor};
   }
-  const DType dtype = operand.scalar.is_boolean()          ? DType::kBool
-                      : operand.scalar.is_number_integer() ? DType::kInt64
-                                                           : DType::kFloat64;
+  const DType dtype = operand.scalar->If<bool>() != nullptr      ? DType::kBool
+                      : operand.scalar->If<int64_t>() != nullptr ? DType::kInt64
+                                                                 : DType::kFloat64;
   return {.dtype = dtype, .rank = OperandRank::kScalar};
 }
 
 /// An operand as a tensor: a Python scalar becomes a 0-dim one, its value unrounded.
 TensorData Materialised(const Operand& operand, const GlueContext& context) {
   if (const TensorData* tensor = context.Tensor(operand)) return *tensor;
-  const bool integer = operand.scalar.is_number_integer() || operand.scalar.is_boolean();
-  TensorData scalar = TensorData::Zeros(integer ? DType::kInt64 : DType::kFloat64, {});
-  if (integer) {
-    SetInteger(scalar, 0,
-               operand.scalar.is_boolean() ? operand.scalar.get<bool>() : operand.scalar.get<int64_t>());
+  const auto* flag = operand.scalar->If<bool>();
+  const auto* integer = operand.scalar->If<int64_t>();
+  const bool real = flag == nullptr && integer == nullptr;
+  TensorData scalar = TensorData::Zeros(real ? DType::kFloat64 : DType::kInt64, {});
+  if (real) {
+    scalar.Set(0, operand.scalar->Number().value());
   } else {
-    scalar.Set(0, operand.scalar.get<double>());
+    SetInteger(scalar, 0, flag != nullptr ? *flag : *integer);
   }
   return scalar;
 }
@@ -82,11 +83,11 @@ StepResult BadArity(const Step& step) {
 // --- making tensors
 
 StepResult Make(const Step& step, const GlueContext& context) {
-  Result<Shape> shape = ShapeAttr(step, "shape");
+  Result<Shape> shape = ReadInts(step, "shape");
   if (!shape) return StepUnsupported(shape.error().message);
   DType dtype = DType::kFloat32;
-  if (step.Has("dtype")) {
-    const Result<DType> asked = DTypeAttr(step, "dtype");
+  if (step.Find("dtype") != nullptr) {
+    const Result<DType> asked = ReadDType(step, "dtype");
     if (!asked) return StepUnsupported(asked.error().message);
     dtype = *asked;
   }
@@ -96,7 +97,7 @@ StepResult Make(const Step& step, const GlueContext& context) {
   TensorData made = TensorData::Zeros(dtype, std::move(*shape));
   if (step.op == "empty" && context.poison()) FillPoison(made.bytes, SizeOf(dtype));
   if (step.op == "ones" || step.op == "full") {
-    const Result<double> value = step.op == "ones" ? Result<double>(1.0) : FloatAttr(step, "value");
+    const Result<double> value = step.op == "ones" ? Result<double>(1.0) : ReadNumber(step, "value");
     if (!value) return StepUnsupported(value.error().message);
     for (int64_t i = 0; i < made.size(); ++i) {
       if (IsFloating(dtype)) {
@@ -151,7 +152,7 @@ StepResult Binary(const Step& step, GlueContext& context) {
   }
   a = BroadcastTo(a, *shape);
   b = BroadcastTo(b, *shape);
-  const Result<double> alpha = FloatAttr(step, "alpha", 1.0);
+  const Result<double> alpha = ReadNumber(step, "alpha", 1.0);
   if (!alpha) return StepUnsupported(alpha.error().message);
   TensorData result = TensorData::Zeros(*dtype, *shape);
   for (int64_t i = 0; i < result.size(); ++i) {
@@ -192,7 +193,7 @@ StepResult Unary(const Step& step, GlueContext& context) {
 StepResult CastStep(const Step& step, GlueContext& context) {
   const TensorData* a = step.of.size() == 1 ? context.Tensor(step.of[0]) : nullptr;
   if (a == nullptr) return BadArity(step);
-  const Result<DType> dtype = DTypeAttr(step, "dtype");
+  const Result<DType> dtype = ReadDType(step, "dtype");
   if (!dtype) return StepUnsupported(dtype.error().message);
   return context.Cast(*a, *dtype, "cast");
 }
@@ -201,9 +202,9 @@ StepResult CastStep(const Step& step, GlueContext& context) {
 
 /// Axes of `dim` (int, list or absent = all), as a mask.
 Result<std::vector<bool>> ReducedAxes(const Step& step, size_t rank) {
-  std::vector<bool> reduced(rank, !step.Has("dim") || step.attrs["dim"].is_null());
-  if (!step.Has("dim") || step.attrs["dim"].is_null()) return reduced;
-  const Result<Shape> dims = ShapeAttr(step, "dim");
+  std::vector<bool> reduced(rank, step.Find("dim") == nullptr);
+  if (step.Find("dim") == nullptr) return reduced;
+  const Result<Shape> dims = ReadInts(step, "dim");
   if (!dims) return Fail(dims.error());
   for (const int64_t dim : *dims) {
     const int64_t axis = dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
@@ -218,11 +219,11 @@ StepResult Reduce(const Step& step, GlueContext& context) {
   if (a == nullptr) return BadArity(step);
   const Result<std::vector<bool>> reduced = ReducedAxes(step, a->shape.size());
   if (!reduced) return StepRaised("IndexError", reduced.error().message);
-  const Result<bool> keepdim = BoolAttr(step, "keepdim", false);
+  const Result<bool> keepdim = ReadBool(step, "keepdim", false);
   if (!keepdim) return StepUnsupported(keepdim.error().message);
   DType dtype = a->dtype;
-  if (step.Has("dtype") && !step.attrs["dtype"].is_null()) {
-    const Result<DType> asked = DTypeAttr(step, "dtype");
+  if (step.Find("dtype") != nullptr) {
+    const Result<DType> asked = ReadDType(step, "dtype");
     if (!asked) return StepUnsupported(asked.error().message);
     dtype = *asked;
   }

@@ -29,8 +29,8 @@ Result<TensorData> Transpose(const Step& step, const TensorData& a) {
     std::reverse(order.begin(), order.end());
     return Permuted(a, order);
   }
-  const Result<int64_t> dim0 = IntAttr(step, "dim0");
-  const Result<int64_t> dim1 = IntAttr(step, "dim1");
+  const Result<int64_t> dim0 = ReadInt(step, "dim0");
+  const Result<int64_t> dim1 = ReadInt(step, "dim1");
   if (!dim0) return Fail(dim0.error());
   if (!dim1) return Fail(dim1.error());
   const Result<size_t> axis0 = Axis(*dim0, a.shape.size());
@@ -42,7 +42,7 @@ Result<TensorData> Transpose(const Step& step, const TensorData& a) {
 }
 
 Result<TensorData> Permute(const Step& step, const TensorData& a) {
-  const Result<Shape> dims = ShapeAttr(step, "dims");
+  const Result<Shape> dims = ReadInts(step, "dims");
   if (!dims) return Fail(dims.error());
   std::vector<size_t> order;
   for (const int64_t dim : *dims) {
@@ -56,7 +56,7 @@ Result<TensorData> Permute(const Step& step, const TensorData& a) {
 }
 
 Result<TensorData> Reshape(const Step& step, const TensorData& a) {
-  Result<Shape> shape = ShapeAttr(step, "shape");
+  Result<Shape> shape = ReadInts(step, "shape");
   if (!shape) return Fail(shape.error());
   int64_t known = 1;
   int64_t* inferred = nullptr;
@@ -78,7 +78,7 @@ Result<TensorData> Reshape(const Step& step, const TensorData& a) {
 }
 
 Result<TensorData> Expand(const Step& step, const TensorData& a) {
-  Result<Shape> shape = ShapeAttr(step, "shape");
+  Result<Shape> shape = ReadInts(step, "shape");
   if (!shape) return Fail(shape.error());
   if (shape->size() < a.shape.size()) return Fail("expand: fewer dimensions than the tensor has");
   const size_t lead = shape->size() - a.shape.size();
@@ -92,11 +92,11 @@ Result<TensorData> Expand(const Step& step, const TensorData& a) {
 
 Result<TensorData> SelectOrSqueeze(const Step& step, const TensorData& a) {
   Shape shape = a.shape;
-  if (step.op == "squeeze" && !step.Has("dim")) {
+  if (step.op == "squeeze" && step.Find("dim") == nullptr) {
     std::erase(shape, 1);
     return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
   }
-  const Result<int64_t> dim = IntAttr(step, "dim");
+  const Result<int64_t> dim = ReadInt(step, "dim");
   if (!dim) return Fail(dim.error());
   const Result<size_t> axis = Axis(*dim, a.shape.size() + (step.op == "unsqueeze" ? 1 : 0));
   if (!axis) return Fail(axis.error());
@@ -109,7 +109,7 @@ Result<TensorData> SelectOrSqueeze(const Step& step, const TensorData& a) {
     if (*at == 1) shape.erase(at);
     return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
   }
-  const Result<int64_t> index = IntAttr(step, "index");
+  const Result<int64_t> index = ReadInt(step, "index");
   if (!index) return Fail(index.error());
   const int64_t picked = *index < 0 ? *index + *at : *index;
   if (picked < 0 || picked >= *at) return Fail("select: index out of range");

@@ -76,6 +76,22 @@ Result<ProgramTensor> ParseTensor(const Json& value) {
   return tensor;
 }
 
+Attr ToAttr(const Json& json) {
+  if (json.is_boolean()) return {.value = json.get<bool>()};
+  if (json.is_number_integer()) return {.value = json.get<int64_t>()};
+  if (json.is_number()) return {.value = json.get<double>()};
+  if (json.is_string()) return {.value = json.get<std::string>()};
+  if (json.is_array()) {
+    Attr::List list;
+    for (const Json& entry : json) list.push_back(ToAttr(entry));
+    return {.value = std::move(list)};
+  }
+  if (!json.is_object()) return {};
+  Attr::Map map;
+  for (const auto& [key, entry] : json.items()) map.emplace(key, ToAttr(entry));
+  return {.value = std::move(map)};
+}
+
 /// Decodes steps and follows which names exist. A scope's names stay visible after it, as in Python.
 class StepParser {
  public:
@@ -95,19 +111,19 @@ class StepParser {
   const std::set<std::string>& names() const { return names_; }
 
  private:
-  Result<Operand> ParseOperand(const Json& value, const std::string& op) const {
-    if (value.is_string()) {
-      if (!names_.contains(value.get<std::string>())) {
-        return Fail("step " + op + ": operand '" + value.get<std::string>() +
+  Result<Operand> ParseOperand(const Json& json, const std::string& op) const {
+    if (json.is_string()) {
+      if (!names_.contains(json.get<std::string>())) {
+        return Fail("step " + op + ": operand '" + json.get<std::string>() +
                     "' names nothing made before it");
       }
-      return Operand{.name = value.get<std::string>(), .scalar = {}};
+      return Operand{.name = json.get<std::string>(), .scalar = {}};
     }
-    if (value.is_object() && value.size() == 1 && value.contains("scalar")) {
-      const Json& scalar = value["scalar"];
-      if (scalar.is_boolean() || scalar.is_number()) return Operand{.name = {}, .scalar = scalar};
-      const std::optional<double> special = JsonToDouble(scalar);
-      if (special) return Operand{.name = {}, .scalar = *special};
+    if (json.is_object() && json.size() == 1 && json.contains("scalar")) {
+      const Json& scalar = json["scalar"];
+      const Attr value = ToAttr(scalar);
+      if (scalar.is_boolean() || scalar.is_number_integer()) return Operand{.name = {}, .scalar = value};
+      if (const auto number = value.Number()) return Operand{.name = {}, .scalar = Attr{.value = *number}};
     }
     return Fail("step " + op + ": an operand is neither a name nor {\"scalar\": number}");
   }
@@ -131,8 +147,9 @@ class StepParser {
     if (!step.out.empty() && !names_.contains(step.out)) {
       return Fail("step " + step.op + ": out '" + step.out + "' names nothing made before it");
     }
-    step.attrs = value.value("attrs", Json::object());
-    if (!step.attrs.is_object()) return Fail("step " + step.op + ": attrs are no object");
+    const Json attrs = value.value("attrs", Json::object());
+    if (!attrs.is_object()) return Fail("step " + step.op + ": attrs are no object");
+    for (const auto& [key, attr] : attrs.items()) step.attrs.emplace(key, ToAttr(attr));
     if (value.contains("steps")) {
       Result<std::vector<Step>> body = ParseAll(value["steps"]);
       if (!body) return Fail(body.error());
@@ -145,20 +162,39 @@ class StepParser {
   std::set<std::string> names_;
 };
 
-tl::unexpected<Error> AttrError(const Step& step, const std::string& key, const std::string& what) {
-  return Fail("step " + step.op + ": attribute '" + key + "' " + what);
-}
-
 }  // namespace
 
-std::optional<double> JsonToDouble(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) return std::nullopt;
-  const std::string& word = value.get_ref<const std::string&>();
-  if (word == "inf") return std::numeric_limits<double>::infinity();
-  if (word == "-inf") return -std::numeric_limits<double>::infinity();
-  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return std::nullopt;
+Json ToJson(const Attr& attr) {
+  struct Visitor {
+    Json operator()(std::monostate) const { return nullptr; }
+    Json operator()(bool value) const { return value; }
+    Json operator()(int64_t value) const { return value; }
+    Json operator()(double value) const { return FloatToJson(value); }
+    Json operator()(const std::string& value) const { return value; }
+    Json operator()(const Attr::List& list) const {
+      Json array = Json::array();
+      for (const auto& entry : list) array.push_back(ToJson(entry));
+      return array;
+    }
+    Json operator()(const Attr::Map& map) const {
+      Json object = Json::object();
+      for (const auto& [name, entry] : map) object[name] = ToJson(entry);
+      return object;
+    }
+  };
+  return std::visit(Visitor{}, attr.value);
+}
+
+Json ToJson(const Step& step) {
+  Json of = Json::array(), attrs = Json::object();
+  for (const Operand& operand : step.of)
+    of.push_back(operand.IsScalar() ? Json{{"scalar", ToJson(*operand.scalar)}} : Json(operand.name));
+  for (const auto& [name, attr] : step.attrs) attrs[name] = ToJson(attr);
+  Json json{{"op", step.op}, {"of", of}, {"out", step.out}, {"as", step.as}, {"attrs", attrs}};
+  if (!IsScope(step.op)) return json;
+  json["steps"] = Json::array();
+  for (const Step& inner : step.steps) json["steps"].push_back(ToJson(inner));
+  return json;
 }
 
 ObservedName SplitObserved(std::string_view name) {
@@ -191,51 +227,6 @@ Result<Program> ParseProgram(const Json& value) {
     program.observe.push_back(item.get<std::string>());
   }
   return program;
-}
-
-Result<DType> DTypeAttr(const Step& step, const std::string& key) {
-  if (!step.Has(key)) return AttrError(step, key, "is missing");
-  const Json& value = step.attrs[key];
-  const std::optional<DType> dtype = value.is_string() ? ParseDType(value.get<std::string>()) : std::nullopt;
-  if (!dtype) return AttrError(step, key, "is no dtype: " + value.dump());
-  return *dtype;
-}
-
-Result<Shape> ShapeAttr(const Step& step, const std::string& key) {
-  if (!step.Has(key)) return AttrError(step, key, "is missing");
-  const Json& value = step.attrs[key];
-  if (value.is_number_integer()) return Shape{value.get<int64_t>()};
-  Result<Shape> shape = Counts(value, "step " + step.op + ": attribute '" + key + "'");
-  return shape;
-}
-
-Result<int64_t> IntAttr(const Step& step, const std::string& key, std::optional<int64_t> otherwise) {
-  if (!step.Has(key)) {
-    if (otherwise) return *otherwise;
-    return AttrError(step, key, "is missing");
-  }
-  if (!step.attrs[key].is_number_integer())
-    return AttrError(step, key, "is no integer: " + step.attrs[key].dump());
-  return step.attrs[key].get<int64_t>();
-}
-
-Result<double> FloatAttr(const Step& step, const std::string& key, std::optional<double> otherwise) {
-  if (!step.Has(key)) {
-    if (otherwise) return *otherwise;
-    return AttrError(step, key, "is missing");
-  }
-  const std::optional<double> number = JsonToDouble(step.attrs[key]);
-  if (!number) return AttrError(step, key, "is no number: " + step.attrs[key].dump());
-  return *number;
-}
-
-Result<bool> BoolAttr(const Step& step, const std::string& key, std::optional<bool> otherwise) {
-  if (!step.Has(key)) {
-    if (otherwise) return *otherwise;
-    return AttrError(step, key, "is missing");
-  }
-  if (!step.attrs[key].is_boolean()) return AttrError(step, key, "is no boolean: " + step.attrs[key].dump());
-  return step.attrs[key].get<bool>();
 }
 
 }  // namespace ulpscope::sdk

@@ -14,27 +14,13 @@
 #include "backends/sdk/wire.h"
 #include "harness/num/tensor_data.h"
 #include "harness/words/ops.h"
+#include "harness/words/program.h"
 
 namespace ulpscope::sdk {
 
-/// One operand: the name of a value, or a Python scalar (bool, integer, float), which is no 0-dim tensor.
-struct Operand {
-  std::string name;  ///< empty for a scalar
-  Json scalar;       ///< null for a name; floats are numbers, infinities and NaN are C++ doubles, never words
-
-  bool IsScalar() const { return name.empty(); }
-};
-
-struct Step {
-  std::string op;
-  std::vector<Operand> of;
-  std::string out;          ///< the buffer of out=; empty without
-  std::string as;           ///< the name of the result; may be empty
-  Json attrs;               ///< always an object
-  std::vector<Step> steps;  ///< the body of a scope
-
-  bool Has(std::string_view key) const { return attrs.contains(key); }
-};
+using ulpscope::Attr;
+using ulpscope::Operand;
+using ulpscope::Step;
 
 struct ProgramTensor {
   std::string name;
@@ -52,15 +38,9 @@ struct Program {
 
 Result<Program> ParseProgram(const Json& program);
 
-// Attributes, each with the error that names the step and the attribute. A dtype is its long name.
-Result<DType> DTypeAttr(const Step& step, const std::string& key);
-Result<Shape> ShapeAttr(const Step& step, const std::string& key);
-Result<int64_t> IntAttr(const Step& step, const std::string& key, std::optional<int64_t> otherwise = {});
-Result<double> FloatAttr(const Step& step, const std::string& key, std::optional<double> otherwise = {});
-Result<bool> BoolAttr(const Step& step, const std::string& key, std::optional<bool> otherwise = {});
-
-/// A JSON number, or one of the words "inf" "-inf" "nan", as a double; nothing for anything else.
-std::optional<double> JsonToDouble(const Json& value);
+/// As the wire has them: floats that JSON has no numbers for are words ("inf").
+Json ToJson(const Attr& attr);
+Json ToJson(const Step& step);
 
 /// An observed name split at its last dot: "w.grad" -> {"w", "grad"}, "w" -> {"w", ""}.
 struct ObservedName {

@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "backends/torch/failure.h"
-#include "backends/torch/names.h"
 #include "backends/torch/values.h"
 
 namespace ulpscope::torch_backend {
@@ -29,34 +28,18 @@ bool Replaces(const std::string& op) { return op == "set_data" || op == "module_
 /// ulpscope_torch/regions.py cuts, whose words these are: the compiler there is told the inputs' dtypes,
 /// which are known once the prologue has run here, in the process that keeps the tensors.
 bool Prepares(const std::string& op) {
-  static const std::set<std::string> words = {
-      "empty",   "zeros", "ones",   "full",    "clone",  "detach",    "cast",    "transpose", "t",
-      "reshape", "view",  "expand", "permute", "select", "unsqueeze", "squeeze", "sync"};
-  return Replaces(op) || words.contains(op);
+  const OpRow* row = FindOp(op);
+  const bool moves = row != nullptr && (row->kind == OpRow::Kind::kView || row->operands.most == 0);
+  return moves || Replaces(op) || op == "cast" || op == "clone";
 }
 
 bool AllPrepare(const sdk::Step& step) {
-  if (!sdk::IsScope(step.op)) return Prepares(step.op);
+  if (!IsScope(step.op)) return Prepares(step.op);
   return std::all_of(step.steps.begin(), step.steps.end(), AllPrepare);
 }
 
 bool AnyReplaces(const sdk::Step& step) {
   return Replaces(step.op) || std::any_of(step.steps.begin(), step.steps.end(), AnyReplaces);
-}
-
-Json ScalarToJson(const Json& scalar) {
-  return scalar.is_number_float() ? sdk::FloatToJson(scalar.get<double>()) : scalar;
-}
-
-Json StepToJson(const sdk::Step& step) {
-  Json of = Json::array();
-  for (const sdk::Operand& operand : step.of) {
-    of.push_back(operand.IsScalar() ? Json{{"scalar", ScalarToJson(operand.scalar)}} : Json(operand.name));
-  }
-  Json steps = Json::array();
-  for (const sdk::Step& inner : step.steps) steps.push_back(StepToJson(inner));
-  return {{"op", step.op},       {"of", of},      {"out", step.out}, {"as", step.as},
-          {"attrs", step.attrs}, {"steps", steps}};
 }
 
 /// FNV-1a, 64 bits. The key is kept beside what it names and compared, so two keys of one hash cost a
@@ -142,8 +125,7 @@ TraceNode NodeOf(const Json& node) {
 
 /// Refuses what is asked of the autograd graph of a value that a package makes: its results carry none.
 void RequireObservable(const std::vector<sdk::Step>& steps, const std::vector<std::string>& observe) {
-  Names names;
-  CollectNames(steps, names);
+  const StepNames names = NamesOf(steps);
   for (const std::string& name : observe) {
     const sdk::ObservedName split = sdk::SplitObserved(name);
     if (names.made.contains(name) || !names.made.contains(split.value) || split.property == "grad") continue;
@@ -215,7 +197,7 @@ std::vector<sdk::Step> AotiRunner::RunPrologue(const std::vector<sdk::Step>& ste
           }
           kept.push_back(*step);
           kept.back().steps = rest(step->steps.data(), step->steps.data() + step->steps.size());
-          if (sdk::IsScope(step->op) && kept.back().steps.empty()) kept.pop_back();
+          if (IsScope(step->op) && kept.back().steps.empty()) kept.pop_back();
         }
         return kept;
       };
@@ -224,8 +206,7 @@ std::vector<sdk::Step> AotiRunner::RunPrologue(const std::vector<sdk::Step>& ste
 
 AotiRunner::Package AotiRunner::Describe(const std::vector<sdk::Step>& steps,
                                          const std::vector<std::string>& observe) const {
-  Names names;
-  CollectNames(steps, names);
+  const StepNames names = NamesOf(steps);
   Package package;
   Json inputs = Json::array();
   std::vector<std::string> own;
@@ -247,7 +228,7 @@ AotiRunner::Package AotiRunner::Describe(const std::vector<sdk::Step>& steps,
     own.push_back(name);
   }
   Json program = Json::array();
-  for (const sdk::Step& step : steps) program.push_back(StepToJson(step));
+  for (const sdk::Step& step : steps) program.push_back(sdk::ToJson(step));
   std::set<std::string> wanted;
   for (const std::string& name : observe) {
     wanted.insert(machine_.values().contains(name) || names.made.contains(name)

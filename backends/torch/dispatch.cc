@@ -69,47 +69,53 @@ struct Binder {
     }
   }
 
-  std::optional<IValue> FromJson(const sdk::Json& value, const c10::Argument& argument) {
-    return FromJson(value, argument.type(), argument.real_type(), argument.N());
+  std::optional<IValue> FromAttr(const Attr& value, const c10::Argument& argument) {
+    return FromAttr(value, argument.type(), argument.real_type(), argument.N());
+  }
+
+  template <typename T>
+  static std::optional<IValue> Held(const Attr& value) {
+    const T* held = value.If<T>();
+    return held == nullptr ? std::nullopt : std::optional(IValue(*held));
   }
 
   /// `type` folds dtypes and shapes to int; `real` keeps them apart and says when a word is a dtype.
-  std::optional<IValue> FromJson(const sdk::Json& value, const c10::TypePtr& type, const c10::TypePtr& real,
+  std::optional<IValue> FromAttr(const Attr& value, const c10::TypePtr& type, const c10::TypePtr& real,
                                  std::optional<int32_t> expand_to) {
     switch (type->kind()) {
       case TypeKind::OptionalType: {
-        if (value.is_null()) return IValue();
+        if (value.IsNull()) return IValue();
         const auto* real_optional = real->castRaw<c10::OptionalType>();
-        return FromJson(value, type->castRaw<c10::OptionalType>()->getElementType(),
+        return FromAttr(value, type->castRaw<c10::OptionalType>()->getElementType(),
                         real_optional != nullptr ? real_optional->getElementType() : real, expand_to);
       }
       case TypeKind::TensorType:
         return TensorByName(value);
       case TypeKind::NumberType:
-        if (value.is_boolean()) return IValue(value.get<bool>());
-        if (value.is_number_integer()) return IValue(value.get<int64_t>());
-        if (const auto number = sdk::JsonToDouble(value)) return IValue(*number);
-        return std::nullopt;
+        if (const auto flag = Held<bool>(value)) return flag;
+        if (const auto integer = Held<int64_t>(value)) return integer;
+        [[fallthrough]];
       case TypeKind::FloatType:
-        if (const auto number = sdk::JsonToDouble(value)) return IValue(*number);
+        if (const auto number = value.Number()) return IValue(*number);
         return std::nullopt;
       case TypeKind::IntType:
-        if (value.is_string()) return DTypeByName(value.get<std::string>(), real);
-        return value.is_number_integer() ? std::optional(IValue(value.get<int64_t>())) : std::nullopt;
+        if (const auto* word = value.If<std::string>()) return DTypeByName(*word, real);
+        return Held<int64_t>(value);
       case TypeKind::BoolType:
-        return value.is_boolean() ? std::optional(IValue(value.get<bool>())) : std::nullopt;
+        return Held<bool>(value);
       case TypeKind::StringType:
-        return value.is_string() ? std::optional(IValue(value.get<std::string>())) : std::nullopt;
+        return Held<std::string>(value);
       case TypeKind::ListType:
-        return ListFromJson(value, type->castRaw<c10::ListType>()->getElementType(), expand_to);
+        return ListFromAttr(value, type->castRaw<c10::ListType>()->getElementType(), expand_to);
       default:
         return std::nullopt;
     }
   }
 
-  std::optional<IValue> TensorByName(const sdk::Json& value) const {
-    if (!value.is_string() || !arguments.lookup) return std::nullopt;
-    const at::Tensor tensor = arguments.lookup(value.get<std::string>());
+  std::optional<IValue> TensorByName(const Attr& value) const {
+    const auto* name = value.If<std::string>();
+    if (name == nullptr || !arguments.lookup) return std::nullopt;
+    const at::Tensor tensor = arguments.lookup(*name);
     return tensor.defined() ? std::optional(IValue(tensor)) : std::nullopt;
   }
 
@@ -119,17 +125,20 @@ struct Binder {
     return IValue(static_cast<int64_t>(ToTorch(*dtype)));
   }
 
-  std::optional<IValue> ListFromJson(const sdk::Json& value, const c10::TypePtr& element,
+  std::optional<IValue> ListFromAttr(const Attr& value, const c10::TypePtr& element,
                                      std::optional<int32_t> expand_to) {
-    sdk::Json items = value;
+    Attr::List items;
     // `int[1] dim` takes a bare int: Python's binding expands it, and so must we.
-    if (!value.is_array()) {
-      if (!expand_to) return std::nullopt;
-      items = sdk::Json(static_cast<size_t>(*expand_to), value);
+    if (const auto* list = value.If<Attr::List>()) {
+      items = *list;
+    } else if (expand_to) {
+      items.assign(static_cast<size_t>(*expand_to), value);
+    } else {
+      return std::nullopt;
     }
     c10::impl::GenericList list(element);
-    for (const sdk::Json& item : items) {
-      const std::optional<IValue> converted = FromJson(item, element, element, std::nullopt);
+    for (const Attr& item : items) {
+      const std::optional<IValue> converted = FromAttr(item, element, element, std::nullopt);
       if (!converted) return std::nullopt;
       list.push_back(*converted);
     }
@@ -150,8 +159,9 @@ struct Binder {
     std::set<std::string> used;
     bool out_used = false;
     for (const c10::Argument& argument : schema.arguments()) {
-      if (arguments.keywords.contains(argument.name())) {
-        const std::optional<IValue> value = FromJson(arguments.keywords[argument.name()], argument);
+      if (const auto keyword = arguments.keywords.find(argument.name());
+          keyword != arguments.keywords.end()) {
+        const std::optional<IValue> value = FromAttr(keyword->second, argument);
         if (!value) return Refuse("'" + argument.name() + "' is no " + argument.type()->str());
         used.insert(argument.name());
         stack.push_back(*value);
@@ -170,7 +180,7 @@ struct Binder {
     }
     if (next < arguments.positional.size()) return Refuse("too many operands");
     if (arguments.out.defined() && !out_used) return Refuse("no out=");
-    for (const auto& [key, ignored] : arguments.keywords.items()) {
+    for (const auto& [key, ignored] : arguments.keywords) {
       if (!used.contains(key)) return Refuse("no argument '" + key + "'");
     }
     return stack;

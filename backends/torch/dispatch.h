@@ -10,6 +10,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,13 @@
 
 namespace ulpscope::torch_backend {
 
-/// Positional and keyword arguments before they meet a schema. Keyword values are still JSON: what they mean
-/// depends on the type that the schema gives them.
+/// Positional and keyword arguments before they meet a schema. What a keyword's value means depends on the
+/// type that the schema gives it.
 struct Arguments {
   std::vector<c10::IValue> positional;  ///< tensors and Python scalars (bool, int, float)
-  sdk::Json keywords;                   ///< an object
-  at::Tensor out;                       ///< undefined without out=
-  c10::Device device = c10::kCPU;       ///< for factories, whose schema has a `device`
+  std::map<std::string, Attr> keywords;
+  at::Tensor out;                  ///< undefined without out=
+  c10::Device device = c10::kCPU;  ///< for factories, whose schema has a `device`
   /// The tensor that a name in a keyword stands for; undefined when there is none.
   std::function<at::Tensor(const std::string&)> lookup;
 };

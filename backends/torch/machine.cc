@@ -18,43 +18,30 @@ namespace {
 
 /// One word of the vocabulary: the dispatcher's name for it, and attributes that its schema calls otherwise.
 struct Word {
-  std::string word;
   std::string op;
-  std::map<std::string, std::string> renamed;
+  std::map<std::string, std::string> renamed = {};
 };
 
-const std::vector<Word>& Words() {
-  static const std::vector<Word> words = [] {
-    std::vector<Word> rows = {
-        {"zeros", "aten::zeros", {{"shape", "size"}}},
-        {"ones", "aten::ones", {{"shape", "size"}}},
-        {"full", "aten::full", {{"shape", "size"}, {"value", "fill_value"}}},
-        {"cast", "aten::to.dtype", {}},
-        {"view", "aten::view", {{"shape", "size"}}},
-        {"expand", "aten::expand", {{"shape", "size"}}},
-    };
-    // The word is the op's name, and the attributes are its arguments' names.
-    for (const char* word :
-         {"matmul",   "mm",        "bmm",     "addmm",      "baddbmm",   "linear",  "add",     "sub",
-          "mul",      "div",       "neg",     "relu",       "sqrt",      "rsqrt",   "exp",     "clone",
-          "detach",   "sum",       "mean",    "layer_norm", "transpose", "t",       "reshape", "permute",
-          "select",   "unsqueeze", "squeeze", "einsum",     "addmv",     "mv",      "dot",     "sigmoid",
-          "tanh",     "gelu",      "silu",    "log",        "sin",       "cos",     "softmax", "log_softmax",
-          "rms_norm", "cat",       "where",   "gather",     "amax",      "cumsum",  "cumprod", "logsumexp",
-          "var",      "std",       "clamp",   "remainder",  "addcmul",   "addcdiv", "lerp",    "expm1",
-          "log1p",    "erf",       "erfc",    "abs"}) {
-      rows.push_back({word, std::string("aten::") + word, {}});
-    }
-    return rows;
-  }();
+/// The words whose name or attributes are not the dispatcher's own.
+const std::map<std::string, Word>& Renamed() {
+  static const std::map<std::string, Word> words = {
+      {"zeros", {"aten::zeros", {{"shape", "size"}}}},
+      {"ones", {"aten::ones", {{"shape", "size"}}}},
+      {"full", {"aten::full", {{"shape", "size"}, {"value", "fill_value"}}}},
+      {"cast", {"aten::to.dtype"}},
+      {"view", {"aten::view", {{"shape", "size"}}}},
+      {"expand", {"aten::expand", {{"shape", "size"}}}},
+  };
   return words;
 }
 
-const Word* FindWord(const std::string& word) {
-  for (const Word& row : Words()) {
-    if (row.word == word) return &row;
-  }
-  return nullptr;
+/// Nothing for ops of the vocabulary that the dispatcher has not.
+std::optional<Word> FindWord(const std::string& op) {
+  if (op.find("::") != std::string::npos) return Word{op};
+  if (const auto row = Renamed().find(op); row != Renamed().end()) return row->second;
+  const OpRow* row = FindOp(op);
+  const std::string name = "aten::" + op;
+  return row != nullptr && row->GivesValue() && HasOp(name) ? std::optional(Word{name}) : std::nullopt;
 }
 
 /// What autocast changes, put back on every way out; nothing in PyTorch does that for C++.
@@ -85,16 +72,10 @@ class AutocastGuard {
   at::ScalarType dtype_;
 };
 
-c10::IValue ScalarValue(const sdk::Json& scalar) {
-  if (scalar.is_boolean()) return scalar.get<bool>();
-  if (scalar.is_number_integer()) return scalar.get<int64_t>();
-  return scalar.get<double>();
-}
-
-/// An attribute that is a text, or nothing.
-std::optional<std::string> TextAttr(const sdk::Step& step, const std::string& key) {
-  if (!step.Has(key) || !step.attrs[key].is_string()) return std::nullopt;
-  return step.attrs[key].get<std::string>();
+c10::IValue ScalarValue(const Attr& scalar) {
+  if (const auto* flag = scalar.If<bool>()) return *flag;
+  if (const auto* integer = scalar.If<int64_t>()) return *integer;
+  return scalar.Number().value();
 }
 
 }  // namespace
@@ -118,7 +99,7 @@ void Machine::RunSteps(const std::vector<sdk::Step>& steps) {
 }
 
 void Machine::RunStep(const sdk::Step& step) {
-  if (sdk::IsScope(step.op)) return InScope(step, [&] { RunSteps(step.steps); });
+  if (IsScope(step.op)) return InScope(step, [&] { RunSteps(step.steps); });
   if (step.op == "sync") return;
   if (step.op == "empty") return Empty(step);
   if (step.op == "set_data") return SetData(step);
@@ -136,49 +117,46 @@ void Machine::InScope(const sdk::Step& step, const std::function<void()>& body) 
     const at::AutoGradMode guard(true);
     return body();
   }
-  const std::string asked = TextAttr(step, "device").value_or("auto");
+  const std::string asked = Need(ReadText(step, "device", "auto"));
   if (asked != "auto" && asked != "cpu" && asked != "cuda")
     throw Unsupported("autocast: unknown device '" + asked + "'");
   const at::DeviceType device = asked == "auto" ? device_.type() : asked == "cuda" ? at::kCUDA : at::kCPU;
   at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
-  if (step.Has("dtype") && !step.attrs["dtype"].is_null())
-    dtype = ToTorch(Need(sdk::DTypeAttr(step, "dtype")));
-  const bool enabled = Need(sdk::BoolAttr(step, "enabled", true));
-  const bool cache = Need(sdk::BoolAttr(step, "cache", true));
+  if (step.Find("dtype") != nullptr) dtype = ToTorch(Need(ReadDType(step, "dtype")));
+  const bool enabled = Need(ReadBool(step, "enabled", true));
+  const bool cache = Need(ReadBool(step, "cache", true));
   const AutocastGuard guard(device, dtype, enabled, cache);
   body();
 }
 
 void Machine::CallStep(const sdk::Step& step) {
-  const bool direct = step.op.find("::") != std::string::npos;
-  const Word* word = direct ? nullptr : FindWord(step.op);
+  const std::optional<Word> word = FindWord(step.op);
   if (step.op == "fsdp_linear") {
     throw Unsupported(
         "op 'fsdp_linear': fully_shard is written in Python; LibTorch has none (torch-aot-eager and "
         "torch-inductor serve it)");
   }
-  if (!direct && word == nullptr) throw Unsupported("op '" + step.op + "': this adapter does not have it");
-  if (step.Has("preferred_element_type")) {
+  if (!word) throw Unsupported("op '" + step.op + "': this adapter does not have it");
+  if (step.attrs.contains("preferred_element_type")) {
     throw Unsupported("attribute 'preferred_element_type' of " + step.op +
                       ": PyTorch has none (it has out= and out_dtype)");
   }
   Arguments arguments;
   arguments.device = device_;
   for (const sdk::Operand& operand : step.of) {
-    arguments.positional.push_back(operand.IsScalar() ? ScalarValue(operand.scalar)
+    arguments.positional.push_back(operand.IsScalar() ? ScalarValue(*operand.scalar)
                                                       : c10::IValue(Value(operand.name)));
   }
-  arguments.keywords = sdk::Json::object();
-  for (const auto& [key, value] : step.attrs.items()) {
-    const bool renamed = word != nullptr && word->renamed.contains(key);
-    arguments.keywords[renamed ? word->renamed.at(key) : key] = value;
+  for (const auto& [key, value] : step.attrs) {
+    const auto renamed = word->renamed.find(key);
+    arguments.keywords[renamed == word->renamed.end() ? key : renamed->second] = value;
   }
   if (!step.out.empty()) arguments.out = Value(step.out);
   arguments.lookup = [this](const std::string& name) {
     const auto found = values_.find(name);
     return found == values_.end() ? at::Tensor() : found->second;
   };
-  const std::vector<c10::IValue> results = CallOp(word != nullptr ? word->op : step.op, arguments);
+  const std::vector<c10::IValue> results = CallOp(word->op, arguments);
   if (step.as.empty()) return;
   if (results.empty() || !results[0].isTensor())
     throw Unsupported("op '" + step.op + "' gives no tensor to name '" + step.as + "'");
@@ -186,8 +164,8 @@ void Machine::CallStep(const sdk::Step& step) {
 }
 
 void Machine::Empty(const sdk::Step& step) {
-  const Shape shape = Need(sdk::ShapeAttr(step, "shape"));
-  const DType dtype = step.Has("dtype") ? Need(sdk::DTypeAttr(step, "dtype")) : DType::kFloat32;
+  const Shape shape = Need(ReadInts(step, "shape"));
+  const DType dtype = step.Find("dtype") != nullptr ? Need(ReadDType(step, "dtype")) : DType::kFloat32;
   const at::Tensor made = at::empty(shape, at::TensorOptions().dtype(ToTorch(dtype)).device(device_));
   if (request_.poison) PoisonTensor(made);
   if (!step.as.empty()) values_[step.as] = made;
@@ -195,17 +173,21 @@ void Machine::Empty(const sdk::Step& step) {
 
 void Machine::SetData(const sdk::Step& step) {
   const TraceLabel label("set_data");
-  if (step.of.size() != 1 || step.of[0].IsScalar() || !step.Has("to") || !step.attrs["to"].is_object()) {
+  const Attr* attr = step.Find("to");
+  const Attr::Map* to = attr == nullptr ? nullptr : attr->If<Attr::Map>();
+  if (step.of.size() != 1 || step.of[0].IsScalar() || to == nullptr)
     throw Unsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
-  }
-  const sdk::Json& to = step.attrs["to"];
+  const auto word = [&](const char* key) {
+    const auto entry = to->find(key);
+    return entry == to->end() ? nullptr : entry->second.If<std::string>();
+  };
   const at::Tensor tensor = Value(step.of[0].name);
-  if (to.contains("cast") && to["cast"].is_string()) {
-    const std::optional<DType> dtype = ParseDType(to["cast"].get<std::string>());
-    if (!dtype) throw Unsupported("set_data: unknown dtype " + to["cast"].dump());
+  if (const std::string* cast = word("cast")) {
+    const std::optional<DType> dtype = ParseDType(*cast);
+    if (!dtype) throw Unsupported("set_data: unknown dtype '" + *cast + "'");
     tensor.set_data(tensor.variable_data().to(ToTorch(*dtype)));
-  } else if (to.contains("value") && to["value"].is_string()) {
-    tensor.set_data(Value(to["value"].get<std::string>()));
+  } else if (const std::string* name = word("value")) {
+    tensor.set_data(Value(*name));
   } else {
     throw Unsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");
   }
@@ -217,8 +199,8 @@ void Machine::SetData(const sdk::Step& step) {
 void Machine::ModuleTo(const sdk::Step& step) {
   const TraceLabel label("module_to");
   if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("module_to: needs one tensor");
-  const at::ScalarType dtype = ToTorch(Need(sdk::DTypeAttr(step, "dtype")));
-  const bool overwrite = Need(sdk::BoolAttr(step, "overwrite", false));
+  const at::ScalarType dtype = ToTorch(Need(ReadDType(step, "dtype")));
+  const bool overwrite = Need(ReadBool(step, "overwrite", false));
   const at::Tensor parameter = Value(step.of[0].name);
   const at::NoGradGuard no_grad;
   const at::Tensor applied = parameter.to(dtype);
@@ -239,10 +221,10 @@ void Machine::ModuleTo(const sdk::Step& step) {
 void Machine::Backward(const sdk::Step& step) {
   if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("backward: needs one tensor");
   const at::Tensor loss = Value(step.of[0].name);
-  const bool retain = Need(sdk::BoolAttr(step, "retain_graph", false));
+  const bool retain = Need(ReadBool(step, "retain_graph", false));
   at::Tensor gradient;
-  if (const std::optional<std::string> name = TextAttr(step, "grad")) {
-    gradient = Value(*name);
+  if (step.Find("grad") != nullptr) {
+    gradient = Value(Need(ReadText(step, "grad")));
   } else {
     gradient = at::ones_like(loss);
   }
@@ -282,8 +264,11 @@ void Machine::Observe(sdk::RunReply& reply) const {
 }
 
 std::vector<std::string> VocabularyWords() {
-  std::vector<std::string> words = {"empty", "set_data", "module_to", "backward", "sync", "aten::*"};
-  for (const Word& row : Words()) words.push_back(row.word);
+  std::vector<std::string> words = {"empty", "aten::*"};
+  for (const OpRow& row : Ops()) {
+    if (row.kind == OpRow::Kind::kEffect || (row.name != "empty" && FindWord(std::string(row.name))))
+      words.emplace_back(row.name);
+  }
   return words;
 }
 

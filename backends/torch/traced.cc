@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "backends/torch/failure.h"
-#include "backends/torch/names.h"
 #include "backends/torch/op_kinds.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/values.h"
@@ -238,8 +237,7 @@ void TracedRunner::Compare(const Region& region, const std::vector<at::Tensor>& 
 
 void TracedRunner::RunRegion(const std::vector<sdk::Step>& steps) {
   HoistEmpty(steps);
-  Names names;
-  CollectNames(steps, names);
+  const StepNames names = NamesOf(steps);
   Region region;
   for (const std::string& name : names.read) {
     const auto found = machine_.values().find(name);

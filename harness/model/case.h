@@ -14,33 +14,9 @@
 #include "harness/base/result.h"
 #include "harness/model/tensor.h"
 #include "harness/words/ops.h"
+#include "harness/words/program.h"
 
 namespace ulpscope {
-
-/// An attribute of a step: a closed sum of what YAML can say. A dtype is a string ("bfloat16").
-struct Attr {
-  using List = std::vector<Attr>;
-  using Map = std::map<std::string, Attr>;
-  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value;
-};
-
-/// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
-struct Operand {
-  std::string name;            ///< empty for a scalar
-  std::optional<Attr> scalar;  ///< bool, int64 or double
-};
-
-/// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
-struct Step {
-  std::string op;  ///< vocabulary word ("matmul") or "aten::NAME"
-  std::vector<Operand> of;
-  std::string out;  ///< the buffer that out= names; empty without
-  std::string as;   ///< the name of the result; empty when nothing is named
-  std::map<std::string, Attr> attrs;
-  std::vector<Step> steps;  ///< body of a scope
-  SourcePos pos;
-  std::string reference = {};  ///< "none": no exact reference is sought for what an aten:: op gives
-};
 
 struct TensorSpec {
   std::string name;

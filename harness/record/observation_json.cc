@@ -65,25 +65,13 @@ json NumbersToJson(const std::map<std::string, double>& numbers) {
   return object;
 }
 
-json OperandToJson(const Operand& operand) {
-  if (operand.scalar) return {{"scalar", ToJson(*operand.scalar)}};
-  return operand.name;
-}
-
-json StepToJson(const Step& step, const std::string& device) {
-  json of = json::array();
-  for (const auto& operand : step.of) of.push_back(OperandToJson(operand));
-  json attrs = json::object();
-  for (const auto& [name, attr] : step.attrs) attrs[name] = ToJson(attr);
-  if (step.op == "autocast" && !device.empty() && (!attrs.contains("device") || attrs["device"] == "auto")) {
-    attrs["device"] = device;
+/// Adapters are told where an autocast is for.
+void PlaceAutocasts(std::vector<Step>* steps, const std::string& device) {
+  for (Step& step : *steps) {
+    const auto* asked = step.op == "autocast" ? step.attrs["device"].If<std::string>() : nullptr;
+    if (step.op == "autocast" && (asked == nullptr || *asked == "auto")) step.attrs["device"].value = device;
+    PlaceAutocasts(&step.steps, device);
   }
-  json result{{"op", step.op}, {"of", of}, {"out", step.out}, {"as", step.as}, {"attrs", attrs}};
-  if (IsScope(step.op)) {
-    result["steps"] = json::array();
-    for (const auto& inner : step.steps) result["steps"].push_back(StepToJson(inner, device));
-  }
-  return result;
 }
 
 json TensorToJson(const TensorSpec& tensor) {
@@ -96,31 +84,12 @@ json TensorToJson(const TensorSpec& tensor) {
 
 }  // namespace
 
-json ToJson(const Attr& attr) {
-  struct Visitor {
-    json operator()(std::monostate) const { return nullptr; }
-    json operator()(bool value) const { return value; }
-    json operator()(int64_t value) const { return value; }
-    json operator()(double value) const { return sdk::FloatToJson(value); }
-    json operator()(const std::string& value) const { return value; }
-    json operator()(const Attr::List& list) const {
-      json array = json::array();
-      for (const auto& entry : list) array.push_back(ToJson(entry));
-      return array;
-    }
-    json operator()(const Attr::Map& map) const {
-      json object = json::object();
-      for (const auto& [name, entry] : map) object[name] = ToJson(entry);
-      return object;
-    }
-  };
-  return std::visit(Visitor{}, attr.value);
-}
-
 json ProgramToJson(const Case& test_case, const std::string& device) {
   json tensors = json::array(), steps = json::array();
   for (const auto& tensor : test_case.tensors) tensors.push_back(TensorToJson(tensor));
-  for (const auto& step : test_case.program) steps.push_back(StepToJson(step, device));
+  std::vector<Step> program = test_case.program;
+  if (!device.empty()) PlaceAutocasts(&program, device);
+  for (const auto& step : program) steps.push_back(sdk::ToJson(step));
   return {{"tensors", tensors}, {"steps", steps}, {"observe", test_case.observe}};
 }
 
@@ -129,7 +98,7 @@ std::string CaseDigest(const Case& test_case) {
            {"knobs", test_case.knobs},
            {"requires", test_case.requires_},
            {"fills", json::array()}};
-  for (const auto& tensor : test_case.tensors) all["fills"].push_back(ToJson(tensor.fill));
+  for (const auto& tensor : test_case.tensors) all["fills"].push_back(sdk::ToJson(tensor.fill));
   const std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
   return Crc32Text(text);
 }

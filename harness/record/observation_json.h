@@ -25,8 +25,6 @@ nlohmann::json TraceToJson(const std::vector<TraceNode>& trace);
 std::vector<TraceNode> TraceFromJson(const nlohmann::json* value, std::string& error);
 Outcome OutcomeFromJson(const nlohmann::json* value, std::string& error);
 
-nlohmann::json ToJson(const Attr& attr);
-
 /// The "program" object of a run message: tensors, steps, observe. `device` replaces `auto` (and nothing) in
 /// autocast.
 nlohmann::json ProgramToJson(const Case& test_case, const std::string& device);

@@ -1,0 +1,111 @@
+// Attributes and names of steps.
+#include "harness/words/program.h"
+
+#include <limits>
+
+namespace ulpscope {
+namespace {
+
+tl::unexpected<Error> AttrError(const Step& step, const std::string& key, const std::string& what) {
+  return Fail("step " + step.op + ": attribute '" + key + "' " + what);
+}
+
+/// The attribute as a T; `otherwise` where it is absent.
+template <typename T>
+Result<T> Read(const Step& step, const std::string& key, const std::string& what,
+               std::optional<T> otherwise) {
+  const Attr* attr = step.Find(key);
+  if (attr == nullptr && otherwise) return *std::move(otherwise);
+  if (attr == nullptr) return AttrError(step, key, "is missing");
+  if (const T* value = attr->If<T>()) return *value;
+  return AttrError(step, key, "is no " + what);
+}
+
+void Collect(const std::vector<Step>& steps, StepNames* names) {
+  const auto read = [&](const std::string& name) {
+    if (!name.empty() && !names->made.contains(name)) names->read.insert(name);
+  };
+  const auto read_attr = [&](const Attr& attr) {
+    if (const auto* text = attr.If<std::string>()) read(*text);
+  };
+  for (const Step& step : steps) {
+    for (const Operand& operand : step.of) read(operand.name);
+    read(step.out);
+    for (const auto& [key, attr] : step.attrs) {
+      read_attr(attr);
+      if (const auto* list = attr.If<Attr::List>()) {
+        for (const Attr& item : *list) read_attr(item);
+      }
+    }
+    Collect(step.steps, names);
+    if (!step.as.empty() && step.op != "empty") names->made.insert(step.as);
+  }
+}
+
+}  // namespace
+
+std::optional<double> Attr::Number() const {
+  if (const auto* integer = If<int64_t>()) return static_cast<double>(*integer);
+  if (const auto* number = If<double>()) return *number;
+  const auto* word = If<std::string>();
+  if (word == nullptr) return std::nullopt;
+  if (*word == "inf") return std::numeric_limits<double>::infinity();
+  if (*word == "-inf") return -std::numeric_limits<double>::infinity();
+  if (*word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
+
+const Attr* Step::Find(const std::string& key) const {
+  const auto found = attrs.find(key);
+  return found == attrs.end() || found->second.IsNull() ? nullptr : &found->second;
+}
+
+Result<DType> ReadDType(const Step& step, const std::string& key) {
+  const auto text = Read<std::string>(step, key, "dtype", {});
+  if (!text) return Fail(text.error());
+  if (const auto dtype = ParseDType(*text)) return *dtype;
+  return AttrError(step, key, "is no dtype: '" + *text + "'");
+}
+
+Result<std::vector<int64_t>> ReadInts(const Step& step, const std::string& key) {
+  const Attr* attr = step.Find(key);
+  if (attr == nullptr) return AttrError(step, key, "is missing");
+  if (const auto* one = attr->If<int64_t>()) return std::vector<int64_t>{*one};
+  const auto* list = attr->If<Attr::List>();
+  if (list == nullptr) return AttrError(step, key, "is no list of integers");
+  std::vector<int64_t> integers;
+  for (const Attr& item : *list) {
+    const auto* integer = item.If<int64_t>();
+    if (integer == nullptr) return AttrError(step, key, "holds what is no integer");
+    integers.push_back(*integer);
+  }
+  return integers;
+}
+
+Result<int64_t> ReadInt(const Step& step, const std::string& key, std::optional<int64_t> otherwise) {
+  return Read(step, key, "integer", otherwise);
+}
+
+Result<double> ReadNumber(const Step& step, const std::string& key, std::optional<double> otherwise) {
+  const Attr* attr = step.Find(key);
+  if (attr == nullptr && otherwise) return *otherwise;
+  if (attr == nullptr) return AttrError(step, key, "is missing");
+  if (const auto number = attr->Number()) return *number;
+  return AttrError(step, key, "is no number");
+}
+
+Result<bool> ReadBool(const Step& step, const std::string& key, std::optional<bool> otherwise) {
+  return Read(step, key, "boolean", otherwise);
+}
+
+Result<std::string> ReadText(const Step& step, const std::string& key, std::optional<std::string> otherwise) {
+  return Read(step, key, "text", std::move(otherwise));
+}
+
+StepNames NamesOf(const std::vector<Step>& steps) {
+  StepNames names;
+  Collect(steps, &names);
+  return names;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,73 @@
+// The program: steps over named values, one type from the case file to the adapter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/num/dtype.h"
+
+namespace ulpscope {
+
+/// An attribute of a step: a closed sum of what YAML and JSON can say. A dtype is a string ("bfloat16").
+struct Attr {
+  using List = std::vector<Attr>;
+  using Map = std::map<std::string, Attr>;
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value;
+
+  template <typename T>
+  const T* If() const {
+    return std::get_if<T>(&value);
+  }
+  bool IsNull() const { return If<std::monostate>() != nullptr; }
+  /// An integer, a float, or one of the words "inf" "-inf" "nan", which JSON has no numbers for.
+  std::optional<double> Number() const;
+};
+
+/// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
+struct Operand {
+  std::string name;            ///< empty for a scalar
+  std::optional<Attr> scalar;  ///< bool, int64 or double
+
+  bool IsScalar() const { return name.empty(); }
+};
+
+/// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
+struct Step {
+  std::string op;  ///< vocabulary word ("matmul") or "aten::NAME"
+  std::vector<Operand> of;
+  std::string out;  ///< the buffer that out= names; empty without
+  std::string as;   ///< the name of the result; empty when nothing is named
+  std::map<std::string, Attr> attrs;
+  std::vector<Step> steps;  ///< body of a scope
+  SourcePos pos = {};
+  std::string reference = {};  ///< "none": no exact reference is sought for what an aten:: op gives
+
+  /// The attribute; null where it is absent, and where null is all that it says.
+  const Attr* Find(const std::string& key) const;
+};
+
+// Attributes, each with the error that names the step and the attribute. A dtype is its long name.
+Result<DType> ReadDType(const Step& step, const std::string& key);
+/// A list of integers, or a single one.
+Result<std::vector<int64_t>> ReadInts(const Step& step, const std::string& key);
+Result<int64_t> ReadInt(const Step& step, const std::string& key, std::optional<int64_t> otherwise = {});
+Result<double> ReadNumber(const Step& step, const std::string& key, std::optional<double> otherwise = {});
+Result<bool> ReadBool(const Step& step, const std::string& key, std::optional<bool> otherwise = {});
+Result<std::string> ReadText(const Step& step, const std::string& key,
+                             std::optional<std::string> otherwise = {});
+
+/// Names that steps read before they make them (operands, buffers, tensors that attributes name) and names
+/// that they make. What `empty` gives is not made yet: a value comes into it later.
+struct StepNames {
+  std::set<std::string> read, made;
+};
+StepNames NamesOf(const std::vector<Step>& steps);
+
+}  // namespace ulpscope
