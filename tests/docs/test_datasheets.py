@@ -18,7 +18,7 @@ def load_script():
 
 
 SCRIPT = load_script()
-SHEETS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+SHEETS = SCRIPT.read_kept()
 SCHEMA = json.loads((ROOT / "reports" / "datasheet.schema.json").read_text())
 
 
