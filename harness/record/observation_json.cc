@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/sdk/program.h"
 #include "harness/record/crc.h"
 #include "harness/record/json_fields.h"
 
