@@ -55,7 +55,7 @@ Result<Question> Ask(const RunRequest& request) {
       question.c->shape != Shape{a[0], 1, 1})
     return Fail("records have the shapes [rows, 1, 1] + [rows, 1, K] @ [rows, K, 1]");
   DType result = question.a->dtype;
-  if (step.Has("out_dtype")) {
+  if (step.Find("out_dtype") != nullptr) {
     const auto asked = ReadDType(step, "out_dtype");
     if (!asked) return Fail(asked.error());
     result = *asked;

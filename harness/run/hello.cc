@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLogLimit = 16384;
+constexpr size_t kGreetingLogLimit = 16384;
 
 Outcome Because(OutcomeKind kind, std::string text) {
   return {.kind = kind, .error_class = "", .text = std::move(text)};
@@ -40,7 +40,7 @@ Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRo
   }
   const auto* outcome = std::get_if<Outcome>(&greeting);
   return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" +
-              CleanText((*worker)->Log(), kLogLimit));
+              CleanText((*worker)->Log(), kGreetingLogLimit));
 }
 
 }  // namespace
