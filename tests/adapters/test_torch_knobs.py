@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 
 from worker import ROOT, Adapter, main, normal, start, step
 
@@ -42,6 +41,11 @@ def test_a_kernel_that_a_cpu_does_not_have_is_raised_by_torch():
     assert answer["outcome"]["kind"] == "raised" and "No viable backend" in answer["outcome"]["text"], answer
 
 
+def has_bfloat16_kernels():
+    import torch
+    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
 def test_freezing_packs_the_weight_and_fuses_what_follows():
     tensors = {
         "x": normal("bfloat16", [32, 64], 1),
@@ -58,16 +62,19 @@ def test_freezing_packs_the_weight_and_fuses_what_follows():
             if value == "true":
                 training = worker.run(tensors, steps, ["r"], requires_grad=("w", ))
     assert "freezing: held as parameters: w, b" in found["true"]["notes"], found["true"]["notes"]
-    assert found["true"]["values"]["r"] != found["false"]["values"]["r"]
-    assert any("mkldnn" in note for note in found["true"]["notes"]), found["true"]["notes"]
+    if has_bfloat16_kernels():
+        assert found["true"]["values"]["r"] != found["false"]["values"]["r"]
+        assert any("mkldnn" in note for note in found["true"]["notes"]), found["true"]["notes"]
+    else:
+        print("     (oneDNN has no bfloat16 kernels on this processor: a weight is held, and not packed)")
     # With gradients there is nothing to freeze, and the answer says so.
     assert training["values"]["r"] == found["false"]["values"]["r"]
     assert any("is not frozen" in note for note in training["notes"]), training["notes"]
 
 
 def test_a_knob_that_cannot_act_is_refused_with_the_reason():
-    refusals = (("torch-eager", "reduced_precision_reduction", "on", "CUDA only"),
-                ("torch-inductor", "reduced_precision_reduction", "off", "CUDA only"),
+    refusals = (("torch-eager", "reduced_precision_reduction", "on", "torch-eager@cuda"),
+                ("torch-inductor", "reduced_precision_reduction", "off", "torch-eager@cuda"),
                 ("torch-eager", "freezing", "true", "torch-inductor"),
                 ("torch-aot-eager", "max_autotune", "true", "torch-inductor"),
                 ("torch-aoti", "freezing", "true", "weights as inputs"))
@@ -76,15 +83,21 @@ def test_a_knob_that_cannot_act_is_refused_with_the_reason():
             assert knob in worker.hello["error"] and reason in worker.hello["error"], (backend, worker.hello["error"])
 
 
+def maps(worker):
+    with open(f"/proc/{worker.pid}/maps") as file:
+        return file.read()
+
+
 def test_a_missing_cuda_device_is_said_before_torch_is_loaded():
     if os.path.exists("/proc/driver/nvidia"):
         print("     (there is a driver here: nothing to refuse)")
         return
     for backend in ("torch-eager", "torch-traced", *PYTHON_BACKENDS):
-        begin = time.monotonic()
         with adapter(backend, device="cuda", stay_on_error=True) as worker:
             assert worker.hello["error"].startswith("no CUDA device"), worker.hello["error"]
-            assert time.monotonic() - begin < 2, (backend, time.monotonic() - begin)
+            assert backend not in PYTHON_BACKENDS or "libtorch" not in maps(worker), backend
+    with adapter("torch-aot-eager") as worker:
+        assert "libtorch" in maps(worker), "this is how it shows"
 
 
 if __name__ == "__main__":

@@ -57,10 +57,7 @@ TEST_P(FaultTest, BecomesWhatIsListedAndDisturbsNothingElse) {
   options_.timeout_s = row.outcome == "timed_out" && row.scope == "case" ? 2 : 30;
   options_.startup_timeout_s = row.outcome == "timed_out" && row.scope == "start" ? 2 : 30;
   const auto cases = ThreeCases();
-  const auto start = std::chrono::steady_clock::now();
   const Recorder recorder = Run(cases, {struck, clean});
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(elapsed.count(), options_.timeout_s + options_.startup_timeout_s + 5);
   ASSERT_EQ(recorder.results.size(), 6u);
   int looked_at = 0;
   for (const auto& test_case : cases) {
