@@ -72,9 +72,7 @@ std::map<std::string, std::string> VendorVersions() {
   return {{"blis", bli_info_get_version_str()}, {"arch", NameOf(bli_arch_query_id())}};
 }
 
-std::map<std::string, std::vector<std::string>> VendorKnobs() {
-  return {{kArchKnob, {"detected", "generic", "haswell", "skx", "zen", "zen2", "zen3"}}};
-}
+std::string VendorKnob() { return kArchKnob; }
 
 std::string VendorSetUp(const std::map<std::string, std::string>& knobs) {
   // A preset of the user's would be in force under every other value of the knob.
@@ -87,13 +85,13 @@ std::string VendorSetUp(const std::map<std::string, std::string>& knobs) {
   return problem;
 }
 
-std::string VendorCheck(const std::string& knob, const std::string& value) {
+std::string VendorCheck(const std::string& value) {
   const std::string runs_as = NameOf(bli_arch_query_id());
   if (value == "detected" || strcasecmp(value.c_str(), runs_as.c_str()) == 0) return {};
-  return "knob " + knob + "=" + value + ": BLIS runs as " + runs_as;
+  return std::string("knob ") + kArchKnob + "=" + value + ": BLIS runs as " + runs_as;
 }
 
-std::string VendorReadBack(const std::string&) { return NameOf(bli_arch_query_id()); }
+std::string VendorReadBack() { return NameOf(bli_arch_query_id()); }
 
 int VendorThreads() {
   // A build without threads keeps the number that it is told and works alone.

@@ -7,6 +7,7 @@
 #include "backends/sdk/adapter.h"
 #include "backends/sdk/gemm.h"
 #include "backends/sdk/glue.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope::cblas {
 namespace {
@@ -34,8 +35,7 @@ class CblasAdapter : public sdk::Adapter {
     can.backends = {can.name};
     can.error = VendorSetUp(request.knobs);
     can.versions = VendorVersions();
-    can.knobs = VendorKnobs();
-    can.knobs["threads"] = {"1", "N"};
+    can.knobs = KnobsTakenBy(can.name, "cpu");
     can.ops = sdk::GlueOps();
     for (const std::string& op : sdk::GemmOps()) can.ops.push_back(op);
     for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
@@ -54,7 +54,7 @@ class CblasAdapter : public sdk::Adapter {
     if (!problem.empty()) return RunReply::Unsupported(problem);
     RunReply reply = sdk::RunWithGlue(request, GemmKernel);
     reply.knobs["threads"] = std::to_string(VendorThreads());
-    for (const auto& [knob, values] : VendorKnobs()) reply.knobs[knob] = VendorReadBack(knob);
+    reply.knobs[VendorKnob()] = VendorReadBack();
     return reply;
   }
 
@@ -72,8 +72,8 @@ class CblasAdapter : public sdk::Adapter {
           return "knob threads=" + value + ": " + VendorName() + " keeps to " +
                  std::to_string(VendorThreads());
         }
-      } else if (VendorKnobs().contains(knob)) {
-        const std::string problem = VendorCheck(knob, value);
+      } else if (knob == VendorKnob()) {
+        const std::string problem = VendorCheck(value);
         if (!problem.empty()) return problem;
       } else {
         return "unknown knob '" + knob + "'";

@@ -80,22 +80,20 @@ std::map<std::string, std::string> VendorVersions() {
   return {{"openblas", Version()}, {"corename", openblas_get_corename()}};
 }
 
-std::map<std::string, std::vector<std::string>> VendorKnobs() {
-  return {{kCoreKnob, {"detected", "Haswell", "SkylakeX", "Cooperlake", "Zen"}}};
-}
+std::string VendorKnob() { return kCoreKnob; }
 
 std::string VendorSetUp(const std::map<std::string, std::string>&) { return {}; }
 
-std::string VendorCheck(const std::string& knob, const std::string& value) {
+std::string VendorCheck(const std::string& value) {
   if (value == "detected") return {};
   if (const std::string lacking = LackingFor(value); !lacking.empty())
-    return "knob " + knob + "=" + value + ": this processor lacks " + lacking;
+    return std::string("knob ") + kCoreKnob + "=" + value + ": this processor lacks " + lacking;
   // OpenBLAS falls back in silence where it does not know the name, or where another core type stands for it.
   if (strcasecmp(value.c_str(), openblas_get_corename()) == 0) return {};
-  return "knob " + knob + "=" + value + ": OpenBLAS runs as " + openblas_get_corename();
+  return std::string("knob ") + kCoreKnob + "=" + value + ": OpenBLAS runs as " + openblas_get_corename();
 }
 
-std::string VendorReadBack(const std::string&) { return openblas_get_corename(); }
+std::string VendorReadBack() { return openblas_get_corename(); }
 
 int VendorThreads() { return openblas_get_num_threads(); }
 void VendorSetThreads(int count) { openblas_set_num_threads(count); }

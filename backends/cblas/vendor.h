@@ -6,7 +6,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace ulpscope::cblas {
 
@@ -17,16 +16,16 @@ void VendorStart();
 std::string VendorName();
 /// Package -> version, and whatever else tells two builds apart.
 std::map<std::string, std::string> VendorVersions();
-/// The library's own knobs beside `threads`: knob -> values, default first.
-std::map<std::string, std::vector<std::string>> VendorKnobs();
+/// The library's own knob beside `threads`.
+std::string VendorKnob();
 
 /// Called once, before the library's first use, with the worker's knobs: for what must be set by then.
 /// Returns "" or what is wrong.
 std::string VendorSetUp(const std::map<std::string, std::string>& knobs);
-/// "" when the library runs as `knob` = `value` asks, else what is wrong; the knob is one of VendorKnobs.
-std::string VendorCheck(const std::string& knob, const std::string& value);
-/// What the library says of `knob`.
-std::string VendorReadBack(const std::string& knob);
+/// "" when the library runs as its knob asks with `value`, else what is wrong.
+std::string VendorCheck(const std::string& value);
+/// What the library says of its knob.
+std::string VendorReadBack();
 
 int VendorThreads();
 void VendorSetThreads(int count);

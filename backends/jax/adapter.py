@@ -12,12 +12,14 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
 from ulpscope_adapter import Adapter, Result, Trace, serve, words  # noqa: E402
+from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 
-_PRECISIONS = [
-    "default", "highest", "high", "bfloat16", "tensorfloat32", "float32", "F16_F16_F16", "F16_F16_F32",
-    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
-    "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"
-]
+# knob -> (its name in jax.config, a word of the knob as JAX takes it, what JAX holds as such a word)
+_CONFIG = {
+    "jax_enable_x64": ("jax_enable_x64", lambda word: word == "true", lambda held: str(held).lower()),
+    "jax_matmul_precision": ("jax_default_matmul_precision", lambda word: None if word == "default" else word,
+                             lambda held: str(held or "default"))
+}
 _NO_OUT = "JAX has no out= (the cases with preferred_element_type ask JAX the same question)"
 
 
@@ -50,12 +52,7 @@ class Jax(Adapter):
                 "jaxlib": jaxlib.__version__,
                 "numpy": numpy.__version__
             },
-            "knobs": {
-                "threads": ["1", "N"],
-                "jax_matmul_precision": _PRECISIONS,
-                "jax_enable_x64": ["true", "false"],
-                "xla_allow_excess_precision": ["true", "false"]
-            },
+            "knobs": offered(self._backend, "cpu"),
             "ops": {
                 name: words.attributes(name, without=("out_dtype",))
                 for name in (*ops.OPS, "set_data", "backward", "sync")
@@ -65,6 +62,7 @@ class Jax(Adapter):
             "capabilities": ["autograd"],
             "observations": ["grad", "grad_metadata_dtype"],
             "reasons": {
+                **reasons(self._backend, "cpu"),
                 "out": _NO_OUT,
                 "empty": "JAX has no uninitialised arrays; " + _NO_OUT,
                 "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
@@ -76,9 +74,9 @@ class Jax(Adapter):
 
     def start(self):
         import jax
-        jax.config.update("jax_enable_x64", self._knobs.get("jax_enable_x64", "true") == "true")
-        precision = self._knobs.get("jax_matmul_precision", "default")
-        jax.config.update("jax_default_matmul_precision", None if precision == "default" else precision)
+        taken = offered(self._backend, "cpu")
+        for knob, (name, to_jax, _) in _CONFIG.items():
+            jax.config.update(name, to_jax(self._knobs.get(knob, taken[knob][0])))
         jax.devices()
 
     def run(self, request):
@@ -101,8 +99,7 @@ class Jax(Adapter):
         import jax
         return {
             "threads": str(self.threads()),
-            "jax_enable_x64": str(jax.config.jax_enable_x64).lower(),
-            "jax_matmul_precision": str(jax.config.jax_default_matmul_precision or "default")
+            **{knob: to_word(getattr(jax.config, name)) for knob, (name, _, to_word) in _CONFIG.items()}
         }
 
     def threads(self):

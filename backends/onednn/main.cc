@@ -10,6 +10,7 @@
 #include "backends/sdk/adapter.h"
 #include "backends/sdk/gemm.h"
 #include "backends/sdk/glue.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope::onednn {
 namespace {
@@ -38,10 +39,7 @@ class OneDnnAdapter : public sdk::Adapter {
     Capabilities can;
     can.name = "onednn";
     can.backends = {"onednn"};
-    can.knobs = {
-        {"threads", {"1", "N"}},
-        {"onednn_max_cpu_isa",
-         {"default", "SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16"}}};
+    can.knobs = KnobsTakenBy(can.name, "cpu");
     can.ops = sdk::GlueOps();
     for (const std::string& op : sdk::GemmOps()) can.ops.push_back(op);
     for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace ulpscope::torch_backend {
 
@@ -13,14 +12,11 @@ struct KnobScope {
   std::string device;   ///< "cpu", "cuda"
 };
 
-/// knob -> values, default first, of the knobs that act there.
-std::map<std::string, std::vector<std::string>> KnobValues(const KnobScope& scope);
-
 /// Sets every knob to its value in `knobs`, or to its default; those of the compiler's process are checked
 /// only. Returns "" or what is wrong with which knob.
 std::string ApplyKnobs(const KnobScope& scope, const std::map<std::string, std::string>& knobs);
 
-/// What the library says now, under the words of KnobValues; nothing for the compiler's own.
+/// What the library says now, under the words of the knobs; nothing for the compiler's own.
 std::map<std::string, std::string> ReadKnobs(const KnobScope& scope);
 
 }  // namespace ulpscope::torch_backend

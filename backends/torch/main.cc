@@ -24,6 +24,7 @@
 #include "backends/torch/machine.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/traced.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -68,7 +69,7 @@ class TorchAdapter : public sdk::Adapter {
     can.backends.assign(std::begin(kBackends), std::end(kBackends));
     can.versions = {{"torch", Version()}};
     scope_ = {.backend = request.backend, .device = request.device.substr(0, request.device.find(':'))};
-    can.knobs = KnobValues(scope_);
+    can.knobs = KnobsTakenBy(scope_.backend, scope_.device);
     can.ops = VocabularyWords();
     for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
     can.scopes = {"autocast", "no_grad", "enable_grad"};

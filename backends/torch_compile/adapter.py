@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import knobs as knob_table  # noqa: E402
 from failures import innermost  # noqa: E402
 from ulpscope_adapter import Adapter, Trace, Unsupported, serve  # noqa: E402
+from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 from ulpscope_torch import cuda, regions  # noqa: E402
 from ulpscope_torch.execution import Execution  # noqa: E402
 
@@ -37,7 +38,7 @@ class TorchCompile(Adapter):
         import numpy
         import torch
         from ulpscope_torch import ops
-        knobs = knob_table.served(self._backend, self._device)
+        knobs = offered(self._backend, self._device)
         if self._backend == "torch-custom":
             import custom
             name = self._knobs.get("backend_name", custom.example_backend.NAME)
@@ -61,7 +62,7 @@ class TorchCompile(Adapter):
             "capabilities": ["autograd", "out", "strides", "aten"],
             "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
             "reasons": {
-                **knob_table.REASONS,
+                **reasons(self._backend, self._device),
                 **ops.REASONS
             }
         }
@@ -76,7 +77,7 @@ class TorchCompile(Adapter):
         if self._device.startswith("cuda"):
             cuda.require_torch(self._device)
         ops.use_device(self._device)
-        knob_table.apply(self._knobs)
+        knob_table.apply(self._backend, self._device, self._knobs)
         # Graphs are rebuilt for every case, so that their evidence exists; kernels come from the cache by
         # source text. A kept graph may also be another knob's: the caches' keys leave out which kernels of
         # attention are enabled (torch 2.13.0: a graph made for flash came back when math was asked for).

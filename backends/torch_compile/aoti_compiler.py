@@ -39,7 +39,7 @@ class Compiler:
         knob_table.set_before_import(knobs)
         import torch._inductor.config
         import aoti_evidence
-        knob_table.apply(knobs)
+        knob_table.apply("torch-aoti", "cpu", knobs)
         torch._inductor.config.compile_threads = 1
         self._recorder = aoti_evidence.PackageRecorder()
         self._recorder.attach()

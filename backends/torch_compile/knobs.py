@@ -1,33 +1,13 @@
-"""Knobs of the torch.compile backends: how each is set, and how torch states it afterwards."""
+"""Knobs of the torch.compile backends: how each is set, and how torch states it afterwards.
+
+Who takes which, with which values, stands in harness/words/knobs.cc.
+"""
 
 import os
 
-_ON_OFF = {"on": True, "off": False}
-_TRUE_FALSE = {"true": True, "false": False}
+from ulpscope_adapter.knobs import offered
 
-COMMON = {
-    "threads": ["1", "N"],
-    "float32_matmul_precision": ["highest", "high", "medium"],
-    "mkldnn": ["on", "off"],
-    "deterministic": ["off", "on"],
-    "flush_denormal": ["off", "on"],
-    "sdpa_backend": ["default", "math", "flash", "efficient"]
-}
-INDUCTOR = {name: ["false", "true"] for name in ("emulate_precision_casts", "freezing", "max_autotune")}
-CUDA = {"reduced_precision_reduction": ["default", "on", "off"]}
-_INDUCTOR_ONLY = "it configures inductor (torch-inductor, torch-aoti)"
-# Why a knob of the family is not served where it is not.
-REASONS = {
-    **dict.fromkeys(INDUCTOR, _INDUCTOR_ONLY),
-    "freezing": "it folds the parameters of a module (torch-inductor)",
-    "reduced_precision_reduction": "it acts on matrix products on CUDA only"
-}
-
-
-def served(backend, device):
-    """knob -> values, of the knobs that act on this backend and device."""
-    inductor = INDUCTOR if backend == "torch-inductor" else {}
-    return {**COMMON, **inductor, **(CUDA if device.startswith("cuda") else {})}
+_WORDS = {True: "on", False: "off"}
 
 
 def set_before_import(knobs):
@@ -37,59 +17,67 @@ def set_before_import(knobs):
         os.environ["OMP_NUM_THREADS"] = threads
 
 
-def apply(knobs):
-    """Sets the knobs of a worker; values have been checked against what is served."""
-    import torch
-    import torch._inductor.config as inductor
-    torch.set_num_threads(int(knobs.get("threads", "1")))
-    torch.set_float32_matmul_precision(knobs.get("float32_matmul_precision", "highest"))
-    torch.backends.mkldnn.set_flags(_ON_OFF[knobs.get("mkldnn", "on")])
-    torch.use_deterministic_algorithms(_ON_OFF[knobs.get("deterministic", "off")])
-    torch.set_flush_denormal(_ON_OFF[knobs.get("flush_denormal", "off")])
-    _select_sdpa(knobs.get("sdpa_backend", "default"))
-    for name in INDUCTOR:
-        setattr(inductor, name, _TRUE_FALSE[knobs.get(name, "false")])
-    reduced = knobs.get("reduced_precision_reduction", "default")
-    if reduced != "default":
-        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = _ON_OFF[reduced]
-        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = _ON_OFF[reduced]
+def apply(backend, device, knobs):
+    """Sets the knobs of a worker; values have been checked against what is offered."""
+    effects = _effects()
+    for name, values in offered(backend, device).items():
+        value = knobs.get(name, values[0])
+        if value != "default":
+            effects[name][0](value)
 
 
 def read_back(backend, device):
-    """knob -> value, as torch states it. flush_denormal has no getter: it is tried."""
+    """knob -> value, as torch states it."""
+    return {name: effect[1]() for name, effect in _effects().items() if name in offered(backend, device)}
+
+
+def _effects():
+    """knob -> (how it is set, how it is read)"""
     import torch
     import torch._inductor.config as inductor
     from ulpscope_adapter.fpenv import subnormals_kept
-    values = {
-        "threads": str(torch.get_num_threads()),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "mkldnn": "on" if torch._C._get_mkldnn_enabled() else "off",
-        "deterministic": "on" if torch.are_deterministic_algorithms_enabled() else "off",
-        "flush_denormal": "off" if subnormals_kept() else "on",
-        "sdpa_backend": _sdpa()
+
+    def of_inductor(name):
+        return lambda value: setattr(inductor, name, value == "true"), lambda: str(getattr(inductor, name)).lower()
+
+    return {
+        "threads": (lambda value: torch.set_num_threads(int(value)), lambda: str(torch.get_num_threads())),
+        "float32_matmul_precision": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision),
+        "mkldnn": (lambda value: torch.backends.mkldnn.set_flags(value == "on"),
+                   lambda: _WORDS[torch._C._get_mkldnn_enabled()]),
+        "deterministic": (lambda value: torch.use_deterministic_algorithms(value == "on"),
+                          lambda: _WORDS[torch.are_deterministic_algorithms_enabled()]),
+        # It has no getter: it is tried.
+        "flush_denormal": (lambda value: torch.set_flush_denormal(value == "on"),
+                           lambda: _WORDS[not subnormals_kept()]),
+        "sdpa_backend": (_select_sdpa, _sdpa),
+        "reduced_precision_reduction": (_set_reduced, _reduced),
+        **{name: of_inductor(name) for name in ("emulate_precision_casts", "freezing", "max_autotune")}
     }
-    if backend in ("torch-inductor", "torch-aoti"):
-        # A package takes its weights as inputs: freezing has nothing to fold there and is not offered.
-        kept = [name for name in INDUCTOR if (backend, name) != ("torch-aoti", "freezing")]
-        values.update({name: str(getattr(inductor, name)).lower() for name in kept})
-    if device.startswith("cuda"):
-        matmul = torch.backends.cuda.matmul
-        flags = (matmul.allow_bf16_reduced_precision_reduction, matmul.allow_fp16_reduced_precision_reduction)
-        words = ["on" if flag else "off" for flag in flags]
-        values["reduced_precision_reduction"] = \
-            words[0] if words[0] == words[1] else f"bfloat16 {words[0]}, float16 {words[1]}"
-    return values
+
+
+def _set_reduced(value):
+    import torch
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = value == "on"
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = value == "on"
+
+
+def _reduced():
+    import torch
+    matmul = torch.backends.cuda.matmul
+    words = [_WORDS[bool(flag)] for flag in (matmul.allow_bf16_reduced_precision_reduction,
+                                             matmul.allow_fp16_reduced_precision_reduction)]
+    return words[0] if words[0] == words[1] else f"bfloat16 {words[0]}, float16 {words[1]}"
 
 
 def _select_sdpa(value):
-    """One kernel of scaled_dot_product_attention alone, or all of them. They are process-wide flags, though torch
-    keeps them with its CUDA settings; on a CPU there are math and flash."""
+    """One kernel of scaled_dot_product_attention alone. They are process-wide flags, though torch keeps them with its CUDA
+    settings; on a CPU there are math and flash."""
     import torch
-    every = value == "default"
-    torch.backends.cuda.enable_math_sdp(every or value == "math")
-    torch.backends.cuda.enable_flash_sdp(every or value == "flash")
-    torch.backends.cuda.enable_mem_efficient_sdp(every or value == "efficient")
-    torch.backends.cuda.enable_cudnn_sdp(every)
+    torch.backends.cuda.enable_math_sdp(value == "math")
+    torch.backends.cuda.enable_flash_sdp(value == "flash")
+    torch.backends.cuda.enable_mem_efficient_sdp(value == "efficient")
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def _sdpa():

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import session  # noqa: E402
 from ulpscope_adapter import Adapter, Unsupported, serve  # noqa: E402
+from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 
 _STACK = "*** Begin stack trace"
 
@@ -38,10 +39,7 @@ class TorchXla(Adapter):
                 "torch_xla": torch_xla.__version__,
                 "numpy": numpy.__version__
             },
-            "knobs": {
-                "threads": ["1", "N"],
-                "xla_allow_excess_precision": ["true", "false"]
-            },
+            "knobs": offered(self._backend, "cpu"),
             "ops": {
                 **ops.OPS,
                 **ops.OUTSIDE_OPS, "aten::*": None
@@ -52,6 +50,7 @@ class TorchXla(Adapter):
             "observations": ["grad", "grad_metadata_dtype"] +
                             ["grad_dtype"] * hasattr(torch.Tensor, "grad_dtype"),
             "reasons": {
+                **reasons(self._backend, "cpu"),
                 **ops.REASONS,
                 "strides": "XLA's tensors have no strides",
                 "grad_dtype": f"torch {torch.__version__} has no grad_dtype"

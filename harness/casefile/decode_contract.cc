@@ -5,6 +5,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
 #include "harness/casefile/number.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {
@@ -170,7 +171,7 @@ void DecodeExpect(const Node& node, const DemandContext& context,
                   std::map<std::string, std::vector<Expectation>>& expect, ErrorSink& errors) {
   for (size_t i = 0; i < node.entry_count(); ++i) {
     const Node& backend = node.key(i);
-    const std::string name = backend.text.substr(0, backend.text.find_first_of("@:"));
+    const std::string name(BackendSpec::NameOf(backend.text));
     const auto& known = context.vocabulary.backends;
     if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
       errors.Add(backend.mark, "unknown backend '" + name + "'", backend.Describe(),

@@ -6,6 +6,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/structure.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {
@@ -24,7 +25,7 @@ std::string TextAt(const Node& map, std::string_view key) {
 
 void CheckBackend(const Node& backend, const Vocabulary& vocabulary, ErrorSink& errors) {
   const auto& known = vocabulary.backends;
-  const std::string name = backend.text.substr(0, backend.text.find_first_of("@:"));
+  const std::string name(BackendSpec::NameOf(backend.text));
   if (known.empty() || errors.full() || std::find(known.begin(), known.end(), name) != known.end()) return;
   errors.Add(backend.mark, "unknown backend", backend.Describe(), "one of " + Join(known, ", "),
              Suggest(name, known));

@@ -5,6 +5,7 @@
 
 #include "harness/model/probe.h"
 #include "harness/num/dtype.h"
+#include "harness/words/knobs.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -339,12 +340,21 @@ const Type& TagsType() {
 const Type& KnobsType() {
   static const Type type = [] {
     static std::vector<Type> values;
-    values.reserve(Knobs().size());
+    values.reserve(KnobRows().size());
     Type knobs{.kind = Kind::kMap, .what = "a map of knobs", .definition = "knobs"};
-    for (const KnobRow& row : Knobs()) {
-      values.push_back(row.values.empty()
-                           ? TextType()
-                           : Type{.kind = Kind::kWord, .what = "a knob's value", .words = row.values});
+    for (const KnobRow& row : KnobRows()) {
+      if (row.use != KnobRow::Use::kSetting) continue;
+      switch (row.form) {
+        case KnobRow::Form::kListed:
+          values.push_back({.kind = Kind::kWord, .what = "a knob's value"});
+          values.back().words.assign(row.values.begin(), row.values.end());
+          break;
+        case KnobRow::Form::kCount:
+          values.push_back({.kind = Kind::kInteger, .what = "a count", .low = 1, .high = 999});
+          break;
+        case KnobRow::Form::kOpen:
+          values.push_back(TextType());
+      }
       knobs.fields.push_back({row.name, &values.back(), kOptional, row.about});
     }
     return knobs;

@@ -8,6 +8,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
 #include "harness/num/dtype.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {
@@ -47,30 +48,7 @@ bool MatchesObserved(std::string_view text) {
   return MatchesName(text);
 }
 
-bool MatchesSettings(std::string_view text) {
-  while (true) {
-    const size_t comma = text.find(',');
-    const std::string_view setting = text.substr(0, comma);
-    const size_t equals = setting.find('=');
-    if (equals == setting.npos || !MatchesName(setting.substr(0, equals))) return false;
-    const std::string_view value = setting.substr(equals + 1);
-    if (value.empty() || !All(value, [](char c) { return c > ' ' && c < 0x7F && c != ','; })) return false;
-    if (comma == text.npos) return true;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-bool MatchesBackend(std::string_view text) {
-  const size_t colon = text.find(':');
-  if (colon != text.npos && !MatchesSettings(text.substr(colon + 1))) return false;
-  std::string_view head = text.substr(0, colon);
-  const auto is_word = [](std::string_view word) {
-    return !word.empty() && IsLetter(word[0]) && All(word, [](char c) { return IsWordChar(c) || c == '-'; });
-  };
-  const size_t at = head.find('@');
-  if (at != head.npos && !is_word(head.substr(at + 1))) return false;
-  return is_word(head.substr(0, at));
-}
+bool MatchesBackend(std::string_view text) { return BackendSpec::Parse(text).has_value(); }
 
 bool MatchesVersions(std::string_view text) {
   const auto take = [&](auto test) {
@@ -211,11 +189,8 @@ const Pattern& ObservedPattern() {
   return pattern;
 }
 const Pattern& BackendPattern() {
-  static const Pattern pattern{
-      "a backend, NAME[@DEVICE][:knob=value,...]",
-      "^[A-Za-z][A-Za-z0-9_-]*(@[A-Za-z][A-Za-z0-9_-]*)?"
-      "(:[A-Za-z_][A-Za-z0-9_]{0,63}=[!-+.-~-]+(,[A-Za-z_][A-Za-z0-9_]{0,63}=[!-+.-~-]+)*)?$",
-      MatchesBackend};
+  static const Pattern pattern{"a backend, NAME[@DEVICE][:knob=value,...]", BackendSpec::Pattern(),
+                               MatchesBackend};
   return pattern;
 }
 const Pattern& VersionsPattern() {
@@ -305,39 +280,6 @@ bool IsReservedName(std::string_view name) {
       "raised", "unsupported", "versions", "observations", "casts", "trace", "peak_bytes",
       "any",    "inf",         "nan",      "true",         "false", "none"};
   return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
-}
-
-std::span<const KnobRow> Knobs() {
-  static const std::vector<std::string> on_off{"on", "off"};
-  static const std::vector<std::string> true_false{"false", "true"};
-  static const std::vector<KnobRow> rows{
-      {"threads", {}, "1 or N; results change with it, so it is one per worker whatever -j"},
-      {"float32_matmul_precision", {"highest", "high", "medium"}, "torch-*"},
-      {"reduced_precision_reduction", {"default", "on", "off"}, "torch-*@cuda, cublas"},
-      {"mkldnn", on_off, "torch-*"},
-      {"deterministic", on_off, "torch-*"},
-      {"flush_denormal", on_off, "torch-*"},
-      {"sdpa_backend", {"default", "math", "flash", "efficient"}, "torch-*"},
-      {"emulate_precision_casts", true_false, "torch-inductor, torch-aoti"},
-      {"freezing", true_false, "torch-inductor"},
-      {"max_autotune", true_false, "torch-inductor, torch-aoti"},
-      {"jax_matmul_precision", {}, "jax: default, highest or a dot-algorithm preset"},
-      {"jax_enable_x64", true_false, "jax"},
-      {"xla_allow_excess_precision", true_false, "jax, torch-xla"},
-      {"openblas_coretype", {}, "openblas: Haswell SkylakeX ..., set before it is loaded"},
-      {"onednn_max_cpu_isa", {}, "onednn: default AVX2 AVX512_CORE ..."},
-      {"cublas_compute_type",
-       {},
-       "cublas, cublaslt: default 32F 32F_FAST_TF32 16F ..., as CUBLAS_COMPUTE_ names them"},
-      {"cublaslt_split_k", {}, "cublaslt: default, or into how many parts"},
-      {"cublaslt_reduction_scheme",
-       {"default", "none", "inplace", "compute_type", "output_type"},
-       "cublaslt: how parts are added"},
-      {"cublaslt_workspace", {}, "cublaslt: default, or bytes"},
-      {"cublaslt_fast_accum", {"off", "on"}, "cublaslt: float8 sums with fewer bits"},
-      {"blis_arch_type", {}, "blis: haswell skx zen ..., set before its first use"},
-  };
-  return rows;
 }
 
 bool IsTextObservation(std::string_view observed) {

@@ -43,14 +43,6 @@ std::span<const std::string> FacetWords(std::string_view facet);
 /// Names that no tensor or value may have, since they mean something else beside names.
 bool IsReservedName(std::string_view name);
 
-struct KnobRow {
-  std::string_view name;
-  std::vector<std::string> values;  ///< empty = any text
-  std::string_view about;
-};
-/// Every knob that a case can set.
-std::span<const KnobRow> Knobs();
-
 /// The suffixes of an observed name that are answered as text, not as a tensor.
 bool IsTextObservation(std::string_view observed);
 

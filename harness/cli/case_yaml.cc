@@ -11,6 +11,7 @@
 #include "harness/casefile/number.h"
 #include "harness/judge/expect.h"
 #include "harness/record/observation_json.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {

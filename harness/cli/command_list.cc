@@ -10,6 +10,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
+#include "harness/words/knobs.h"
 #include "harness/words/ops.h"
 #include "oracles/models.h"
 #include "reports/text_safe.h"
@@ -117,17 +118,11 @@ int ListModels(const ListArguments& arguments) {
 }
 
 int ListKnobs(const ListArguments& arguments) {
-  auto workspace = OpenWorkspace({});
-  if (!workspace) return UsageError(workspace.error());
   Listing listing{.keys = {"knob", "values", "backends", "about"}, .rows = {}};
-  for (const KnobRow& knob : Knobs()) {
-    std::vector<std::string> backends;
-    for (const auto& row : workspace->registry.rows()) {
-      if (std::find(row.knobs.begin(), row.knobs.end(), knob.name) != row.knobs.end())
-        backends.push_back(row.backend);
-    }
+  for (const KnobRow& knob : KnobRows()) {
+    if (knob.use != KnobRow::Use::kSetting) continue;
     listing.rows.push_back({std::string(knob.name), knob.values.empty() ? "any" : Join(knob.values, ","),
-                            Join(backends, ","), std::string(knob.about)});
+                            Join(knob.takers, ","), std::string(knob.about)});
   }
   PrintListing(listing, arguments);
   return 0;

@@ -23,6 +23,7 @@
 #include "harness/cli/workspace.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
@@ -91,10 +92,6 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
   return cases;
 }
 
-bool TakesKnob(const RegistryRow& row, const std::string& knob) {
-  return row.knobs.empty() || std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end();
-}
-
 /// --knob K=V becomes part of each backend's name that takes K and does not set it: what differs stands in
 /// the column head, in the repro line and in the key that expectations are looked up by.
 Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& registry,
@@ -105,13 +102,14 @@ Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& re
       return Fail(Problem("--knob cannot be read", "'" + text + "'", "K=V"));
     }
     const std::string knob = text.substr(0, equals);
+    if (auto checked = CheckKnobValue(knob, text.substr(equals + 1)); !checked) return checked;
     bool taken = false;
     std::vector<std::string> known;
     for (BackendSpec& backend : *backends) {
       const RegistryRow* row = registry.Find(backend.name);
       if (row == nullptr) continue;
       known.insert(known.end(), row->knobs.begin(), row->knobs.end());
-      if (!TakesKnob(*row, knob)) continue;
+      if (!row->TakesKnob(knob)) continue;
       taken = true;
       backend.knobs.try_emplace(knob, text.substr(equals + 1));
     }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "harness/judge/knob_effect.h"
 #include "harness/run/hello.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
@@ -30,7 +30,7 @@ std::vector<std::string> ValuesToAsk(const std::vector<std::string>& offered) {
 void Expand(const BackendSpec& base, const BackendInfo& info, KnobSweep* sweep) {
   std::vector<std::string>& probed = sweep->swept[base.Text()];
   for (const auto& [knob, offered] : info.knobs) {
-    if (ChoosesWho(knob) || base.knobs.contains(knob)) continue;
+    if (ChoosesWhatRuns(knob) || base.knobs.contains(knob)) continue;
     probed.push_back(knob);
     for (const auto& value : ValuesToAsk(offered)) {
       BackendSpec variant = base;
@@ -56,7 +56,7 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
     }
     const RegistryRow& row = *registry.Find(base.name);
     for (const auto& knob : row.knobs) {
-      if (info->knobs.contains(knob) || ChoosesWho(knob)) continue;
+      if (info->knobs.contains(knob) || ChoosesWhatRuns(knob)) continue;
       if (const auto device = row.knob_devices.find(knob);
           device != row.knob_devices.end() && !base.device.starts_with(device->second)) {
         sweep.left_out.push_back(fmt::format("{}: {} acts on @{} alone", base.Text(), knob, device->second));

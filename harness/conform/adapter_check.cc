@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/base/text.h"
-#include "harness/judge/knob_effect.h"
 #include "harness/run/protocol.h"
+#include "harness/words/knobs.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -107,7 +107,7 @@ void CheckRefusedHellos(CheckContext& context) {
   spec.knobs["threads"] = "no-such-count";
   ExpectRefused(context, "hello.bad_value threads", spec, "threads");
   for (const auto& [knob, values] : context.info().knobs) {
-    const bool open = std::find(values.begin(), values.end(), "N") != values.end() || ChoosesWho(knob);
+    const bool open = std::find(values.begin(), values.end(), "N") != values.end() || ChoosesWhatRuns(knob);
     if (open) continue;
     spec = context.subject().backend;
     spec.knobs[knob] = "no-such-value";

@@ -6,7 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/conform/adapter_programs.h"
-#include "harness/judge/knob_effect.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
@@ -132,7 +132,7 @@ void CheckKnobs(CheckContext& context) {
     context.Expect("knob.read_back", Join(strange, ", ") + (strange.empty() ? "" : " not offered"),
                    "knobs of the hello", Join(back, ", "));
   for (const auto& [knob, values] : context.info().knobs) {
-    if (ChoosesWho(knob) || context.subject().backend.knobs.contains(knob)) continue;
+    if (ChoosesWhatRuns(knob) || context.subject().backend.knobs.contains(knob)) continue;
     const std::string& value = values.size() > 1 ? values[1] : values.front();
     CheckKnob(context, knob, value == "N" ? "2" : value, *probe);
   }

@@ -8,6 +8,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {
@@ -94,24 +95,6 @@ std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
 }
 
 }  // namespace
-
-std::string CanonicalBackend(std::string_view backend) {
-  const size_t colon = backend.find(':');
-  std::string name(backend.substr(0, colon));
-  constexpr std::string_view kCpu = "@cpu";
-  if (name.ends_with(kCpu)) name.resize(name.size() - kCpu.size());
-  if (colon == std::string_view::npos) return name;
-  std::string_view rest = backend.substr(colon + 1);
-  std::string_view model;  // the value of the knob `model` runs to the end: it may hold commas of its own
-  if (const size_t at = rest.starts_with("model=") ? 0 : rest.find(",model="); at != std::string_view::npos) {
-    model = rest.substr(at == 0 ? 0 : at + 1);
-    rest = rest.substr(0, at);
-  }
-  auto knobs = SplitOutsideParentheses(rest, ',');
-  std::sort(knobs.begin(), knobs.end());
-  if (!model.empty()) knobs.emplace_back(model);
-  return knobs.empty() ? name : name + ":" + Join(knobs, ",");
-}
 
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions) {

@@ -11,10 +11,6 @@
 
 namespace ulpscope {
 
-/// The one spelling of a backend string: NAME[@DEVICE][:knob=value,...] with the knobs sorted and "@cpu" left
-/// out, since a backend runs on the CPU where no device is named.
-std::string CanonicalBackend(std::string_view backend);
-
 /// The first expectation of `test_case` for this backend string whose versions match; null when there is
 /// none. Error: a version condition that cannot be read.
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,

@@ -11,6 +11,7 @@
 #include "harness/judge/expect.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/status.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 namespace {

@@ -11,31 +11,30 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/tensor_diff.h"
+#include "harness/words/backend_name.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
 
 using Knobs = std::map<std::string, std::string>;
 
-/// NAME[@DEVICE]: the string up to the colon that begins the knobs. A device may carry an index (cuda:0).
-std::string_view HeadOf(std::string_view backend) {
-  size_t colon = backend.find(':');
-  while (colon != std::string_view::npos && colon + 1 < backend.size() && backend[colon + 1] >= '0' &&
-         backend[colon + 1] <= '9') {
-    colon = backend.find(':', colon + 1);
-  }
-  return backend.substr(0, colon);
+BackendSpec Parsed(std::string_view backend) {
+  return BackendSpec::Parse(backend).value_or(BackendSpec{.name = std::string(backend), .knobs = {}});
+}
+
+/// NAME[@DEVICE].
+std::string HeadOf(std::string_view backend) {
+  BackendSpec spec = Parsed(backend);
+  spec.knobs.clear();
+  return spec.Text();
 }
 
 /// The backend string without `knob`.
 std::string Without(std::string_view backend, const std::string& knob) {
-  const std::string_view head = HeadOf(backend);
-  if (head.size() == backend.size()) return std::string(backend);
-  std::vector<std::string> kept;
-  for (auto& part : SplitOutsideParentheses(backend.substr(head.size() + 1), ',')) {
-    if (!part.starts_with(knob + "=")) kept.push_back(std::move(part));
-  }
-  return kept.empty() ? std::string(head) : fmt::format("{}:{}", head, Join(kept, ","));
+  BackendSpec spec = Parsed(backend);
+  spec.knobs.erase(knob);
+  return spec.Text();
 }
 
 /// Facts that can be compared: what ran to an answer, untainted.
@@ -351,11 +350,6 @@ class Row {
 
 }  // namespace
 
-bool ChoosesWho(std::string_view knob) {
-  static constexpr std::array<std::string_view, 5> kWords{"fault", "case", "model", "record", "backend_name"};
-  return std::find(kWords.begin(), kWords.end(), knob) != kWords.end();
-}
-
 std::vector<KnobComparison> CompareKnobs(std::span<const Participant> participants,
                                          const OfferedKnobs& offered) {
   std::vector<KnobComparison> comparisons;
@@ -363,7 +357,7 @@ std::vector<KnobComparison> CompareKnobs(std::span<const Participant> participan
   for (const Participant& cell : participants) {
     if (cell.observation == nullptr) continue;
     for (const auto& [knob, asked] : cell.observation->knobs_asked) {
-      if (!ChoosesWho(knob)) comparisons.push_back(knobs.Compare(cell, knob, asked));
+      if (!ChoosesWhatRuns(knob)) comparisons.push_back(knobs.Compare(cell, knob, asked));
     }
   }
   return comparisons;

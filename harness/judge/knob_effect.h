@@ -53,7 +53,4 @@ std::vector<KnobComparison> CompareKnobs(std::span<const Participant> participan
 std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
                                    std::span<const std::string> backends);
 
-/// True for words of a backend string that choose who computes and set nothing.
-bool ChoosesWho(std::string_view knob);
-
 }  // namespace ulpscope

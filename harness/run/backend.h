@@ -1,32 +1,18 @@
-// BackendSpec: one backend as a person names it, NAME[@DEVICE][:knob=value,...].
-//
-// The same string stands in -b, in `expect`, in the JSON report and in column heads. Text() is its canonical
-// spelling.
+// Backend strings against the registry: what there is, and what it takes.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/base/result.h"
 #include "harness/run/registry.h"
+#include "harness/words/backend_name.h"
 
 namespace ulpscope {
 
-struct BackendSpec {
-  std::string name;
-  std::string device = "cpu";
-  std::map<std::string, std::string> knobs;
-
-  /// Canonical: "@cpu" is left out, knobs stand in alphabetical order, `model` last (its value runs to the
-  /// end).
-  std::string Text() const;
-  bool operator==(const BackendSpec&) const = default;
-};
-
-/// Parses one backend string. Commas inside () do not separate; the value of `model=` is the rest of the
-/// string. Unknown names and unknown knobs fail with the nearest one.
+/// A backend of the registry, its knobs among those that it takes. Unknown names and knobs fail with the
+/// nearest one.
 Result<BackendSpec> ParseBackend(std::string_view text, const Registry& registry);
 
 /// Parses the argument of -b: backend strings joined by commas. `knob=value` parts continue the backend

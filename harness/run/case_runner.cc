@@ -50,7 +50,7 @@ struct CaseRunner::Attempt {
 };
 
 std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, const BackendInfo* info) {
-  const std::string device = backend.device.substr(0, backend.device.find(':'));
+  const std::string device(backend.DeviceKind());
   for (const auto& [key, value] : test_case.requires_) {
     if (key == "device") {
       if (value != backend.device && value != device) return "requires device " + value;

@@ -28,15 +28,6 @@ constexpr std::array<const char*, 13> kPassed{"ULPSCOPE_CPU_WITHOUT",  // a mask
                                               "UBSAN_OPTIONS",
                                               "TSAN_OPTIONS"};
 
-constexpr std::array<const char*, 12> kWatched{
-    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",      "MKL_NUM_THREADS",
-    "MKL_CBWR",          "ONEDNN_MAX_CPU_ISA",   "ATEN_CPU_CAPABILITY",  "XLA_FLAGS",
-    "XLA_USE_BF16",      "JAX_ENABLE_X64",       "NVIDIA_TF32_OVERRIDE", "GOTO_NUM_THREADS"};
-
-constexpr std::array<std::string_view, 14> kPrefixes{"OPENBLAS_", "OMP_",    "MKL_",  "KMP_",   "ONEDNN_",
-                                                     "DNNL_",     "BLIS_",   "ATEN_", "XLA_",   "JAX_",
-                                                     "TORCH",     "CUBLAS_", "GOTO_", "NVIDIA_"};
-
 std::string Get(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -77,13 +68,22 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
   return entries;
 }
 
-std::map<std::string, std::optional<std::string>> PresetEnvironment() {
+std::map<std::string, std::optional<std::string>> PresetEnvironment(const Registry& registry) {
   std::map<std::string, std::optional<std::string>> preset;
-  for (const char* name : kWatched) preset[name] = std::nullopt;
+  std::vector<std::string_view> prefixes;
+  for (const RegistryRow& row : registry.rows()) {
+    for (const std::string& variable : row.variables) {
+      if (variable.ends_with('*')) {
+        prefixes.push_back(std::string_view(variable).substr(0, variable.size() - 1));
+      } else {
+        preset[variable] = std::nullopt;
+      }
+    }
+  }
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
-    for (const auto prefix : kPrefixes) {
+    for (const auto prefix : prefixes) {
       if (name.starts_with(prefix) && name.size() < text.size())
         preset[std::string(name)] = text.substr(name.size() + 1);
     }

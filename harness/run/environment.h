@@ -19,9 +19,9 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
                                            const Places& places, const std::filesystem::path& scratch,
                                            const std::string& token);
 
-/// Variables that would change numerics, as the caller has set them: the well-known ones (absent = nullopt),
-/// and every other one with a prefix that matters. None of them reaches a worker.
-std::map<std::string, std::optional<std::string>> PresetEnvironment();
+/// Variables that would change numerics, as the caller has set them: those that the registry names (absent =
+/// nullopt), and every other one with a prefix of its. None of them reaches a worker.
+std::map<std::string, std::optional<std::string>> PresetEnvironment(const Registry& registry);
 
 /// The variable that marks a worker and whatever it starts.
 inline constexpr const char* kTokenVariable = "ULPSCOPE_WORKER";

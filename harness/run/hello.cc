@@ -63,7 +63,7 @@ std::optional<Outcome> WhyUnserved(const BackendInfo& info, const BackendSpec& b
     return Because(OutcomeKind::kProtocolBroken,
                    "the adapter '" + info.adapter + "' does not serve the backend " + backend.name);
   }
-  const std::string kind = backend.device.substr(0, backend.device.find(':'));
+  const std::string kind(backend.DeviceKind());
   if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
     return Because(OutcomeKind::kUnsupported, "device " + backend.device + " is not there");
   }

@@ -11,14 +11,16 @@
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/python_probe.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kKeys{"backend", "title",  "adapter", "requires", "python_packages", "knobs",
-                                     "install", "absent", "device",  "default",  "hidden"};
+const std::vector<std::string> kKeys{"backend",         "title",     "adapter", "requires",
+                                     "python_packages", "variables", "install", "absent",
+                                     "device",          "default",   "hidden"};
 
 Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
   std::string error;
@@ -39,19 +41,19 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
                   .adapter = fields.Texts("adapter"),
                   .requires_file = fields.Text("requires"),
                   .python_packages = fields.Texts("python_packages"),
-                  .knobs = fields.Texts("knobs"),
+                  .knobs = {},
+                  .variables = fields.Texts("variables"),
                   .install = fields.Text("install"),
                   .absent = fields.Text("absent"),
                   .device = "cpu",
                   .is_default = fields.Flag("default"),
                   .hidden = fields.Flag("hidden")};
   if (const std::string device = fields.Text("device"); !device.empty()) row.device = device;
-  for (std::string& knob : row.knobs) {  // NAME or NAME@DEVICE
-    const size_t at = knob.find('@');
-    if (at == std::string::npos) continue;
-    const std::string device = knob.substr(at + 1);
-    knob.resize(at);
-    row.knob_devices[knob] = device;
+  for (const KnobRow& knob : KnobRows()) {
+    const auto devices = DevicesOf(knob, row.backend);
+    if (devices.empty()) continue;
+    row.knobs.emplace_back(knob.name);
+    if (!devices.front().empty()) row.knob_devices[row.knobs.back()] = devices.front();
   }
   if (!error.empty()) return Fail(error);
   if (row.adapter.empty() && row.absent.empty())
@@ -60,6 +62,10 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
 }
 
 }  // namespace
+
+bool RegistryRow::TakesKnob(std::string_view knob) const {
+  return knobs.empty() || std::find(knobs.begin(), knobs.end(), knob) != knobs.end();
+}
 
 Result<Registry> Registry::Load(const fs::path& file, Places places) {
   std::ifstream stream(file);

@@ -24,13 +24,17 @@ struct RegistryRow {
   std::vector<std::string> adapter;          ///< argv, with {bin} {root} {python} {venv:NAME}
   std::string requires_file;                 ///< a file that must exist; empty = none
   std::vector<std::string> python_packages;  ///< modules that its interpreter must find
-  std::vector<std::string> knobs;            ///< knobs that it takes; empty = only its hello knows
+  std::vector<std::string>
+      knobs;  ///< that it takes: harness/words/knobs.h, or what its hello offers; empty = any
   std::map<std::string, std::string> knob_devices = {};  ///< of the knobs that one device alone has: which
-  std::string install;                                   ///< the line that installs it
-  std::string absent;                                    ///< not empty: this version cannot run it, and why
-  std::string device = "cpu";  ///< where it runs when the backend string names no device
-  bool is_default = false;     ///< part of a run without -b
-  bool hidden = false;         ///< left out of `-b all` (the harness's own test subjects)
+  std::vector<std::string> variables = {};  ///< that its libraries read; NAME* is every one that begins so
+  std::string install;                      ///< the line that installs it
+  std::string absent;                       ///< not empty: this version cannot run it, and why
+  std::string device = "cpu";               ///< where it runs when the backend string names no device
+  bool is_default = false;                  ///< part of a run without -b
+  bool hidden = false;                      ///< left out of `-b all` (the harness's own test subjects)
+
+  bool TakesKnob(std::string_view knob) const;
 };
 
 /// Can this machine start the backend? `reason` says what is missing, `install` what to paste.

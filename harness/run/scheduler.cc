@@ -288,8 +288,11 @@ void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer) {
-  RunSummary summary{
-      .dir = {}, .id = NewId(), .started = UtcNow(), .versions = {}, .environment = PresetEnvironment()};
+  RunSummary summary{.dir = {},
+                     .id = NewId(),
+                     .started = UtcNow(),
+                     .versions = {},
+                     .environment = PresetEnvironment(registry)};
   Interrupt interrupt;
   // The janitor is forked before any thread exists.
   auto scratch = Scratch::Create();

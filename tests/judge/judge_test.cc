@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/judge/expect.h"
+#include "harness/words/backend_name.h"
 #include "tests/judge/make.h"
 
 namespace ulpscope {

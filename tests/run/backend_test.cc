@@ -209,7 +209,7 @@ TEST(EnvironmentTest, NothingThatChangesNumbersPasses) {
                                                                  {"LD_PRELOAD", ""}};
   for (const auto& [name, value] : presets) ::setenv(name, value, 1);
   const auto entries = WorkerEnvironment({}, Places::Detect(), "/scratch", "token");
-  const auto preset = PresetEnvironment();
+  const auto preset = PresetEnvironment(TestRegistry());
   for (const auto& [name, value] : presets) {
     const std::string leaked = std::string(name) + "=" + value;
     EXPECT_EQ(std::find(entries.begin(), entries.end(), leaked), entries.end()) << leaked;
@@ -219,7 +219,7 @@ TEST(EnvironmentTest, NothingThatChangesNumbersPasses) {
     }
     ::unsetenv(name);
   }
-  EXPECT_EQ(PresetEnvironment().at("OPENBLAS_CORETYPE"), std::nullopt);
+  EXPECT_EQ(PresetEnvironment(TestRegistry()).at("OPENBLAS_CORETYPE"), std::nullopt);
   const auto with = WorkerEnvironment({{"threads", "3"}}, Places::Detect(), "/s", "t");
   for (const char* entry : {"OMP_NUM_THREADS=3", "OPENBLAS_NUM_THREADS=3", "MKL_NUM_THREADS=3"}) {
     EXPECT_NE(std::find(with.begin(), with.end(), entry), with.end()) << entry;

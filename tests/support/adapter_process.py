@@ -9,7 +9,9 @@ import socket
 import subprocess
 import tempfile
 
-KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
+# The second line masks the processor: with it, one machine stands in for a lesser one.
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL",
+        "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "ULPSCOPE_CPU_WITHOUT")
 
 
 class AdapterProcess:
