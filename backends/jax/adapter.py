@@ -18,7 +18,8 @@ from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 _CONFIG = {
     "jax_enable_x64": ("jax_enable_x64", lambda word: word == "true", lambda held: str(held).lower()),
     "jax_matmul_precision": ("jax_default_matmul_precision", lambda word: None if word == "default" else word,
-                             lambda held: str(held or "default"))
+                             lambda held: str(held or "default")),
+    "jax_numpy_dtype_promotion": ("jax_numpy_dtype_promotion", str, str)
 }
 _NO_OUT = "JAX has no out= (the cases with preferred_element_type ask JAX the same question)"
 

@@ -58,6 +58,7 @@ std::vector<KnobRow> MakeRows() {
         "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"},
        jax,
        "default, highest or a dot-algorithm preset"},
+      {"jax_numpy_dtype_promotion", kListed, {"standard", "strict"}, jax, "strict: two dtypes in one op raise"},
       {"jax_enable_x64", kListed, true_false, jax, "without, what is wider than 32 bits is cut"},
       {"xla_allow_excess_precision", kListed, true_false, With(jax, {"torch-xla", "torch-xla-dynamo"}),
        "XLA may keep more precision than its graph says"},

@@ -288,6 +288,16 @@ def test_dot_algorithms():
         assert (outcome["kind"], outcome["class"]) == ("raised", "ValueError"), outcome
 
 
+def test_strict_promotion_refuses_two_dtypes():
+    inputs = {"x": normal("bfloat16", [8], 1), "y": normal("float32", [8], 2)}
+    for backend in BACKENDS:
+        for word, kind in (("standard", "completed"), ("strict", "raised")):
+            with start(backend, knobs={"jax_numpy_dtype_promotion": word}) as adapter:
+                answer = adapter.run(inputs, [step("add", "x", "y", name="r")], ["r"])
+                assert answer["knobs"]["jax_numpy_dtype_promotion"] == word
+                assert answer["outcome"]["kind"] == kind, answer["outcome"]
+
+
 def test_threads_are_counted_not_echoed():
     for threads in ("1", "3"):
         with start("jax", knobs={"threads": threads}) as adapter:

@@ -19,6 +19,7 @@ KNOWN = {
     ("torch-eager", "sdpa_backend", "math"): ("acts", "bits of result"),
     ("torch-eager", "float32_matmul_precision", "high"): ("no_effect", ""),
     ("jax", "jax_enable_x64", "false"): ("acts", "float32[256] instead of float64[256]"),
+    ("jax", "jax_numpy_dtype_promotion", "strict"): ("acts", "raised TypePromotionError"),
     ("jax", "xla_allow_excess_precision", "false"): ("acts", "bits of result"),
     ("jax", "jax_matmul_precision", "F16_F16_F16"): ("acts", ""),
     ("jax", "jax_matmul_precision", "BF16_BF16_F32"): ("acts", "knobs/products/float64"),
