@@ -12,7 +12,6 @@ namespace {
 constexpr std::string_view kModel = "model";
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsPrintable(char c) { return c > ' ' && c < 0x7F; }
 
 /// A name of a backend or a device.

@@ -15,7 +15,7 @@ Names With(Names names, const Names& more) {
   return names;
 }
 
-std::vector<KnobRow> MakeRows() {
+std::vector<KnobRow> MakeKnobRows() {
   using enum KnobRow::Form;
   using enum KnobRow::Use;
   const Names on_off{"on", "off"}, off_on{"off", "on"}, false_true{"false", "true"},
@@ -111,7 +111,7 @@ std::vector<KnobRow> MakeRows() {
 }  // namespace
 
 std::span<const KnobRow> KnobRows() {
-  static const std::vector<KnobRow> rows = MakeRows();
+  static const std::vector<KnobRow> rows = MakeKnobRows();
   return rows;
 }
 

@@ -19,7 +19,7 @@ OpAttribute Choice(std::string_view key, std::string_view what, std::vector<std:
   return {.key = key, .kind = AttrKind::kWord, .about = about, .what = what, .words = std::move(words)};
 }
 
-std::vector<OpRow> MakeRows() {
+std::vector<OpRow> MakeOpRows() {
   using enum AttrKind;
   using enum OpRow::Kind;
   using enum OpRow::Out;
@@ -46,7 +46,7 @@ std::vector<OpRow> MakeRows() {
 }  // namespace
 
 std::span<const OpRow> Ops() {
-  static const std::vector<OpRow> rows = MakeRows();
+  static const std::vector<OpRow> rows = MakeOpRows();
   return rows;
 }
 
