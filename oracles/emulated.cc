@@ -98,7 +98,7 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
   const bool other_forms = node.slack.size() == 1 && node.slack[0] == id && !IsFunction(node.kind);
   if (inexact_ != 0 && wide && other_forms)
     value = Disturbed(node, args[0].hi, value, inexact_, node.slack_factor / 4);
-  if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = Acc().Store(value), .lo = 0};
+  if (node.inner && !Acc().exact() && id != unstored_) value = {.hi = StoreIn(Acc(), value), .lo = 0};
   return Stored(id, value);
 }
 
@@ -156,10 +156,10 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
   }
   if (node.alpha == 1) return Stored(id, total);
   TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, total);
-  if (!Acc().exact()) sum = {.hi = Acc().Store(sum), .lo = 0};
+  if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};
   if (addend != nullptr) {
     sum = Add(sum, ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend));
-    if (!Acc().exact()) sum = {.hi = Acc().Store(sum), .lo = 0};
+    if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};
   }
   return Stored(id, sum);
 }

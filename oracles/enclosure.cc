@@ -193,11 +193,11 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
       for (const int other : node.slack) {
         if (other == id) magnitude += Magnitude(value);
       }
-      const double widen = node.slack_factor * acc.Unit() * magnitude * (1 + 0x1p-20);
+      const double widen = node.slack_factor * UnitOf(acc) * magnitude * (1 + 0x1p-20);
       value = {.lo = AddDown(value.lo, -widen), .hi = AddUp(value.hi, widen)};
     }
     if (!HasNan(value))
-      value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+      value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
   }
   return Stored(id, value);
 }
@@ -312,10 +312,10 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
     const double radius =
         sum.magnitude == 0
             ? 0
-            : (acc.RelativeBound(count) * sum.magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40);
+            : (RelativeBound(acc, count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
     value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
     if (!HasNan(value))
-      value = {.lo = acc.Store({.hi = value.lo, .lo = 0}), .hi = acc.Store({.hi = value.hi, .lo = 0})};
+      value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
   } else if (!std::isfinite(sum.magnitude)) {
     value = kEverything;
   }

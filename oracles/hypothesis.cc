@@ -13,12 +13,6 @@ namespace {
 
 const PlanNode& At(const Plan& plan, int id) { return plan.nodes[static_cast<size_t>(id)]; }
 
-/// Every value of `inner` is a value of `outer`.
-bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
-  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision &&
-         outer.emax >= inner.emax;
-}
-
 const FloatFormat* Format(const std::string& word) {
   const auto spec = ParseMid(word);
   ULPSCOPE_CHECK(spec.has_value(), "unknown format word " + word);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "harness/words/promotion.h"
+
 namespace ulpscope {
 namespace {
 
@@ -33,6 +35,9 @@ int64_t Wrap(int64_t dim, size_t rank) {
   if (wrapped < 0 || wrapped >= static_cast<int64_t>(rank)) throw LoweringError{"dimension out of range"};
   return wrapped;
 }
+
+/// PyTorch has no type for a float8 beside another; a product that asks for its dtype has one all the same.
+DType Common(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32); }
 
 }  // namespace
 
@@ -90,7 +95,7 @@ int Lowering::Elementwise(NodeKind kind, std::vector<int> args, std::optional<DT
     std::optional<DType> promoted, zero_dim;
     for (const int arg : args) {
       auto& into = at(arg).shape.empty() ? zero_dim : promoted;
-      into = into ? Promote(*into, at(arg).dtype) : at(arg).dtype;
+      into = into ? Common(*into, at(arg).dtype) : at(arg).dtype;
     }
     node.dtype = promoted ? *promoted : *zero_dim;
   }
@@ -259,9 +264,9 @@ int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {
   PlanNode product;
   product.kind = NodeKind::kContract;
   product.args = {batched(a, m, k), batched(b, k, n)};
-  product.dtype = autocast && IsFloating(at(a).dtype) ? *autocast : Promote(at(a).dtype, at(b).dtype);
+  product.dtype = autocast && IsFloating(at(a).dtype) ? *autocast : Common(at(a).dtype, at(b).dtype);
   if (addend >= 0) {
-    if (!autocast) product.dtype = Promote(product.dtype, at(addend).dtype);
+    if (!autocast) product.dtype = Common(product.dtype, at(addend).dtype);
     product.args.push_back(batched(addend, m, n));
   }
   product.shape = {ElementCount(batch), m, n};

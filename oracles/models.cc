@@ -1,67 +1,15 @@
-// The rows of the model vocabulary.
+// Arithmetic and bounds of the words of precision models, and the rows that are tested.
 #include "oracles/models.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cctype>
-#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "harness/base/text.h"
 #include "oracles/error_free.h"
 
 namespace ulpscope {
 namespace {
-
-std::optional<Rounding> ParseMode(std::string_view mode) {
-  if (mode == "rne") return Rounding::kNearestEven;
-  if (mode == "rna") return Rounding::kNearestAway;
-  if (mode == "rz") return Rounding::kTowardZero;
-  return std::nullopt;
-}
-
-/// "bfloat16_rne" -> format and mode; a trailing "+ftz" or "+daz" flushes subnormals.
-std::optional<RoundSpec> ParseFormatAndMode(std::string_view word) {
-  RoundSpec spec;
-  for (const std::string_view suffix : {"+ftz", "+daz"}) {
-    if (word.ends_with(suffix)) {
-      spec.subnormals = Subnormals::kFlushed;
-      word.remove_suffix(suffix.size());
-    }
-  }
-  const size_t split = word.rfind('_');
-  if (split == std::string_view::npos) return std::nullopt;
-  const auto mode = ParseMode(word.substr(split + 1));
-  spec.format = FindFormat(word.substr(0, split));
-  if (!mode || spec.format == nullptr) return std::nullopt;
-  spec.rounding = *mode;
-  return spec;
-}
-
-/// blockfma's arguments: n, F, mode.
-std::optional<AccSpec> ParseBlock(AccSpec spec, const std::vector<std::string>& arguments) {
-  const auto number = [](const std::string& text) {
-    int value = 0;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-    return end.ec == std::errc() && end.ptr == text.data() + text.size() ? value : 0;
-  };
-  std::string mode = arguments[2];
-  for (char& letter : mode) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  spec.format = &Binary32();
-  if (mode.ends_with("_float16")) {
-    spec.format = &Binary16();
-    mode.resize(mode.size() - std::string_view("_float16").size());
-  }
-  const auto rounding = ParseMode(mode);
-  spec.block = number(arguments[0]);
-  spec.fraction = number(arguments[1]);
-  if (spec.block < 2 || spec.block > 64 || spec.fraction < 8 || spec.fraction > 40 || !rounding)
-    return std::nullopt;
-  spec.rounding = *rounding;
-  return spec;
-}
 
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
@@ -70,64 +18,55 @@ double Growth(double unit, double n) { return n <= 0 ? 0 : std::expm1(n * std::l
 
 }  // namespace
 
-double AccSpec::Unit() const {
-  if (exact()) return 0;
-  if (partial != nullptr)
-    return std::max(std::max(Pow2(-24), Pow2(-partial->precision)), Pow2(-combine->precision));
-  if (block > 0) return Pow2(1 - format->precision);
-  const double unit = Pow2((rounding == Rounding::kTowardZero ? 1 : 0) - format->precision);
-  return via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
+double UnitOf(const AccSpec& acc) {
+  if (acc.exact()) return 0;
+  if (acc.partial != nullptr)
+    return std::max(std::max(Pow2(-24), Pow2(-acc.partial->precision)), Pow2(-acc.combine->precision));
+  if (acc.block > 0) return Pow2(1 - acc.format->precision);
+  const bool nearest = acc.rounding == Rounding::kNearestEven || acc.rounding == Rounding::kNearestAway;
+  const double unit = Pow2((nearest ? 0 : 1) - acc.format->precision);
+  return acc.via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
 }
 
-double AccSpec::RelativeBound(int64_t n) const {
-  if (exact()) return 0;
+double RelativeBound(const AccSpec& acc, int64_t n) {
+  if (acc.exact()) return 0;
   const auto steps = static_cast<double>(n);
   // The chunk's float32 sum, its store, and at most n - 1 additions of partials.
-  if (partial != nullptr)
+  if (acc.partial != nullptr)
     return Growth(0x1p-24, steps) +
            (1 + Growth(0x1p-24, steps)) *
-               (Pow2(-partial->precision) +
-                (1 + Pow2(-partial->precision)) * Growth(Pow2(-combine->precision), steps));
+               (Pow2(-acc.partial->precision) +
+                (1 + Pow2(-acc.partial->precision)) * Growth(Pow2(-acc.combine->precision), steps));
   // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the
   // largest product or running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is
   // added to nearest, which errs by less). A cut is counted against sum|t|, to which every running sum stays
   // close: Growth covers its own error.
-  if (block > 0) return Growth((block + 1) * Pow2(-fraction) + Pow2(1 - format->precision), steps);
-  if (compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
-  if (rounding == Rounding::kNearestEven && !via_float32) return steps * Unit() * (1 + 0x1p-40);
-  return Growth(Unit(), steps);
+  if (acc.block > 0)
+    return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.format->precision), steps);
+  if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
+  if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
+  return Growth(UnitOf(acc), steps);
 }
 
-double AccSpec::AbsoluteBound(int64_t n) const {
-  if (exact()) return 0;
+double AbsoluteBound(const AccSpec& acc, int64_t n) {
+  if (acc.exact()) return 0;
   const double quantum =
-      subnormals == Subnormals::kFlushed ? Pow2(format->emin) : format->SmallestSubnormal();
+      acc.subnormals == Subnormals::kFlushed ? Pow2(acc.format->emin) : acc.format->SmallestSubnormal();
   return static_cast<double>(n + 1) * quantum;
 }
 
-double AccSpec::Step(double s, TwoDoubles t) const {
+double StepIn(const AccSpec& acc, double s, TwoDoubles t) {
   if (!std::isfinite(s) || !std::isfinite(t.hi)) return s + t.hi;
-  return Store(AddExactly(s, t));
+  return StoreIn(acc, AddExactly(s, t));
 }
 
-double AccSpec::Store(TwoDoubles value) const {
-  if (exact()) return value.hi;
-  if (combine != nullptr)
-    return RoundTo(value, combine->precision > 24 ? Binary32() : *combine, rounding, subnormals);
-  if (via_float32) return RoundTo(RoundTo(value, Binary32()), *format, rounding, subnormals);
-  return RoundTo(value, *format, rounding, subnormals);
-}
-
-double RoundSpec::Apply(double value) const {
-  if (daz_below > -100000 && std::fabs(value) < Pow2(daz_below)) return std::copysign(0.0, value);
-  if (format == nullptr) return value;
-  double sum = RoundTo(value, *format, rounding, subnormals), rest = value - sum;
-  for (int piece = 1; piece < pieces && std::isfinite(sum); ++piece) {
-    const double next = RoundTo(rest, *format, rounding, subnormals);
-    sum += next;
-    rest -= next;
-  }
-  return sum;
+double StoreIn(const AccSpec& acc, TwoDoubles value) {
+  if (acc.exact()) return value.hi;
+  if (acc.combine != nullptr)
+    return RoundTo(value, acc.combine->precision > 24 ? Binary32() : *acc.combine, acc.rounding,
+                   acc.subnormals);
+  if (acc.via_float32) return RoundTo(RoundTo(value, Binary32()), *acc.format, acc.rounding, acc.subnormals);
+  return RoundTo(value, *acc.format, acc.rounding, acc.subnormals);
 }
 
 Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec& prod, double a, double b) {
@@ -166,120 +105,6 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
     }
   }
   return products;
-}
-
-std::optional<RoundSpec> ParseIn(std::string_view word) {
-  RoundSpec spec;
-  bool daz = false;
-  if (word.ends_with("+daz")) {
-    daz = true;
-    word.remove_suffix(4);
-  }
-  if (word == "bf16x3" || word == "bf16x6" || word == "bf16x9" || word == "tf32x3") {
-    spec.format = word.starts_with("bf16") ? &Bfloat16() : &Tf32();
-    spec.passes = word.back() - '0';
-    spec.pieces = spec.passes == 3 ? 2 : 3;
-  } else if (word != "as_is") {
-    const auto parsed = ParseFormatAndMode(word);
-    if (!parsed) return std::nullopt;
-    spec = *parsed;
-  }
-  if (daz) spec.daz_below = spec.format == nullptr ? -126 : spec.format->emin;
-  return spec;
-}
-
-std::optional<RoundSpec> ParseProd(std::string_view word) {
-  if (word == "exact") return RoundSpec{};
-  const FloatFormat* format = FindFormat(word);
-  if (format == nullptr) return std::nullopt;
-  return RoundSpec{.format = format, .rounding = Rounding::kNearestEven, .subnormals = Subnormals::kGradual};
-}
-
-std::optional<AccSpec> ParseAcc(std::string_view word) {
-  AccSpec spec;
-  if (word.ends_with("+ftz")) {
-    spec.subnormals = Subnormals::kFlushed;
-    word.remove_suffix(4);
-  }
-  if (word == "exact") return AccSpec{};
-  if (word == "compensated") {
-    spec.compensated = true;
-    spec.format = &Binary32();
-    return spec;
-  }
-  const size_t open = word.find('(');
-  if (open != std::string_view::npos && word.ends_with(')')) {
-    const auto arguments = SplitOutsideParentheses(word.substr(open + 1, word.size() - open - 2), ',');
-    const std::string_view name = word.substr(0, open);
-    if (name == "blockfma" && arguments.size() == 3) return ParseBlock(spec, arguments);
-    if (name != "split_k" || arguments.size() != 2) return std::nullopt;
-    spec.partial = FindFormat(arguments[0]);
-    spec.combine = FindFormat(arguments[1]);
-    spec.format = &Binary32();
-    if (spec.partial == nullptr || spec.combine == nullptr) return std::nullopt;
-    return spec;
-  }
-  if (word.ends_with("_via_float32")) {
-    spec.via_float32 = true;
-    word.remove_suffix(std::string_view("_via_float32").size());
-  } else if (word.ends_with("_rz")) {
-    spec.rounding = Rounding::kTowardZero;
-    word.remove_suffix(3);
-  }
-  spec.format = FindFormat(word);
-  if (spec.format == nullptr) return std::nullopt;
-  return spec;
-}
-
-std::optional<RoundSpec> ParseMid(std::string_view word) {
-  if (word == "none") return RoundSpec{};
-  return ParseProd(word);
-}
-
-std::optional<RoundSpec> ParseOut(std::string_view word) { return ParseFormatAndMode(word); }
-
-const std::vector<std::string>& InWords() {
-  static const std::vector<std::string> words{"as_is",    "bfloat16_rne", "bfloat16_rz", "tf32_rne",
-                                              "tf32_rna", "tf32_rz",      "float16_rne", "bf16x3",
-                                              "bf16x6",   "bf16x9",       "tf32x3"};
-  return words;
-}
-const std::vector<std::string>& ProdWords() {
-  static const std::vector<std::string> words{"exact", "float32", "float16", "bfloat16"};
-  return words;
-}
-const std::vector<std::string>& AccWords() {
-  static const std::vector<std::string> words{"exact",
-                                              "float64",
-                                              "compensated",
-                                              "float32",
-                                              "float32_rz",
-                                              "blockfma(4,23,rz)",
-                                              "blockfma(8,23,rz)",
-                                              "blockfma(4,24,rz)",
-                                              "blockfma(8,24,rz)",
-                                              "blockfma(16,24,rz)",
-                                              "blockfma(8,25,rz)",
-                                              "blockfma(16,25,rz)",
-                                              "blockfma(16,26,rz)",
-                                              "blockfma(32,25,rz)",
-                                              "blockfma(32,13,rz)",
-                                              "blockfma(4,23,rne_float16)",
-                                              "blockfma(8,24,rne_float16)",
-                                              "blockfma(16,25,rne_float16)",
-                                              "float16",
-                                              "float16_via_float32",
-                                              "bfloat16",
-                                              "bfloat16_via_float32",
-                                              "split_k(bfloat16,float32)",
-                                              "split_k(bfloat16,bfloat16)",
-                                              "split_k(float16,float32)",
-                                              "split_k(float16,float16)"};
-  return words;
-}
-const std::vector<std::string>& MidWords() {
-  static const std::vector<std::string> words{"none", "bfloat16", "float16", "tf32", "float32"};
-  return words;
 }
 
 const std::vector<PrecisionModel>& ModelBank() {

@@ -20,13 +20,6 @@
 namespace ulpscope {
 namespace {
 
-/// One double that later roundings to at most 51 bits treat as they would treat the pair.
-double RoundToOdd(TwoDoubles value) {
-  if (value.lo == 0 || !std::isfinite(value.hi) || (std::bit_cast<uint64_t>(value.hi) & 1) != 0)
-    return value.hi;
-  return std::nextafter(value.hi, value.lo > 0 ? HUGE_VAL : -HUGE_VAL);
-}
-
 /// What all hypotheses of a case share.
 struct Shared {
   Plan plan;
@@ -74,7 +67,7 @@ class BoundHypothesis : public Hypothesis {
   double Store(double before) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
     if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact())
-      before = binding_.acc.Store({.hi = before, .lo = 0});
+      before = StoreIn(binding_.acc, {.hi = before, .lo = 0});
     for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)])
       before = spec.Apply(before);
     return before;
@@ -152,7 +145,7 @@ class BoundHypothesis : public Hypothesis {
     std::vector<double> values;
     values.reserve(elements.size());
     for (const int64_t element : elements) {
-      values.push_back(RoundToOdd(evaluator.At(bank_->node, element)));
+      values.push_back(ToOdd(evaluator.At(bank_->node, element)));
     }
     shared_->simulations.emplace(std::move(key), values);
     return values;

@@ -389,29 +389,6 @@ std::vector<int64_t> RowMajorStrides(const Shape& shape) {
   return strides;
 }
 
-DType Promote(DType a, DType b) {
-  if (a == b) return a;
-  const auto rank = [](DType dtype) {
-    switch (dtype) {
-      case DType::kFloat64:
-        return 4;
-      case DType::kFloat32:
-        return 3;
-      case DType::kBfloat16:
-      case DType::kFloat16:
-        return 2;
-      case DType::kFloat8E4m3fn:
-      case DType::kFloat8E5m2:
-        return 1;
-      default:
-        return 0;
-    }
-  };
-  if (rank(a) != rank(b)) return rank(a) > rank(b) ? a : b;
-  if (rank(a) == 2) return DType::kFloat32;
-  return rank(a) == 0 ? (SizeOf(a) >= SizeOf(b) ? a : b) : DType::kFloat32;
-}
-
 Result<Plan> Lower(const Case& c) { return Walker(c).Run(); }
 
 }  // namespace ulpscope

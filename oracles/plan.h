@@ -104,7 +104,4 @@ Result<Plan> Lower(const Case& c);
 /// The strides of a contiguous tensor.
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
 
-/// PyTorch's result type of two floating dtypes (bfloat16 with float16 gives float32).
-DType Promote(DType a, DType b);
-
 }  // namespace ulpscope

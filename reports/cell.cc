@@ -2,13 +2,11 @@
 #include "reports/cell.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <vector>
 
-#include "harness/base/text.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -22,80 +20,11 @@ struct Segment {
 using Chain = std::vector<Segment>;
 
 constexpr int kFloat32Bits = 24;
-constexpr int kExactBits = 1 << 20;
-
-struct FormatRow {
-  std::string_view name, brief;
-  int bits;
-};
-constexpr std::array<FormatRow, 13> kFormats{{{"float64", "f64", 53},
-                                              {"float32", "f32", 24},
-                                              {"bfloat16", "bf16", 8},
-                                              {"float16", "f16", 11},
-                                              {"tf32", "tf32", 11},
-                                              {"float8_e4m3fn", "e4m3", 4},
-                                              {"float8_e5m2", "e5m2", 3},
-                                              {"int64", "i64", 63},
-                                              {"int32", "i32", 31},
-                                              {"int16", "i16", 15},
-                                              {"int8", "i8", 7},
-                                              {"uint8", "u8", 8},
-                                              {"bool", "bool", 1}}};
-
-const FormatRow* FindRow(std::string_view name) {
-  const auto row =
-      std::find_if(kFormats.begin(), kFormats.end(), [&](const FormatRow& r) { return r.name == name; });
-  return row == kFormats.end() ? nullptr : &*row;
-}
-
-int ToInt(std::string_view digits) {
-  int number = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
-}
-
-std::vector<std::string> Arguments(std::string_view word) {
-  const size_t open = word.find('(');
-  const size_t close = word.rfind(')');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
-  return SplitOutsideParentheses(word.substr(open + 1, close - open - 1), ',');
-}
-
-/// "float32_rz+ftz", "blockfma(8,24,rz)", "p12", "bf16x3" ... as a segment.
+/// The segment of a word of a model; one that is not known comes back as it is.
+template <auto Parse>
 Segment Spell(std::string_view word) {
-  std::string flush;
-  if (const size_t plus = word.rfind('+'); plus != std::string_view::npos) {
-    flush = word.substr(plus + 1);
-    word = word.substr(0, plus);
-  }
-  const auto with = [&](std::string text, int bits) { return Segment{.text = text + flush, .bits = bits}; };
-  if (word == "exact") return with("exact", kExactBits);
-  if (word == "as_is") return with("", kExactBits);  // nothing but its subnormals is lost
-  if (word == "compensated") return with("comp", kFloat32Bits);
-  if (word.starts_with("blockfma(")) {
-    const auto arguments = Arguments(word);
-    const int fraction = arguments.size() > 1 ? ToInt(arguments[1]) : 0;
-    return with("bfma" + std::to_string(fraction),
-                fraction >= kFloat32Bits - 1 ? kFloat32Bits : fraction + 1);
-  }
-  if (word.starts_with("split_k(")) {
-    const auto arguments = Arguments(word);
-    const Segment partial = arguments.empty() ? Segment{} : Spell(arguments[0]);
-    return with("split(" + partial.text + ")", partial.bits);
-  }
-  if (word.size() > 1 && word[0] == 'p' && word[1] >= '0' && word[1] <= '9')
-    return with(std::string(word), ToInt(word.substr(1)));
-  if (word.starts_with("bf16x")) return with(std::string(word), 8 * ToInt(word.substr(5)));
-  if (word.starts_with("tf32x")) return with(std::string(word), kFloat32Bits);
-  for (const auto& row : kFormats) {
-    if (!word.starts_with(row.name)) continue;
-    const std::string_view rest = word.substr(row.name.size());
-    if (rest.empty() || rest == "_rne" || rest == "_via_float32")
-      return with(std::string(row.brief), row.bits);
-    if (rest == "_rz" || rest == "_rna")
-      return with(std::string(row.brief) + std::string(rest.substr(1)), row.bits);
-  }
-  return with(std::string(word), 0);
+  const auto spec = Parse(word);
+  return spec ? Segment{.text = Brief(*spec), .bits = spec->bits()} : Segment{.text = std::string(word)};
 }
 
 bool Applies(const Classification& classification, const std::string& facet) {
@@ -108,10 +37,11 @@ Segment Narrowest(const std::vector<Segment>& segments) {
                            [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
 }
 
+template <auto Parse>
 std::vector<Segment> SpellRounded(const std::map<std::string, std::string>& words, std::string_view nothing) {
   std::vector<Segment> rounded;
   for (const auto& [name, word] : words) {
-    if (word != nothing) rounded.push_back(Spell(word));
+    if (word != nothing) rounded.push_back(Spell<Parse>(word));
   }
   return rounded;
 }
@@ -126,10 +56,10 @@ struct Reading {
 /// What was rounded before the sums: operands, and intermediates that feed them.
 void AppendInputs(const PrecisionModel& model, const Classification& classification, const Reading& reading,
                   Chain* chain) {
-  std::vector<Segment> before = SpellRounded(model.in, "as_is");
+  std::vector<Segment> before = SpellRounded<ParseIn>(model.in, "as_is");
   // Where there are no sums, a cut is a rounding on the way; after the sums it is `mid`.
   if (Applies(classification, "acc") && model.mid == "none" && reading.cuts == Reading::Cuts::kTold) {
-    const auto cuts = SpellRounded(model.cuts, "none");
+    const auto cuts = SpellRounded<ParseMid>(model.cuts, "none");
     before.insert(before.end(), cuts.begin(), cuts.end());
   }
   if (!before.empty()) {
@@ -137,18 +67,19 @@ void AppendInputs(const PrecisionModel& model, const Classification& classificat
     chain->push_back({.text = "(" + narrowest.text + ")", .bits = narrowest.bits});
   }
   if (Applies(classification, "prod") && model.prod != "exact") {
-    const Segment prod = Spell(model.prod);
+    const Segment prod = Spell<ParseProd>(model.prod);
     // Elementary steps in the format of the sums are one thing to the reader.
-    if (prod.text != Spell(model.acc).text) chain->push_back({.text = "*" + prod.text, .bits = prod.bits});
+    if (prod.text != Spell<ParseAcc>(model.acc).text)
+      chain->push_back({.text = "*" + prod.text, .bits = prod.bits});
   }
 }
 
 /// The rounding between the sums and the store, if there is one; without sums the narrowest on the way.
 std::optional<Segment> Between(const PrecisionModel& model, const Classification& classification) {
   std::vector<Segment> rounded;
-  if (model.mid != "none") rounded.push_back(Spell(model.mid));
+  if (model.mid != "none") rounded.push_back(Spell<ParseMid>(model.mid));
   if (!Applies(classification, "acc")) {
-    const auto cuts = SpellRounded(model.cuts, "none");
+    const auto cuts = SpellRounded<ParseMid>(model.cuts, "none");
     rounded.insert(rounded.end(), cuts.begin(), cuts.end());
   }
   return rounded.empty() ? std::nullopt : std::optional(Narrowest(rounded));
@@ -157,7 +88,7 @@ std::optional<Segment> Between(const PrecisionModel& model, const Classification
 /// One name for all of float32's class, whatever the direction of rounding.
 Segment Widen(Segment segment) {
   if (segment.bits >= kFloat32Bits)
-    segment.text = segment.bits >= 53 && segment.bits < kExactBits ? "f64" : "f32";
+    segment.text = segment.bits >= 53 && segment.bits < kAllBits ? "f64" : "f32";
   return segment;
 }
 
@@ -167,11 +98,11 @@ Chain MakeChain(const PrecisionModel& model, const Classification& classificatio
   AppendInputs(model, classification, reading, &chain);
   const bool wide = reading.accumulator != Reading::Accumulator::kNamed;
   const bool flushed = model.acc.ends_with("+ftz") && reading.accumulator != Reading::Accumulator::kWidest;
-  const Segment out = wide ? Widen(Spell(model.out)) : Spell(model.out);
+  const Segment out = wide ? Widen(Spell<ParseOut>(model.out)) : Spell<ParseOut>(model.out);
   std::optional<Segment> between = Between(model, classification);
   if (wide && between && between->bits >= kFloat32Bits) between.reset();  // one more of the wide formats
   if (Applies(classification, "acc")) {
-    Segment acc = Spell(model.acc);
+    Segment acc = Spell<ParseAcc>(model.acc);
     if (wide && acc.bits >= kFloat32Bits) acc.text = flushed ? "f32ftz" : "f32";
     // Sums in the format of the store, or float32 or wider into float32: one thing to the reader.
     const bool hidden = !between && !flushed &&
@@ -215,7 +146,7 @@ std::string RoundingText(const Classification& classification) {
   const Segment worst = Narrowest(all);
   const std::string out = outs.size() == 1 ? *outs.begin() : "";
   // float32 or wider all the way into float32: float32, as for an accumulator alone.
-  const int out_bits = Spell(classification.models.front().out).bits;
+  const int out_bits = Spell<ParseOut>(classification.models.front().out).bits;
   if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
   std::string text = worst.text;
   text.erase(
@@ -240,14 +171,9 @@ std::string ClassText(const Classification& classification) {
 
 }  // namespace
 
-std::string ShortFormat(std::string_view long_name) {
-  const FormatRow* row = FindRow(long_name);
-  return std::string(row == nullptr ? long_name : row->brief);
-}
-
 std::string CellText(const ValueResult& value) {
   const Classification& classification = value.classification;
-  const std::string dtype = ShortFormat(Name(value.dtype));
+  const std::string dtype = Brief(Name(value.dtype));
   switch (classification.kind) {
     case ClassificationKind::kNotFloating:
       return dtype;

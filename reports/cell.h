@@ -22,10 +22,6 @@
 
 namespace ulpscope {
 
-/// f64 f32 bf16 f16 tf32 e4m3 e5m2 i64 ... for a dtype's or format's long name; other text comes back as it
-/// is.
-std::string ShortFormat(std::string_view long_name);
-
 /// The cell of one value.
 std::string CellText(const ValueResult& value);
 

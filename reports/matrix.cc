@@ -123,7 +123,7 @@ class Builder {
       cell.text = CellText(value->second);
     } else {
       const auto observation = result->observations.find(label);
-      cell.text = observation == result->observations.end() ? "none" : ShortFormat(observation->second);
+      cell.text = observation == result->observations.end() ? "none" : Brief(observation->second);
     }
     if (marks_.contains({result->id, result->backend, label})) Mark(&cell);
     if (row == 0 && result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));

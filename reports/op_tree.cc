@@ -15,21 +15,12 @@ namespace {
 
 constexpr size_t kMostLines = 60;
 
-std::string Short(const std::string& dtype) {
-  static const std::map<std::string, std::string> kShort{
-      {"float64", "f64"},        {"float32", "f32"},      {"bfloat16", "bf16"}, {"float16", "f16"},
-      {"float8_e4m3fn", "e4m3"}, {"float8_e5m2", "e5m2"}, {"int64", "i64"},     {"int32", "i32"},
-      {"int16", "i16"},          {"int8", "i8"},          {"uint8", "u8"}};
-  const auto known = kShort.find(dtype);
-  return known == kShort.end() ? dtype : known->second;
-}
-
 std::string Tensors(const std::vector<TraceTensor>& tensors) {
   std::vector<std::string> parts;
   for (const TraceTensor& tensor : tensors) {
     std::vector<std::string> extents;
     for (const int64_t extent : tensor.shape) extents.push_back(std::to_string(extent));
-    parts.push_back(Short(tensor.dtype) + "[" + Join(extents, ",") + "]");
+    parts.push_back(Brief(tensor.dtype) + "[" + Join(extents, ",") + "]");
   }
   return Join(parts, ", ");
 }

@@ -7,7 +7,7 @@
 
 #include "backends/cublas/api.h"
 #include "backends/sdk/adapter.h"
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
 namespace ulpscope::cublas {
 namespace {
@@ -38,7 +38,7 @@ ColumnMajor InColumns(const GemmProblem& problem, DType out) {
 /// cuBLAS adds in place: the destination has the addend's dtype where that is the wider one.
 DType DestinationDType(const GemmOperands& operands) {
   if (!operands.c) return operands.result;
-  return sdk::Promote(operands.result, operands.c->dtype).value_or(operands.result);
+  return Promote(operands.result, operands.c->dtype).value_or(operands.result);
 }
 
 std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem& problem) {

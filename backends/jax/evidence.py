@@ -7,13 +7,14 @@ import re
 from dataclasses import replace
 
 from ulpscope_adapter import brackets
+from ulpscope_adapter.dtypes import float8_names
 from ulpscope_adapter.graph import Node
 from ulpscope_adapter.hlo import KINDS, XLA_DTYPES
 
 # StableHLO's names beside those of HLO.
 _DTYPES = {
-    **XLA_DTYPES, "f8E4M3FN": "float8_e4m3fn",
-    "f8E5M2": "float8_e5m2",
+    **XLA_DTYPES,
+    **float8_names(lambda code: f"f8{code.upper()}"),
     "i64": "int64",
     "i32": "int32",
     "i16": "int16",

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from ulpscope_adapter import words
+from ulpscope_adapter.dtypes import dtypes_of
 
-DTYPES = ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
-          "int16", "int8", "uint8", "bool")
+DTYPES = dtypes_of(jnp)
 
 NOTES = {
     "layer_norm":

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backends/sdk/gemm.h"
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
 namespace ulpscope::onednn {
 namespace {
@@ -83,7 +83,7 @@ memory Wrap(const memory::desc& description, const TensorData& tensor) {
 /// The destination's dtype: the result's, or the addend's where that is wider, for oneDNN adds in place.
 DType DestinationDType(const GemmOperands& operands, const Step& step) {
   if (!operands.c || step.op == "linear") return operands.result;
-  return sdk::Promote(operands.result, operands.c->dtype).value_or(operands.result);
+  return Promote(operands.result, operands.c->dtype).value_or(operands.result);
 }
 
 TensorData Multiply(const GemmProblem& problem, GlueContext& context, const std::string& op) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
 namespace ulpscope::sdk {
 namespace {

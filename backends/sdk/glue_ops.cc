@@ -10,7 +10,7 @@
 
 #include "backends/sdk/exact.h"
 #include "backends/sdk/glue.h"
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
 namespace ulpscope::sdk {
 namespace {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -11,20 +12,18 @@
 namespace ulpscope::torch_backend {
 namespace {
 
-constexpr std::array<std::pair<DType, at::ScalarType>, 12> kDTypes = {{
-    {DType::kFloat64, at::kDouble},
-    {DType::kFloat32, at::kFloat},
-    {DType::kBfloat16, at::kBFloat16},
-    {DType::kFloat16, at::kHalf},
-    {DType::kFloat8E4m3fn, at::kFloat8_e4m3fn},
-    {DType::kFloat8E5m2, at::kFloat8_e5m2},
-    {DType::kInt64, at::kLong},
-    {DType::kInt32, at::kInt},
-    {DType::kInt16, at::kShort},
-    {DType::kInt8, at::kChar},
-    {DType::kUint8, at::kByte},
-    {DType::kBool, at::kBool},
-}};
+constexpr auto kScalarTypes = static_cast<size_t>(at::ScalarType::Undefined);
+
+/// Ours by PyTorch's: both go by one long name.
+const std::array<std::optional<DType>, kScalarTypes>& DTypes() {
+  static const auto dtypes = [] {
+    std::array<std::optional<DType>, kScalarTypes> all;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = ParseDType(c10::getDtypeNames(static_cast<at::ScalarType>(i)).first);
+    return all;
+  }();
+  return dtypes;
+}
 
 /// Dense, on the CPU, contiguous, and cut off from autograd: its memory can be read.
 at::Tensor Readable(const at::Tensor& tensor) {
@@ -35,17 +34,14 @@ at::Tensor Readable(const at::Tensor& tensor) {
 }  // namespace
 
 at::ScalarType ToTorch(DType dtype) {
-  for (const auto& [ours, theirs] : kDTypes) {
-    if (ours == dtype) return theirs;
-  }
-  return at::kFloat;
+  const auto found = std::find(DTypes().begin(), DTypes().end(), dtype);
+  TORCH_CHECK(found != DTypes().end(), "this PyTorch has no dtype ", std::string(Name(dtype)));
+  return static_cast<at::ScalarType>(found - DTypes().begin());
 }
 
 std::optional<DType> FromTorch(at::ScalarType type) {
-  for (const auto& [ours, theirs] : kDTypes) {
-    if (theirs == type) return ours;
-  }
-  return std::nullopt;
+  const auto index = static_cast<size_t>(type);
+  return index < kScalarTypes ? DTypes()[index] : std::nullopt;
 }
 
 std::string DTypeName(at::ScalarType type) {

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import cpp_blocks
 from ulpscope_adapter import brackets
+from ulpscope_adapter.dtypes import float8_names
 from ulpscope_adapter.graph import Node
 
 # C++ names without const, at:: and c10:: -> long names.
@@ -25,8 +26,7 @@ DTYPES = {
     "bfloat16": "bfloat16",
     "Half": "float16",
     "half": "float16",
-    "Float8_e4m3fn": "float8_e4m3fn",
-    "Float8_e5m2": "float8_e5m2",
+    **float8_names(lambda code: f"Float8_{code}"),
     "int64_t": "int64",
     "long": "int64",
     "int32_t": "int32",

@@ -13,6 +13,7 @@ name[0]`.
 import re
 
 from ulpscope_adapter import brackets
+from ulpscope_adapter.dtypes import float8_names
 from ulpscope_adapter.graph import Node
 from ulpscope_torch import op_kinds
 
@@ -21,8 +22,7 @@ DTYPES = {
     "f32": "float32",
     "bf16": "bfloat16",
     "f16": "float16",
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
+    **float8_names(lambda code: f"f8{code}"),
     "i64": "int64",
     "i32": "int32",
     "i16": "int16",

@@ -5,6 +5,7 @@
 
 #include "harness/model/probe.h"
 #include "harness/num/dtype.h"
+#include "harness/num/float_format.h"
 #include "harness/words/knobs.h"
 #include "harness/words/ops.h"
 
@@ -37,10 +38,13 @@ const Type& Values() {
 
 const Type& FillMap() {
   static const Type exponent{.kind = Kind::kInteger, .what = "an exponent of 2", .low = -1100, .high = 1100};
-  static const Type format{
-      .kind = Kind::kWord,
-      .what = "a floating format",
-      .words = {"float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}};
+  static const Type format{.kind = Kind::kWord, .what = "a floating format", .words = [] {
+                             std::vector<std::string> narrower;
+                             for (const FloatFormat* each : AllFormats()) {
+                               if (each != &Binary64()) narrower.emplace_back(each->name);
+                             }
+                             return narrower;
+                           }()};
   static const Type normal = ParametersType("the parameters of normal",
                                             {{"scale", &NumberType(), kOptional, "standard deviation (1)"},
                                              {"mean", &NumberType(), kOptional, "mean (0)"}});

@@ -9,6 +9,7 @@
 #include "harness/casefile/fill_data.h"
 #include "harness/casefile/width.h"
 #include "harness/casefile/words.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -225,13 +226,12 @@ class Linter {
       for (const TensorSpec& tensor : case_.tensors) {
         if (!facts.tensors.contains(tensor.name) || (!operand.empty() && operand != tensor.name)) continue;
         const FloatFormat* format = FormatOf(tensor.dtype);
-        const bool is_narrow =
-            format != nullptr && format->precision <= Bfloat16().precision && format->emin >= Bfloat16().emin;
-        const bool rounds = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-          return word.starts_with("bfloat16") || word.starts_with("tf32");
+        const bool fits = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+          const auto spec = ParseIn(word);
+          return format != nullptr && spec && spec->format != nullptr && Holds(*spec->format, *format);
         });
         const bool stays = std::find(words.begin(), words.end(), "as_is") != words.end();
-        if (is_narrow && rounds && !stays) {
+        if (fits && !stays) {
           warn("operand '" + tensor.name + "' fits that format already", std::string(Name(tensor.dtype)),
                "as_is among the words");
         }

@@ -258,7 +258,7 @@ Result<double> RoundNumber(const ExactNumber& number, const FloatFormat& format)
     case ExactNumber::Kind::kNan:
       return std::numeric_limits<double>::quiet_NaN();
     case ExactNumber::Kind::kInfinite:
-      if (format.overflow != Overflow::kInfinity) return refuse("there is no infinity in");
+      if (format.specials != Specials::kIeee) return refuse("there is no infinity in");
       return number.negative ? -kInf : kInf;
     case ExactNumber::Kind::kFinite:
       break;

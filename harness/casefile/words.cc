@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
-#include "harness/base/check.h"
-#include "harness/base/text.h"
 #include "harness/casefile/number.h"
-#include "harness/num/dtype.h"
 #include "harness/words/backend_name.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -96,72 +95,6 @@ bool MatchesNumber(std::string_view text) { return ParseNumber(text).has_value()
 bool MatchesInteger(std::string_view text) { return ParseInteger(text).has_value(); }
 bool MatchesLine(std::string_view text) { return !text.empty(); }
 
-bool OneOf(std::string_view word, std::span<const std::string> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-std::string_view WithoutSuffix(std::string_view text, std::string_view suffix) {
-  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
-}
-
-bool MatchesIn(std::string_view text) { return OneOf(WithoutSuffix(text, "+daz"), FacetWords("in")); }
-bool MatchesProd(std::string_view text) { return OneOf(text, FacetWords("prod")); }
-
-/// Classes of accumulators, by the lattice of the models; judge/contract.cc says what each holds.
-constexpr std::array<std::string_view, 3> kAccClasses{"at_least_float32", "float32_class", "blockfma"};
-
-bool MatchesAcc(std::string_view text) {
-  if (std::find(kAccClasses.begin(), kAccClasses.end(), text) != kAccClasses.end()) return true;
-  text = WithoutSuffix(text, "+ftz");
-  if (OneOf(text, FacetWords("acc"))) return true;
-  const auto arguments = [&](std::string_view name) {
-    return text.starts_with(name) && text.ends_with(")")
-               ? text.substr(name.size(), text.size() - name.size() - 1)
-               : std::string_view();
-  };
-  if (const auto inside = arguments("blockfma("); !inside.empty()) {
-    const size_t first = inside.find(',');
-    const size_t second = first == inside.npos ? inside.npos : inside.find(',', first + 1);
-    if (second == inside.npos) return false;
-    const auto is_count = [](std::string_view n) {
-      return !n.empty() && n.size() <= 3 && n[0] != '0' && All(n, IsDigit);
-    };
-    const std::string_view mode = inside.substr(second + 1);
-    return is_count(inside.substr(0, first)) && is_count(inside.substr(first + 1, second - first - 1)) &&
-           (mode == "rz" || mode == "rne" || mode == "rna" || mode == "rne_float16");
-  }
-  if (const auto inside = arguments("split_k("); !inside.empty()) {
-    const size_t comma = inside.find(',');
-    return comma != inside.npos && OneOf(inside.substr(0, comma), FacetWords("acc")) &&
-           OneOf(inside.substr(comma + 1), FacetWords("acc"));
-  }
-  return false;
-}
-
-bool MatchesMid(std::string_view text) {
-  if (OneOf(text, FacetWords("mid"))) return true;
-  return text.size() >= 2 && text.size() <= 3 && text[0] == 'p' && text[1] != '0' &&
-         All(text.substr(1), IsDigit);
-}
-
-bool MatchesOut(std::string_view text) { return OneOf(WithoutSuffix(text, "+ftz"), FacetWords("out")); }
-
-const std::vector<std::string>& OutWords() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> all;
-    for (const auto& name : AllDTypeNames()) {
-      if (!IsFloating(*ParseDType(name))) continue;
-      for (const char* mode : {"_rne", "_rz", "_rna"}) all.push_back(name + mode);
-    }
-    return all;
-  }();
-  return words;
-}
-
-constexpr std::string_view kFacetAcc =
-    "(exact|float64|float32|float32_rz|float16|float16_via_float32|bfloat16|bfloat16_via_float32|"
-    "compensated)";
-
 }  // namespace
 
 const Pattern& NamePattern() {
@@ -229,47 +162,12 @@ const Pattern& LinePattern() {
 }
 
 const Pattern& FacetPattern(std::string_view facet) {
-  static const std::string acc_regex =
-      "^(at_least_float32|float32_class|blockfma)$|^(" + std::string(kFacetAcc) +
-      "|blockfma[(][1-9][0-9]{0,2},[1-9][0-9]{0,2},(rz|rne|rna|rne_float16)[)]|split_k[(]" +
-      std::string(kFacetAcc) + "," + std::string(kFacetAcc) + "[)])([+]ftz)?$";
-  static const std::string out_regex = "^(" + Join(OutWords(), "|") + ")([+]ftz)?$";
-  static const std::string in_regex = "^(" + Join(FacetWords("in"), "|") + ")([+]daz)?$";
-  static const Pattern in{"a word for how an operand is rounded (as_is, bfloat16_rne, tf32_rna ...)",
-                          in_regex, MatchesIn};
-  static const Pattern prod{"exact, float32, float16 or bfloat16", "^(exact|float32|float16|bfloat16)$",
-                            MatchesProd};
-  static const Pattern acc{
-      "a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)", acc_regex,
-      MatchesAcc};
-  static const Pattern mid{"none, bfloat16, float16, tf32, float32 or p<bits>",
-                           "^(none|bfloat16|float16|tf32|float32|p[1-9][0-9]?)$", MatchesMid};
-  static const Pattern out{"a dtype and a rounding, as in float32_rne", out_regex, MatchesOut};
-  for (const auto& [name, pattern] :
-       {std::pair{"in", &in}, {"prod", &prod}, {"acc", &acc}, {"mid", &mid}, {"out", &out}}) {
-    if (facet == name) return *pattern;
-  }
-  ULPSCOPE_CHECK(false, "unknown facet");
-  return in;
-}
-
-std::span<const std::string> FacetWords(std::string_view facet) {
-  static const std::vector<std::string> in{"as_is",    "bfloat16_rne", "bfloat16_rz", "tf32_rne",
-                                           "tf32_rna", "tf32_rz",      "float16_rne", "bf16x3",
-                                           "bf16x6",   "bf16x9",       "tf32x3"};
-  static const std::vector<std::string> prod{"exact", "float32", "float16", "bfloat16"};
-  static const std::vector<std::string> acc{"exact",      "float64",
-                                            "float32",    "float32_rz",
-                                            "float16",    "float16_via_float32",
-                                            "bfloat16",   "bfloat16_via_float32",
-                                            "compensated"};
-  static const std::vector<std::string> mid{"none", "bfloat16", "float16", "tf32", "float32"};
-  if (facet == "in") return in;
-  if (facet == "prod") return prod;
-  if (facet == "acc") return acc;
-  if (facet == "mid") return mid;
-  if (facet == "out") return OutWords();
-  return {};
+  static const auto patterns = [] {
+    std::map<std::string_view, Pattern> all;
+    for (const FacetRow& row : Facets()) all[row.name] = {row.what, row.regex, row.knows};
+    return all;
+  }();
+  return patterns.at(facet);
 }
 
 bool IsReservedName(std::string_view name) {

@@ -35,10 +35,8 @@ const Pattern& NumberPattern();
 const Pattern& IntegerPattern();
 const Pattern& LinePattern();  ///< any non-empty text
 
-/// The words of one facet: in, prod, acc, mid, out (interface: the classes that a report can name).
+/// The words of one facet (harness/words/facets.h): in, prod, acc, mid, out.
 const Pattern& FacetPattern(std::string_view facet);
-/// Words to suggest when one is wrong.
-std::span<const std::string> FacetWords(std::string_view facet);
 
 /// Names that no tensor or value may have, since they mean something else beside names.
 bool IsReservedName(std::string_view name);

@@ -173,9 +173,8 @@ AdapterSession& CheckContext::Warm() {
 
 std::vector<DType> ClaimedDTypes(const CheckContext& context) {
   std::vector<DType> dtypes;
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16,
-                            DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
-    if (context.Claims(context.info().dtypes, Name(dtype))) dtypes.push_back(dtype);
+  for (const DType dtype : AllDTypes()) {
+    if (IsFloating(dtype) && context.Claims(context.info().dtypes, Name(dtype))) dtypes.push_back(dtype);
   }
   return dtypes;
 }

@@ -10,6 +10,7 @@
 #include "harness/judge/label.h"
 #include "harness/judge/likelihood.h"
 #include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -233,7 +234,8 @@ class Classifier {
     }
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
-      if (trial.survived && model.acc.starts_with("blockfma(") && !likely.contains(model))
+      const auto acc = ParseAcc(model.acc);
+      if (trial.survived && acc && acc->block > 0 && !likely.contains(model))
         KeepOrderWitness(*trial.hypothesis, elements, stored);
     }
     if (!likely.empty()) return likely;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -77,17 +78,10 @@ ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& cla
 
 bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
   if (Contains(words, acc)) return true;
-  std::string_view plain = acc;
-  if (plain.ends_with("+ftz")) plain.remove_suffix(4);
-  const bool block = plain.starts_with("blockfma(");
-  if (block && Contains(words, "blockfma")) return true;
-  // 13 fraction bits are fewer than float32 keeps, and so is a float16 result.
-  const bool narrow_block =
-      block && (plain.ends_with("_float16)") || plain.find(",13,") != std::string_view::npos);
-  const bool float32 = plain == "float32" || plain == "float32_rz" || (block && !narrow_block);
-  if (float32 && (Contains(words, "float32_class") || Contains(words, "at_least_float32"))) return true;
-  return (plain == "float64" || plain == "compensated" || plain == "exact") &&
-         Contains(words, "at_least_float32");
+  const auto spec = ParseAcc(acc);
+  return spec && std::any_of(AccClasses().begin(), AccClasses().end(), [&](const AccClass& each) {
+           return each.holds(*spec) && Contains(words, std::string(each.name));
+         });
 }
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <vector>
 
-#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -18,29 +17,19 @@ int Precision(std::string_view dtype) {
   return format == nullptr ? 0 : format->precision;
 }
 
-/// Significant bits that a word of a model keeps; large where it rounds nothing, 0 (unknown) for what is not
-/// understood.
-int Kept(std::string_view word) {
-  constexpr int kAll = 1000;
-  if (word == "none" || word == "exact" || word == "as_is" || word == "compensated") return kAll;
-  if (word.starts_with("blockfma("))
-    return word.find("_float16)") != word.npos ? 11 : word.find(",13,") != word.npos ? 14 : 24;
-  if (word.starts_with("split_k(")) return Kept(word.substr(std::string_view("split_k(").size()));
-  for (const char* name :
-       {"float64", "float32", "bfloat16", "float16", "tf32", "float8_e4m3fn", "float8_e5m2"}) {
-    if (word.starts_with(name)) return Precision(name);
-  }
-  int bits = 0;
-  if (word.starts_with("p")) std::from_chars(word.data() + 1, word.data() + word.size(), bits);
-  return bits;
+/// Significant bits that a word of a model keeps; 0, which claims nothing, for one that is not known.
+template <class Spec>
+int Kept(const std::optional<Spec>& spec) {
+  return spec ? spec->bits() : 0;
 }
 
 /// True if nothing in `model` rounds to `precision` bits or fewer. Operands do not count: they were not
 /// computed here.
 bool KeepsMore(const PrecisionModel& model, int precision) {
-  const auto wide = [&](const std::string& word) { return Kept(word) > precision; };
-  return wide(model.prod) && wide(model.acc) && wide(model.mid) && wide(model.out) &&
-         std::all_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) { return wide(cut.second); });
+  return Kept(ParseProd(model.prod)) > precision && Kept(ParseAcc(model.acc)) > precision &&
+         Kept(ParseMid(model.mid)) > precision && Kept(ParseOut(model.out)) > precision &&
+         std::all_of(model.cuts.begin(), model.cuts.end(),
+                     [&](const auto& cut) { return Kept(ParseMid(cut.second)) > precision; });
 }
 
 using Models = std::vector<PrecisionModel> Classification::*;
@@ -168,11 +157,10 @@ std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> t
 
 /// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
 struct Narrowest {
-  int bits = 1000;
+  int bits = kAllBits;
   std::string word;
-  void Take(const std::string& candidate, std::string_view what) {
-    const int kept = Kept(candidate);
-    if (kept == 0 || kept >= bits) return;  // 0: a word that is not understood claims nothing
+  void Take(const std::string& candidate, int kept, std::string_view what) {
+    if (kept == 0 || kept >= bits) return;
     bits = kept;
     word = candidate.substr(0, candidate.find("_rne")) + std::string(what);
   }
@@ -180,17 +168,17 @@ struct Narrowest {
 
 Narrowest Computed(const PrecisionModel& model) {
   Narrowest narrowest;
-  narrowest.Take(model.prod, " products");
-  narrowest.Take(model.acc, " accumulation");
-  narrowest.Take(model.mid, "");
-  narrowest.Take(model.out, "");
-  for (const auto& [name, word] : model.cuts) narrowest.Take(word, " for " + name);
+  narrowest.Take(model.prod, Kept(ParseProd(model.prod)), " products");
+  narrowest.Take(model.acc, Kept(ParseAcc(model.acc)), " accumulation");
+  narrowest.Take(model.mid, Kept(ParseMid(model.mid)), "");
+  narrowest.Take(model.out, Kept(ParseOut(model.out)), "");
+  for (const auto& [name, word] : model.cuts) narrowest.Take(word, Kept(ParseMid(word)), " for " + name);
   return narrowest;
 }
 
 Narrowest Operands(const PrecisionModel& model) {
   Narrowest narrowest;
-  for (const auto& [name, word] : model.in) narrowest.Take(word, " operands");
+  for (const auto& [name, word] : model.in) narrowest.Take(word, Kept(ParseIn(word)), " operands");
   return narrowest;
 }
 

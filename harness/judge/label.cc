@@ -2,9 +2,9 @@
 #include "harness/judge/label.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "harness/base/text.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -13,23 +13,13 @@ void Insert(std::vector<std::string>* words, const std::string& word) {
   if (std::find(words->begin(), words->end(), word) == words->end()) words->push_back(word);
 }
 
-bool Wide(const std::string& acc) {
-  return acc.starts_with("float32") || acc.starts_with("float64") || acc == "exact" || acc == "compensated" ||
-         acc.starts_with("blockfma");
-}
-
 /// Block units that differ in n alone: what n they leave; empty when `words` holds anything else.
-std::string JoinBlocks(const std::vector<std::string>& words) {
-  int least = 0;
-  std::string rest;
-  for (const auto& word : words) {
-    const size_t comma = word.find(',');
-    if (!word.starts_with("blockfma(") || comma == std::string::npos) return "";
-    if (rest.empty()) rest = word.substr(comma);
-    if (word.substr(comma) != rest) return "";
-    int n = 0;
-    std::from_chars(word.data() + std::string_view("blockfma(").size(), word.data() + comma, n);
-    least = least == 0 ? n : std::min(least, n);
+std::string JoinBlocks(const std::vector<std::string>& words, const std::vector<AccSpec>& accs) {
+  int least = accs.front().block;
+  const std::string rest = words.front().substr(std::min(words.front().find(','), words.front().size()));
+  for (size_t i = 0; i < accs.size(); ++i) {
+    if (accs[i].block == 0 || !words[i].ends_with(rest)) return "";
+    least = std::min(least, accs[i].block);
   }
   return "blockfma(n>=" + std::to_string(least) + rest;
 }
@@ -67,15 +57,22 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
 std::string JoinAccumulators(const std::vector<std::string>& words) {
   if (words.empty()) return "";
   if (words.size() == 1) return words[0];
-  if (const std::string units = JoinBlocks(words); !units.empty()) return units;
-  if (std::all_of(words.begin(), words.end(), Wide)) return "float32 or wider";
-  const auto all_start = [&](std::string_view prefix) {
-    return std::all_of(words.begin(), words.end(),
-                       [&](const std::string& word) { return word.starts_with(prefix); });
+  std::vector<AccSpec> accs;
+  for (const auto& word : words) {
+    if (const auto acc = ParseAcc(word)) accs.push_back(*acc);
+  }
+  const auto all = [&](auto holds) {
+    return accs.size() == words.size() && std::all_of(accs.begin(), accs.end(), holds);
   };
-  if (all_start("bfloat16")) return "bfloat16";
-  if (all_start("float16")) return "float16";
-  if (std::none_of(words.begin(), words.end(), Wide)) return "16 bits";
+  if (all([](const AccSpec& acc) { return acc.block > 0; })) {
+    if (const std::string units = JoinBlocks(words, accs); !units.empty()) return units;
+  }
+  if (all([](const AccSpec& acc) { return acc.wide(); })) return "float32 or wider";
+  for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
+    if (all([&](const AccSpec& acc) { return acc.partial == nullptr && acc.format == format; }))
+      return std::string(format->name);
+  }
+  if (all([](const AccSpec& acc) { return acc.bits() <= Binary16().precision; })) return "16 bits";
   return "a format that these inputs do not tell";
 }
 

@@ -37,7 +37,7 @@ TensorDifference CompareTensors(const TensorData& left, const TensorData& right)
     if (format == nullptr || DiffersInNumber(a, b)) {
       if (difference.number++ == 0) difference.first_number = i;
       if (format != nullptr)
-        difference.largest_ulp = std::max(difference.largest_ulp, std::abs(b - a) / Ulp(a, *format));
+        difference.largest_ulp = std::max(difference.largest_ulp, UlpDistance(a, b, *format));
     } else if (DiffersInKind(a, b)) {
       if (difference.special++ == 0) difference.first_special = i;
     }

@@ -16,8 +16,7 @@ struct TensorDifference {
   int64_t special = 0;
   int64_t first_number = -1;  ///< row-major index; -1 = none
   int64_t first_special = -1;
-  double largest_ulp =
-      0;  ///< of the `number` differences, in ulps of the dtype at the first tensor's value; 0 for integers
+  double largest_ulp = 0;  ///< of the `number` differences, as UlpDistance has it; 0 for integers
 
   bool Same() const { return number == 0 && special == 0; }
 };

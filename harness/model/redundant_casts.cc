@@ -15,8 +15,7 @@ namespace {
 bool Widens(const std::string& narrow, const std::string& wide) {
   const FloatFormat* from = FindFormat(narrow);
   const FloatFormat* to = FindFormat(wide);
-  return from != nullptr && to != nullptr && !(*from == *to) && from->precision <= to->precision &&
-         from->emax <= to->emax && from->emin - from->precision >= to->emin - to->precision;
+  return from != nullptr && to != nullptr && !(*from == *to) && Holds(*to, *from);
 }
 
 class Pairs {

@@ -8,35 +8,54 @@ namespace {
 
 struct Row {
   DType dtype;
-  std::string_view name;
-  std::string_view safetensors;
+  std::string_view name, brief, safetensors;
   size_t size;
-  bool floating;
+  DTypeKind kind;
 };
 
-constexpr std::array<Row, 12> kRows{{
-    {DType::kFloat64, "float64", "F64", 8, true},
-    {DType::kFloat32, "float32", "F32", 4, true},
-    {DType::kBfloat16, "bfloat16", "BF16", 2, true},
-    {DType::kFloat16, "float16", "F16", 2, true},
-    {DType::kFloat8E4m3fn, "float8_e4m3fn", "F8_E4M3", 1, true},
-    {DType::kFloat8E5m2, "float8_e5m2", "F8_E5M2", 1, true},
-    {DType::kInt64, "int64", "I64", 8, false},
-    {DType::kInt32, "int32", "I32", 4, false},
-    {DType::kInt16, "int16", "I16", 2, false},
-    {DType::kInt8, "int8", "I8", 1, false},
-    {DType::kUint8, "uint8", "U8", 1, false},
-    {DType::kBool, "bool", "BOOL", 1, false},
-}};
+using enum DTypeKind;
+/// In the order of DType. What a floating type holds is in the row of its name in float_format.cc.
+constexpr std::array kRows{Row{DType::kFloat64, "float64", "f64", "F64", 8, kFloating},
+                           Row{DType::kFloat32, "float32", "f32", "F32", 4, kFloating},
+                           Row{DType::kBfloat16, "bfloat16", "bf16", "BF16", 2, kFloating},
+                           Row{DType::kFloat16, "float16", "f16", "F16", 2, kFloating},
+                           Row{DType::kFloat8E4m3fn, "float8_e4m3fn", "e4m3", "F8_E4M3", 1, kFloating},
+                           Row{DType::kFloat8E5m2, "float8_e5m2", "e5m2", "F8_E5M2", 1, kFloating},
+                           Row{DType::kInt64, "int64", "i64", "I64", 8, kInteger},
+                           Row{DType::kInt32, "int32", "i32", "I32", 4, kInteger},
+                           Row{DType::kInt16, "int16", "i16", "I16", 2, kInteger},
+                           Row{DType::kInt8, "int8", "i8", "I8", 1, kInteger},
+                           Row{DType::kUint8, "uint8", "u8", "U8", 1, kInteger},
+                           Row{DType::kBool, "bool", "bool", "BOOL", 1, kBool}};
+
+constexpr bool InOrder() {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].dtype != static_cast<DType>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder());
 
 const Row& RowOf(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+
+template <class T, class Get>
+std::vector<T> All(Get get) {
+  std::vector<T> all;
+  for (const Row& row : kRows) all.emplace_back(get(row));
+  return all;
+}
 
 }  // namespace
 
 std::string_view Name(DType dtype) { return RowOf(dtype).name; }
 std::string_view SafetensorsName(DType dtype) { return RowOf(dtype).safetensors; }
 size_t SizeOf(DType dtype) { return RowOf(dtype).size; }
-bool IsFloating(DType dtype) { return RowOf(dtype).floating; }
+DTypeKind KindOf(DType dtype) { return RowOf(dtype).kind; }
+
+std::string Brief(std::string_view name) {
+  const auto dtype = ParseDType(name);
+  return std::string(dtype ? RowOf(*dtype).brief : name);
+}
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (const auto& row : kRows) {
@@ -52,13 +71,14 @@ std::optional<DType> ParseSafetensorsName(std::string_view name) {
   return std::nullopt;
 }
 
+const std::vector<DType>& AllDTypes() {
+  static const auto all = All<DType>([](const Row& row) { return row.dtype; });
+  return all;
+}
+
 const std::vector<std::string>& AllDTypeNames() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const auto& row : kRows) all.emplace_back(row.name);
-    return all;
-  }();
-  return names;
+  static const auto all = All<std::string>([](const Row& row) { return row.name; });
+  return all;
 }
 
 }  // namespace ulpscope

@@ -1,6 +1,7 @@
 // Rounding, ulp and codecs of the floating-point formats.
 #include "harness/num/float_format.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "harness/base/check.h"
 
@@ -34,15 +36,8 @@ void Store(T value, std::byte* bytes) {
 
 double OverflowValue(double sign, const FloatFormat& format, Rounding rounding) {
   if (rounding == Rounding::kTowardZero) return std::copysign(format.max_finite, sign);
-  switch (format.overflow) {
-    case Overflow::kInfinity:
-      return std::copysign(kInf, sign);
-    case Overflow::kNan:
-      return std::numeric_limits<double>::quiet_NaN();
-    case Overflow::kSaturate:
-      return std::copysign(format.max_finite, sign);
-  }
-  return 0;
+  return format.specials == Specials::kIeee ? std::copysign(kInf, sign)
+                                            : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// 2^e for the exponents of the formats, without a call to ldexp on the hot path.
@@ -63,124 +58,152 @@ double RoundNormal(double value, const FloatFormat& format, Rounding rounding) {
   return std::fabs(result) > format.max_finite ? OverflowValue(value, format, rounding) : result;
 }
 
-/// Small formats (p, exponent bits e): generic decode of an IEEE-like bit pattern.
-double DecodeSmall(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite_only) {
-  const uint32_t sign = bits >> (exponent_bits + mantissa_bits);
-  const int exponent = static_cast<int>((bits >> mantissa_bits) & ((1u << exponent_bits) - 1));
-  const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
+/// A format of at most 16 bits as its codes have it: sign, exponent, mantissa.
+struct Layout {
+  const FloatFormat& format;
+  int width;  ///< bits of a code
+
+  int mantissa_bits() const { return format.precision - 1; }
+  uint32_t sign_bit() const { return 1u << (width - 1); }
+  uint32_t hidden_bit() const { return 1u << mantissa_bits(); }
+  uint32_t infinity() const { return sign_bit() - hidden_bit(); }
+};
+
+double DecodeSmall(uint32_t code, const Layout& layout) {
+  const uint32_t magnitude = code & (layout.sign_bit() - 1);
+  const auto exponent = static_cast<int>(magnitude >> layout.mantissa_bits());
+  const uint32_t mantissa = magnitude & (layout.hidden_bit() - 1);
+  const int quantum = layout.format.emin - layout.mantissa_bits();
   double value;
-  if (finite_only && exponent == (1 << exponent_bits) - 1 && mantissa == (1u << mantissa_bits) - 1) {
+  if (layout.format.specials == Specials::kLastIsNan && magnitude == layout.sign_bit() - 1) {
     value = std::numeric_limits<double>::quiet_NaN();
-  } else if (!finite_only && exponent == (1 << exponent_bits) - 1) {
+  } else if (layout.format.specials == Specials::kIeee && magnitude >= layout.infinity()) {
     value = mantissa == 0 ? kInf : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
-    value = std::ldexp(static_cast<double>(mantissa), 1 - bias - mantissa_bits);
+    value = std::ldexp(static_cast<double>(mantissa), quantum);
   } else {
-    value =
-        std::ldexp(static_cast<double>(mantissa | (1u << mantissa_bits)), exponent - bias - mantissa_bits);
+    value = std::ldexp(static_cast<double>(mantissa | layout.hidden_bit()), quantum + exponent - 1);
   }
-  return sign != 0 ? -value : value;
+  return (code & layout.sign_bit()) != 0 ? -value : value;
 }
 
-uint32_t EncodeSmall(double value, int exponent_bits, int mantissa_bits, bool finite_only) {
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const uint32_t sign = std::signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0u;
-  const uint32_t all_ones = (1u << (exponent_bits + mantissa_bits)) - 1;
+uint32_t EncodeSmall(double value, const Layout& layout) {
+  const uint32_t sign = std::signbit(value) ? layout.sign_bit() : 0u;
+  const bool ieee = layout.format.specials == Specials::kIeee;
   if (std::isnan(value))
-    return finite_only
-               ? (sign | all_ones)
-               : (sign | (((1u << exponent_bits) - 1) << mantissa_bits) | (1u << (mantissa_bits - 1)));
+    return sign | (ieee ? layout.infinity() | layout.hidden_bit() >> 1 : layout.sign_bit() - 1);
   if (std::isinf(value)) {
-    ULPSCOPE_CHECK(!finite_only, "infinity has no encoding in a finite-only format");
-    return sign | (((1u << exponent_bits) - 1) << mantissa_bits);
+    ULPSCOPE_CHECK(ieee, "infinity has no encoding in a finite-only format");
+    return sign | layout.infinity();
   }
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return sign;
-  const int exponent = BinadeOf(magnitude);
-  if (exponent < 1 - bias)
-    return sign | static_cast<uint32_t>(std::ldexp(magnitude, bias - 1 + mantissa_bits));
-  const auto significand = static_cast<uint32_t>(std::ldexp(magnitude, mantissa_bits - exponent));
-  return sign | (static_cast<uint32_t>(exponent + bias) << mantissa_bits) |
-         (significand & ((1u << mantissa_bits) - 1));
+  // Subnormals count quanta from the code of zero on; normals in units of their own binade.
+  const int steps = std::max(BinadeOf(magnitude) - layout.format.emin, 0);
+  const auto quanta =
+      static_cast<uint32_t>(std::ldexp(magnitude, layout.mantissa_bits() - layout.format.emin - steps));
+  return sign | (quanta + (static_cast<uint32_t>(steps) << layout.mantissa_bits()));
 }
+
+/// One row each: name, precision, emin, emax, largest finite value, specials.
+constexpr std::array kFormats{
+    FloatFormat{"float64", 53, -1022, 1023, std::numeric_limits<double>::max()},
+    FloatFormat{"float32", 24, -126, 127, std::numeric_limits<float>::max()},
+    FloatFormat{"bfloat16", 8, -126, 127, 0x1.FEp127},
+    FloatFormat{"float16", 11, -14, 15, 65504},
+    FloatFormat{"tf32", 11, -126, 127, 0x1.FFCp127},
+    FloatFormat{"float8_e4m3fn", 4, -6, 8, 448, Specials::kLastIsNan},
+    FloatFormat{"float8_e5m2", 3, -14, 15, 57344},
+};
+
+constexpr std::array<std::pair<Rounding, std::string_view>, 3> kRoundings{
+    {{Rounding::kNearestEven, "rne"}, {Rounding::kNearestAway, "rna"}, {Rounding::kTowardZero, "rz"}}};
 
 }  // namespace
 
 double FloatFormat::SmallestSubnormal() const { return Pow2(emin - precision + 1); }
 
-const FloatFormat& Binary64() {
-  static const FloatFormat format{.name = "float64",
-                                  .precision = 53,
-                                  .emin = -1022,
-                                  .emax = 1023,
-                                  .max_finite = std::numeric_limits<double>::max(),
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-const FloatFormat& Binary32() {
-  static const FloatFormat format{.name = "float32",
-                                  .precision = 24,
-                                  .emin = -126,
-                                  .emax = 127,
-                                  .max_finite = std::numeric_limits<float>::max(),
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-const FloatFormat& Bfloat16() {
-  static const FloatFormat format{.name = "bfloat16",
-                                  .precision = 8,
-                                  .emin = -126,
-                                  .emax = 127,
-                                  .max_finite = 0x1.FEp127,
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-const FloatFormat& Binary16() {
-  static const FloatFormat format{.name = "float16",
-                                  .precision = 11,
-                                  .emin = -14,
-                                  .emax = 15,
-                                  .max_finite = 65504,
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-const FloatFormat& Tf32() {
-  static const FloatFormat format{.name = "tf32",
-                                  .precision = 11,
-                                  .emin = -126,
-                                  .emax = 127,
-                                  .max_finite = 0x1.FFCp127,
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-const FloatFormat& Float8E4m3fn() {
-  static const FloatFormat format{.name = "float8_e4m3fn",
-                                  .precision = 4,
-                                  .emin = -6,
-                                  .emax = 8,
-                                  .max_finite = 448,
-                                  .overflow = Overflow::kNan};
-  return format;
-}
-const FloatFormat& Float8E5m2() {
-  static const FloatFormat format{.name = "float8_e5m2",
-                                  .precision = 3,
-                                  .emin = -14,
-                                  .emax = 15,
-                                  .max_finite = 57344,
-                                  .overflow = Overflow::kInfinity};
-  return format;
-}
-
-const FloatFormat* FormatOf(DType dtype) { return FindFormat(Name(dtype)); }
+const FloatFormat& Binary64() { return kFormats[0]; }
+const FloatFormat& Binary32() { return kFormats[1]; }
+const FloatFormat& Bfloat16() { return kFormats[2]; }
+const FloatFormat& Binary16() { return kFormats[3]; }
+const FloatFormat& Tf32() { return kFormats[4]; }
+const FloatFormat& Float8E4m3fn() { return kFormats[5]; }
+const FloatFormat& Float8E5m2() { return kFormats[6]; }
 
 const FloatFormat* FindFormat(std::string_view name) {
-  for (const FloatFormat* format :
-       {&Binary64(), &Binary32(), &Bfloat16(), &Binary16(), &Tf32(), &Float8E4m3fn(), &Float8E5m2()}) {
-    if (format->name == name) return format;
+  const auto row = std::find_if(kFormats.begin(), kFormats.end(),
+                                [&](const FloatFormat& format) { return format.name == name; });
+  return row == kFormats.end() ? nullptr : &*row;
+}
+
+const FloatFormat* FormatOf(DType dtype) {
+  static const auto formats = [] {
+    std::vector<const FloatFormat*> all;
+    for (const DType each : AllDTypes()) all.push_back(FindFormat(Name(each)));
+    return all;
+  }();
+  return formats[static_cast<size_t>(dtype)];
+}
+
+const std::vector<const FloatFormat*>& AllFormats() {
+  static const auto formats = [] {
+    std::vector<const FloatFormat*> all;
+    for (const FloatFormat& format : kFormats) all.push_back(&format);
+    return all;
+  }();
+  return formats;
+}
+
+const FloatFormat& FormatOfBits(int bits) {
+  struct Named {
+    std::string name;
+    FloatFormat format;
+  };
+  static const auto formats = [] {
+    std::vector<Named> all(53);
+    for (int p = 2; p < 53; ++p) {
+      auto& [name, format] = all[static_cast<size_t>(p)];
+      name = "p" + std::to_string(p);
+      format = {name, p, -126, 127, Pow2(127) * (2 - Pow2(1 - p))};
+    }
+    return all;
+  }();
+  ULPSCOPE_CHECK(bits >= 2 && bits <= 52, "a format of so many bits");
+  return formats[static_cast<size_t>(bits)].format;
+}
+
+bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
+  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision &&
+         outer.emax >= inner.emax;
+}
+
+std::string_view Name(Rounding rounding) {
+  return std::find_if(kRoundings.begin(), kRoundings.end(),
+                      [&](const auto& row) { return row.first == rounding; })
+      ->second;
+}
+
+std::optional<Rounding> ParseRounding(std::string_view name) {
+  for (const auto& [rounding, word] : kRoundings) {
+    if (word == name) return rounding;
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+const std::vector<std::string>& AllRoundingNames() {
+  static const auto names = [] {
+    std::vector<std::string> all;
+    for (const auto& row : kRoundings) all.emplace_back(row.second);
+    return all;
+  }();
+  return names;
+}
+
+double ToOdd(TwoDoubles value) {
+  const double hi = value.hi;
+  if (value.lo == 0 || !std::isfinite(hi) || (std::bit_cast<uint64_t>(hi) & 1) != 0) return hi;
+  return std::nextafter(hi, value.lo > 0 ? kInf : -kInf);
 }
 
 double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, Subnormals subnormals) {
@@ -190,14 +213,8 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   if (format.precision == 53) {
     if (rounding == Rounding::kTowardZero && lo != 0 && std::signbit(lo) != std::signbit(hi))
       hi = std::nextafter(hi, 0.0);
-  } else if (lo != 0) {
-    // Round to odd: the last bit of a 53-bit carrier remembers that something lies below it (Boldo and
-    // Melquiond, 2008). A later rounding to p <= 51 bits then sees the same half-way relations as the exact
-    // value.
-    if ((std::bit_cast<uint64_t>(hi) & 1) == 0) {
-      const bool away = std::signbit(lo) == std::signbit(hi);
-      hi = std::nextafter(hi, away ? std::copysign(kInf, hi) : 0.0);
-    }
+  } else {
+    hi = ToOdd(value);
   }
   if (format.precision == 53)
     return subnormals == Subnormals::kFlushed && std::fabs(hi) < Pow2(-1022) ? std::copysign(0.0, hi) : hi;
@@ -230,7 +247,7 @@ double RoundTo(double value, const FloatFormat& format, Rounding rounding, Subno
 
 bool IsRepresentable(double value, const FloatFormat& format) {
   if (std::isnan(value)) return true;
-  if (std::isinf(value)) return format.overflow == Overflow::kInfinity;
+  if (std::isinf(value)) return format.specials == Specials::kIeee;
   return RoundTo(value, format) == value;
 }
 
@@ -246,6 +263,12 @@ double UlpError(double observed, TwoDoubles reference, const FloatFormat& format
     return std::isnan(observed) && std::isnan(reference.hi) ? 0 : kInf;
   if (std::isinf(observed) || std::isinf(reference.hi)) return observed == reference.hi ? 0 : kInf;
   return ((observed - reference.hi) - reference.lo) / Ulp(reference.hi, format);
+}
+
+double UlpDistance(double a, double b, const FloatFormat& format) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b)) return kInf;
+  return std::fabs(a - b) / Ulp(std::max(std::fabs(a), std::fabs(b)), format);
 }
 
 int SignificantBits(double value) {
@@ -264,12 +287,6 @@ double DecodeElement(const std::byte* bytes, DType dtype) {
       return Load<float>(bytes);
     case DType::kBfloat16:
       return std::bit_cast<float>(static_cast<uint32_t>(Load<uint16_t>(bytes)) << 16);
-    case DType::kFloat16:
-      return DecodeSmall(Load<uint16_t>(bytes), 5, 10, false);
-    case DType::kFloat8E4m3fn:
-      return DecodeSmall(Load<uint8_t>(bytes), 4, 3, true);
-    case DType::kFloat8E5m2:
-      return DecodeSmall(Load<uint8_t>(bytes), 5, 2, false);
     case DType::kInt64:
       return static_cast<double>(Load<int64_t>(bytes));
     case DType::kInt32:
@@ -282,8 +299,11 @@ double DecodeElement(const std::byte* bytes, DType dtype) {
       return Load<uint8_t>(bytes);
     case DType::kBool:
       return Load<uint8_t>(bytes) != 0 ? 1 : 0;
+    default:
+      break;
   }
-  return 0;
+  const int width = 8 * static_cast<int>(SizeOf(dtype));
+  return DecodeSmall(width == 8 ? Load<uint8_t>(bytes) : Load<uint16_t>(bytes), {*FormatOf(dtype), width});
 }
 
 void EncodeElement(double value, DType dtype, std::byte* bytes) {
@@ -296,15 +316,6 @@ void EncodeElement(double value, DType dtype, std::byte* bytes) {
       return;
     case DType::kBfloat16:
       Store(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16), bytes);
-      return;
-    case DType::kFloat16:
-      Store(static_cast<uint16_t>(EncodeSmall(value, 5, 10, false)), bytes);
-      return;
-    case DType::kFloat8E4m3fn:
-      Store(static_cast<uint8_t>(EncodeSmall(value, 4, 3, true)), bytes);
-      return;
-    case DType::kFloat8E5m2:
-      Store(static_cast<uint8_t>(EncodeSmall(value, 5, 2, false)), bytes);
       return;
     case DType::kInt64:
       Store(static_cast<int64_t>(value), bytes);
@@ -324,7 +335,15 @@ void EncodeElement(double value, DType dtype, std::byte* bytes) {
     case DType::kBool:
       Store(static_cast<uint8_t>(value != 0), bytes);
       return;
+    default:
+      break;
   }
+  const int width = 8 * static_cast<int>(SizeOf(dtype));
+  const uint32_t code = EncodeSmall(value, {*FormatOf(dtype), width});
+  if (width == 8)
+    Store(static_cast<uint8_t>(code), bytes);
+  else
+    Store(static_cast<uint16_t>(code), bytes);
 }
 
 std::string ShortestDecimal(double value) {

@@ -22,7 +22,14 @@ namespace ulpscope {
 
 enum class Rounding { kNearestEven, kNearestAway, kTowardZero };
 enum class Subnormals { kGradual, kFlushed };
-enum class Overflow { kInfinity, kNan, kSaturate };
+/// "rne", "rna", "rz".
+std::string_view Name(Rounding rounding);
+std::optional<Rounding> ParseRounding(std::string_view name);
+const std::vector<std::string>& AllRoundingNames();
+
+/// What the codes beyond the numbers say: as IEEE 754 has them; or the largest code of either sign is the NaN
+/// and there are no infinities.
+enum class Specials { kIeee, kLastIsNan };
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -32,7 +39,7 @@ struct FloatFormat {
   int emin = 0;           ///< exponent of the smallest normal number: 2^emin
   int emax = 0;           ///< exponent of the largest finite number
   double max_finite = 0;  ///< largest finite value
-  Overflow overflow = Overflow::kInfinity;
+  Specials specials = Specials::kIeee;
 
   /// The quantum of subnormals, 2^(emin - p + 1).
   double SmallestSubnormal() const;
@@ -51,12 +58,23 @@ const FloatFormat& Float8E5m2();
 const FloatFormat* FormatOf(DType dtype);
 /// By long name ("bfloat16", "tf32", ...); null when unknown.
 const FloatFormat* FindFormat(std::string_view name);
+const std::vector<const FloatFormat*>& AllFormats();
+/// p significant bits with float32's exponents, called "p12"; 2 <= bits <= 52.
+const FloatFormat& FormatOfBits(int bits);
+
+/// Every value of `inner` is a value of `outer`.
+bool Holds(const FloatFormat& outer, const FloatFormat& inner);
 
 /// A real number carried as hi + lo with |lo| <= ulp(hi)/2 and hi = RN53(hi + lo).
 struct TwoDoubles {
   double hi = 0;
   double lo = 0;
 };
+
+/// One double that later roundings to at most 51 bits treat as they would treat the pair: where lo is not
+/// zero, the last bit of hi remembers that something lies beside it (Boldo and Melquiond, "Emulation of FMA
+/// and correctly rounded sums", 2008).
+double ToOdd(TwoDoubles value);
 
 /// Rounds the exact value of `value` once into `format`.
 double RoundTo(double value, const FloatFormat& format, Rounding rounding = Rounding::kNearestEven,
@@ -75,6 +93,10 @@ double Ulp(double value, const FloatFormat& format);
 
 /// ((observed - hi) - lo) / Ulp(hi): the signed error of an observed value in ulps of `format`.
 double UlpError(double observed, TwoDoubles reference, const FloatFormat& format);
+
+/// How far two values of `format` lie apart, in ulps of the larger one: 0 for two NaNs, infinite where just
+/// one is finite or a NaN.
+double UlpDistance(double a, double b, const FloatFormat& format);
 
 /// Significant bits of `value`: 1 for powers of two, 0 for zero.
 int SignificantBits(double value);

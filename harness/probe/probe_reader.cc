@@ -26,17 +26,6 @@ void Insert(Words* words, const std::string& word) {
 
 std::string WithoutFlag(const std::string& word) { return word.substr(0, word.find('+')); }
 
-std::string_view WordOf(Rounding rounding) {
-  switch (rounding) {
-    case Rounding::kNearestEven:
-      return "rne";
-    case Rounding::kTowardZero:
-      return "rz";
-    default:
-      return "rna";
-  }
-}
-
 std::string PhraseOf(std::string_view word) {
   if (word == "rne") return "to nearest, ties to even";
   if (word == "rz") return "towards zero";
@@ -446,7 +435,7 @@ class Reader {
     const std::string joined = JoinAccumulators(acc);
     Add("accumulator", "accumulator", acc, acc.size() == 1 ? acc[0] : joined + ": " + AnyOf(acc), sums);
     const Words rounding = Facet([](const DotModel& model) {
-      return model.acc.exact() ? std::string("none") : std::string(WordOf(model.acc.rounding));
+      return model.acc.exact() ? std::string("none") : std::string(Name(model.acc.rounding));
     });
     std::string phrase;
     for (const auto& word : rounding) phrase += (phrase.empty() ? "" : ", or ") + PhraseOf(word);
@@ -506,7 +495,7 @@ class Reader {
       line.text = "needs sums of three terms or more";
     } else if (orders_.empty()) {
       const Words rounding = Facet([](const DotModel& model) {
-        return std::string(model.acc.exact() ? "none" : WordOf(model.acc.rounding));
+        return std::string(model.acc.exact() ? "none" : Name(model.acc.rounding));
       });
       line.text = rounding == Words{"rz"}     ? "a sum that is cut is moved by the masks"
                   : rounding == Words{"none"} ? "an exact sum has none"

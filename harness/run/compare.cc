@@ -52,15 +52,6 @@ std::string DescribeOne(const FpEnvironment& fp, const std::map<std::string, std
   return "";
 }
 
-double ElementDifference(double a, double b, DType dtype) {
-  if (std::isnan(a) && std::isnan(b)) return 0;
-  if (a == b) return 0;
-  if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
-  const FloatFormat* format = FormatOf(dtype);
-  if (format == nullptr) return std::abs(a - b);
-  return std::abs(a - b) / Ulp(std::max(std::abs(a), std::abs(b)), *format);
-}
-
 }  // namespace
 
 bool HoldsPoison(const TensorData& tensor) {
@@ -78,6 +69,7 @@ bool HoldsPoison(const TensorData& tensor) {
 
 double LargestDifference(const TensorData& a, const TensorData& b) {
   const size_t width = SizeOf(a.dtype);
+  const FloatFormat* format = FormatOf(a.dtype);
   double largest = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
     const auto at = static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * width);
@@ -85,7 +77,8 @@ double LargestDifference(const TensorData& a, const TensorData& b) {
                    b.bytes.begin() + at)) {
       continue;
     }
-    largest = std::max(largest, ElementDifference(a.At(i), b.At(i), a.dtype));
+    const double x = a.At(i), y = b.At(i);
+    largest = std::max(largest, format == nullptr ? std::fabs(x - y) : UlpDistance(x, y, *format));
   }
   return largest;
 }

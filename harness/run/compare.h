@@ -13,9 +13,9 @@ namespace ulpscope {
 /// elements cannot tell: FF is one of their values.
 bool HoldsPoison(const TensorData& tensor);
 
-/// The largest difference of two tensors of the same dtype and shape, in ulps of the dtype (integers: in
-/// units). Infinity where one is a number and the other is not. Zero for other bits of the same value, such
-/// as -0 and 0.
+/// The largest difference of two tensors of the same dtype and shape, in ulps of the larger value (integers:
+/// in units). Infinity where one is a number and the other is not. Zero for other bits of the same value,
+/// such as -0 and 0.
 double LargestDifference(const TensorData& a, const TensorData& b);
 
 /// Adds to first.nondeterministic whatever `again`, another run of the same case, shows differently.

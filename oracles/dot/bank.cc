@@ -15,25 +15,10 @@
 namespace ulpscope {
 namespace {
 
-/// Carries what a rounding to at most 51 bits can see of a sum in two doubles.
-double ToOdd(TwoDoubles value) {
-  if (value.lo == 0 || !std::isfinite(value.hi)) return value.hi;
-  uint64_t bits;
-  std::memcpy(&bits, &value.hi, sizeof bits);
-  if ((bits & 1) != 0) return value.hi;
-  return std::nextafter(
-      value.hi, std::signbit(value.lo) == std::signbit(value.hi) ? std::copysign(kInf, value.hi) : 0.0);
-}
 
 bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
 bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
-
-/// Every value of `inner` is a value of `outer`.
-bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
-  return outer.precision >= inner.precision && outer.emin - outer.precision <= inner.emin - inner.precision &&
-         outer.emax >= inner.emax;
-}
 
 /// Format in which the accumulator leaves its sum.
 const FloatFormat* SumFormat(const AccSpec& acc) {
@@ -86,13 +71,13 @@ Interval BoundOf(const AccSpec& acc, std::span<const SumTerm> terms) {
   }
   if (!std::isfinite(magnitude)) return {.lo = -kInf, .hi = kInf};
   const auto count = static_cast<int64_t>(terms.size());
-  const double radius =
-      (acc.RelativeBound(count) * magnitude + acc.AbsoluteBound(count)) * (1 + 0x1p-40) + magnitude * 0x1p-95;
+  const double radius = (RelativeBound(acc, count) * magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40) +
+                        magnitude * 0x1p-95;
   const double low = sum.hi + (sum.lo - radius), high = sum.hi + (sum.lo + radius);
   const Interval outward{.lo = std::nextafter(low, -kInf), .hi = std::nextafter(high, kInf)};
   // A sum beyond the format's range has overflowed on the way, or not; nothing is known then.
   if (magnitude > SumFormat(acc)->max_finite) return {.lo = -kInf, .hi = kInf};
-  return {.lo = acc.Store({.hi = outward.lo, .lo = 0}), .hi = acc.Store({.hi = outward.hi, .lo = 0})};
+  return {.lo = StoreIn(acc, {.hi = outward.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = outward.hi, .lo = 0})};
 }
 
 }  // namespace
@@ -108,7 +93,7 @@ std::optional<DotModel> ParseDotModel(const PrecisionModel& model, DType in) {
   const auto acc = ParseAcc(model.acc);
   if (!spec_in || !prod || !mid || !out || !acc) return std::nullopt;
   parsed.in = *spec_in;
-  if (parsed.in.format == nullptr && parsed.in.daz_below > -100000) parsed.in.daz_below = FormatOf(in)->emin;
+  if (parsed.in.format == nullptr && parsed.in.drops_operands()) parsed.in.daz_below = FormatOf(in)->emin;
   parsed.prod = *prod;
   parsed.mid = *mid;
   parsed.out = *out;
@@ -145,9 +130,7 @@ bool IsConforming(const PrecisionModel& model, DType out) {
   const bool as_is = std::all_of(model.in.begin(), model.in.end(), [](const auto& entry) {
     return entry.second == "as_is" || entry.second == "as_is+daz";
   });
-  const bool wide_block = acc && (acc->block == 0 || acc->fraction >= 23);
-  const bool wide =
-      acc && acc->partial == nullptr && (acc->exact() || acc->format->precision >= 24) && wide_block;
+  const bool wide = acc && acc->wide();
   const bool wide_store = out != DType::kFloat64 || (acc && (acc->exact() || acc->format->precision >= 53));
   const bool product = model.prod == "exact" || model.prod == "float32";
   const bool once = model.mid == "none" || model.mid == "float32";
@@ -176,7 +159,7 @@ DotBank::DotBank(DType in, DType out) {
     const bool plain_wide = model->acc.partial == nullptr && !model->acc.compensated && !model->acc.exact() &&
                             model->acc.format->precision >= 24;
     if (mid != "none" && !plain_wide) return;
-    if (model->in.daz_below > -100000 && !plain_wide) return;
+    if (model->in.drops_operands() && !plain_wide) return;
     const bool narrow_sum =
         !model->acc.exact() && (model->acc.partial != nullptr || model->acc.format->precision < 24);
     if (model->in.passes > 1 &&

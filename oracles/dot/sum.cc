@@ -44,7 +44,7 @@ class Units {
     }
     const TwoDoubles& term = terms_[unit].value;
     // A zero term changes nothing but a first -0; skipping it keeps sparse sums cheap.
-    return term.hi == 0 && sum != 0 ? sum : acc_.Step(sum, term);
+    return term.hi == 0 && sum != 0 ? sum : StepIn(acc_, sum, term);
   }
 
   double Range(size_t first, size_t last, double start) const {
@@ -89,7 +89,7 @@ double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTer
   using Tree = SumOrder::Tree;
   const Units units(acc, terms);
   const bool first = addend != nullptr && !order.addend_last;
-  const double start = first ? acc.Store(*addend) : 0;
+  const double start = first ? StoreIn(acc, *addend) : 0;
   bool started = false;
   double sum = 0;
   switch (order.tree) {
@@ -128,7 +128,7 @@ double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTer
       break;
     }
   }
-  if (addend != nullptr && !(first && started)) sum = AddPartials(acc, sum, acc.Store(*addend));
+  if (addend != nullptr && !(first && started)) sum = AddPartials(acc, sum, StoreIn(acc, *addend));
   return sum;
 }
 
@@ -170,7 +170,7 @@ double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTe
   const size_t length = (terms.size() + chunks.count - 1) / chunks.count;
   for (size_t k = 0; k < terms.size(); ++k) {
     double& sum = sums[chunks.strided ? k % chunks.count : k / length];
-    if (terms[k].value.hi != 0 || sum == 0) sum = inner.Step(sum, terms[k].value);
+    if (terms[k].value.hi != 0 || sum == 0) sum = StepIn(inner, sum, terms[k].value);
   }
   for (double& sum : sums) sum = RoundTo(sum, *acc.partial, Rounding::kNearestEven, acc.subnormals);
   if (order.tree == SumOrder::Tree::kReversed) std::reverse(sums.begin(), sums.end());
@@ -227,7 +227,7 @@ double AddPartials(const AccSpec& acc, double x, double y) {
   if (acc.block > 0) return RoundTo(TwoSum(x, y), *acc.format, Rounding::kNearestEven, acc.subnormals);
   if (acc.combine != nullptr)
     return RoundTo(TwoSum(x, y), *acc.combine, Rounding::kNearestEven, acc.subnormals);
-  return acc.Step(x, {.hi = y, .lo = 0});
+  return StepIn(acc, x, {.hi = y, .lo = 0});
 }
 
 TwoDoubles SumInOrder(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms,

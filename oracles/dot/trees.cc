@@ -140,16 +140,17 @@ void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* res
     const auto left = static_cast<size_t>(node.left), right = static_cast<size_t>(node.right);
     switch (node.kind) {
       case Kind::kEnter:
-        values[i] = step.Store(terms[right].value);
+        values[i] = StoreIn(step, terms[right].value);
         break;
       case Kind::kFuse:
-        values[i] = terms[right].value.hi == 0 ? values[left] : step.Step(values[left], terms[right].value);
+        values[i] =
+            terms[right].value.hi == 0 ? values[left] : StepIn(step, values[left], terms[right].value);
         break;
       case Kind::kPlus:
         values[i] = AddPartials(acc_, values[left], values[right]);
         break;
       case Kind::kPlusInside:
-        values[i] = inner_.Step(values[left], {.hi = values[right], .lo = 0});
+        values[i] = StepIn(inner_, values[left], {.hi = values[right], .lo = 0});
         break;
       case Kind::kBlock: {
         SumTerm joined[kMostSlots];

@@ -3,6 +3,7 @@
 // not an ordinary number.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "oracles/fast/blas.h"
@@ -19,7 +20,7 @@ struct SpecialElement {
   double value = 0;
 };
 
-SourceType SourceOf(DType dtype);
+std::optional<SourceType> SourceOf(DType dtype);
 double ElementAt(const Matrix& matrix, int64_t offset);
 
 /// Low bits of a line of zeros: it fulfils every demand.

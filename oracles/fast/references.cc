@@ -212,7 +212,7 @@ std::optional<FastReferences::Operand> FastReferences::Exact(int id) {
   switch (node.kind) {
     case NodeKind::kInput: {
       const TensorData& tensor = inputs_.at(node.tensor);
-      if (IsFloating(tensor.dtype))
+      if (IsFastType(tensor.dtype))
         operand = Operand{
             .dtype = tensor.dtype, .shape = tensor.shape, .data = tensor.bytes.data(), .owned = nullptr};
       break;

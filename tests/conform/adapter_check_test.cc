@@ -26,8 +26,8 @@ std::array<int, 3> Counts(const std::string& out) {
 
 TEST(AdapterPrograms, AreExactInEveryFloatingDType) {
   int checked = 0;
-  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16,
-                            DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
+  for (const DType dtype : AllDTypes()) {
+    if (!IsFloating(dtype)) continue;
     for (const OpRow& row : Ops()) {
       if (row.example.empty()) continue;
       const OpRow* const one[] = {&row};

@@ -60,7 +60,8 @@ TEST(Ulp, TakesTheBinadeOfTheExactValue) {
 
 TEST(Codec, EverySixteenAndEightBitPatternRoundTrips) {
   int64_t checked = 0;
-  for (const DType dtype : {DType::kBfloat16, DType::kFloat16, DType::kFloat8E4m3fn, DType::kFloat8E5m2}) {
+  for (const DType dtype : AllDTypes()) {
+    if (!IsFloating(dtype) || SizeOf(dtype) > 2) continue;
     const uint32_t count = SizeOf(dtype) == 2 ? 65536 : 256;
     for (uint32_t bits = 0; bits < count; ++bits) {
       std::byte in[2], out[2];
@@ -74,6 +75,70 @@ TEST(Codec, EverySixteenAndEightBitPatternRoundTrips) {
     }
   }
   EXPECT_GT(checked, 128000);
+}
+
+/// What NumPy and ml_dtypes decode: sampled here, in full in tests/adapters/test_sdk.py.
+TEST(Codec, TheLastCodesOfEachFormat) {
+  const auto decode = [](DType dtype, uint16_t code) {
+    std::byte bytes[2];
+    std::memcpy(bytes, &code, 2);
+    return DecodeElement(bytes, dtype);
+  };
+  EXPECT_EQ(decode(DType::kFloat16, 0x7bff), 65504);
+  EXPECT_EQ(decode(DType::kFloat16, 0xfc00), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(decode(DType::kFloat16, 0x7c01)));
+  EXPECT_EQ(decode(DType::kFloat16, 0x0001), 0x1p-24);
+  EXPECT_EQ(decode(DType::kFloat8E4m3fn, 0x7e), 448);
+  EXPECT_TRUE(std::isnan(decode(DType::kFloat8E4m3fn, 0x7f)));
+  EXPECT_EQ(decode(DType::kFloat8E4m3fn, 0x81), -0x1p-9);
+  EXPECT_EQ(decode(DType::kFloat8E5m2, 0x7b), 57344);
+  EXPECT_TRUE(std::isinf(decode(DType::kFloat8E5m2, 0x7c)));
+  EXPECT_TRUE(std::isnan(decode(DType::kFloat8E5m2, 0x7d)));
+}
+
+TEST(Ulp, TheDistanceOfTwoValuesIsTheSameFromBothSides) {
+  EXPECT_EQ(UlpDistance(1.0, 1 + 0x1p-7, Bfloat16()), 1);
+  const double below = 1 - 0x1p-8;  // the last value of the binade below
+  EXPECT_EQ(UlpDistance(below, 1.0, Bfloat16()), 0.5);
+  EXPECT_EQ(UlpDistance(1.0, below, Bfloat16()), 0.5);
+  EXPECT_EQ(UlpDistance(0.0, -0.0, Binary32()), 0);
+  EXPECT_EQ(UlpDistance(0, 0x1p-149, Binary32()), 1);
+  EXPECT_EQ(UlpDistance(std::nan(""), std::nan(""), Binary32()), 0);
+  EXPECT_TRUE(std::isinf(UlpDistance(1, std::nan(""), Binary32())));
+  EXPECT_TRUE(std::isinf(UlpDistance(1, std::numeric_limits<double>::infinity(), Binary32())));
+}
+
+TEST(ToOdd, TheLastBitRemembersTheTail) {
+  const double even = 1 + 0x1p-51, odd = 1 + 0x1p-52;
+  EXPECT_EQ(ToOdd({even, 0}), even);
+  EXPECT_EQ(ToOdd({even, 0x1p-80}), even + 0x1p-52);
+  EXPECT_EQ(ToOdd({even, -0x1p-80}), even - 0x1p-52);
+  EXPECT_EQ(ToOdd({-even, -0x1p-80}), -even - 0x1p-52);
+  EXPECT_EQ(ToOdd({odd, 0x1p-80}), odd);
+}
+
+TEST(Formats, WhichHoldsWhich) {
+  EXPECT_TRUE(Holds(Binary32(), Bfloat16()));
+  EXPECT_TRUE(Holds(Binary16(), Float8E4m3fn()));
+  EXPECT_TRUE(Holds(Tf32(), Binary16()));
+  EXPECT_FALSE(Holds(Binary16(), Bfloat16()));
+  EXPECT_FALSE(Holds(Bfloat16(), Binary16()));
+  EXPECT_FALSE(Holds(Float8E5m2(), Float8E4m3fn()));
+  EXPECT_EQ(&FormatOfBits(12), &FormatOfBits(12));
+  EXPECT_EQ(FormatOfBits(24).max_finite, Binary32().max_finite);
+  EXPECT_EQ(FormatOfBits(24).SmallestSubnormal(), Binary32().SmallestSubnormal());
+  for (const DType dtype : AllDTypes()) {
+    ASSERT_EQ(FormatOf(dtype) != nullptr, IsFloating(dtype)) << Name(dtype);
+    EXPECT_EQ(FormatOf(dtype), IsFloating(dtype) ? FindFormat(Name(dtype)) : nullptr);
+  }
+  EXPECT_EQ(Brief("bfloat16"), "bf16");
+  EXPECT_EQ(Brief("uint8"), "u8");
+  EXPECT_EQ(Brief("complex64"), "complex64");
+}
+
+TEST(Formats, RoundingsByName) {
+  for (const auto& name : AllRoundingNames()) EXPECT_EQ(Name(*ParseRounding(name)), name);
+  EXPECT_EQ(ParseRounding("up"), std::nullopt);
 }
 
 TEST(SignificantBits, CountsTheOddPart) {

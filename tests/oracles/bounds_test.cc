@@ -15,13 +15,13 @@ namespace {
 
 /// Sums in a random binary tree: two random partial sums are joined until one is left.
 double RandomTree(const AccSpec& acc, std::vector<double> partial, std::mt19937_64* random) {
-  for (double& term : partial) term = acc.Store({.hi = term, .lo = 0});
+  for (double& term : partial) term = StoreIn(acc, {.hi = term, .lo = 0});
   while (partial.size() > 1) {
     std::swap(partial[(*random)() % partial.size()], partial.back());
     const double last = partial.back();
     partial.pop_back();
     double& other = partial[(*random)() % partial.size()];
-    other = acc.Step(other, {.hi = last, .lo = 0});
+    other = StepIn(acc, other, {.hi = last, .lo = 0});
   }
   return partial[0];
 }
@@ -45,7 +45,7 @@ Worst Search(const std::string& word, int64_t n, const std::function<double(std:
     }
     const double sum = RandomTree(acc, terms, &random);
     if (!std::isfinite(sum)) continue;
-    const double bound = acc.RelativeBound(n) * static_cast<double>(magnitude) + acc.AbsoluteBound(n);
+    const double bound = RelativeBound(acc, n) * static_cast<double>(magnitude) + AbsoluteBound(acc, n);
     worst.share = std::max(worst.share, static_cast<double>(std::fabs(sum - exact)) / bound);
     ++worst.sums;
   }

@@ -29,6 +29,24 @@ TEST(Cell, WhereItWasRoundedLastStoreLast) {
   EXPECT_EQ(Cell({Model("split_k(bfloat16,float32)", "none")}), "split(bf16)>f32");
 }
 
+TEST(Cell, ASumOfFewerBitsThanFloat32IsNotCalledFloat32) {
+  // Units with float16 sums, and one that cuts at 13 bits: hidden behind no float32 store, whatever F says.
+  EXPECT_EQ(Cell({Model("blockfma(8,24,rne_float16)", "none")}), "bfma24f16>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(8,24,rne_float16)", "none")}), "bfma24f16?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(32,13,rz)", "none")}), "bfma13?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(8,24,rz)", "none")}), "f32");
+}
+
+TEST(Cell, PiecesOfAnOperandCountTogether) {
+  PrecisionModel model = Model("float32", "none");
+  model.in = {{"x", "bf16x3"}, {"y", "tf32_rne"}};
+  EXPECT_EQ(Cell({model}), "(tf32)>f32") << "two pieces of bfloat16 have 16 bits, tf32 11";
+  model.in = {{"x", "bf16x3"}, {"y", "bf16x6"}};
+  EXPECT_EQ(Cell({model}), "(bf16x3)>f32");
+  model.in = {{"x", "as_is+daz"}};
+  EXPECT_EQ(Cell({model}), "(daz)>f32");
+}
+
 TEST(Cell, OperandsProductsAndCuts) {
   PrecisionModel model = Model("float32", "none");
   model.in = {{"x", "tf32_rna"}, {"y", "bfloat16_rne"}};

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "backends/sdk/exact.h"
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
 namespace ulpscope::sdk {
 namespace {

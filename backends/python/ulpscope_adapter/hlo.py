@@ -13,6 +13,7 @@ import re
 from dataclasses import replace
 
 from ulpscope_adapter import brackets
+from ulpscope_adapter.dtypes import float8_names
 from ulpscope_adapter.graph import Node
 from ulpscope_adapter.tensor import element_bytes
 
@@ -22,8 +23,7 @@ XLA_DTYPES = {
     "f32": "float32",
     "bf16": "bfloat16",
     "f16": "float16",
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
+    **float8_names(lambda code: f"f8{code}"),
     "s64": "int64",
     "s32": "int32",
     "s16": "int16",

@@ -10,29 +10,16 @@ import re
 import struct
 from dataclasses import dataclass
 
-# Long name -> (name in a safetensors header, bytes per element). ml_dtypes names the types that NumPy lacks.
-DTYPES = {
-    "float64": ("F64", 8),
-    "float32": ("F32", 4),
-    "bfloat16": ("BF16", 2),
-    "float16": ("F16", 2),
-    "float8_e4m3fn": ("F8_E4M3", 1),
-    "float8_e5m2": ("F8_E5M2", 1),
-    "int64": ("I64", 8),
-    "int32": ("I32", 4),
-    "int16": ("I16", 2),
-    "int8": ("I8", 1),
-    "uint8": ("U8", 1),
-    "bool": ("BOOL", 1),
-}
-_LONG_NAMES = {short: name for name, (short, _) in DTYPES.items()}
+from ulpscope_adapter.dtypes import DTYPES
+
+_LONG_NAMES = {row["safetensors"]: name for name, row in DTYPES.items()}
 _MAX_HEADER = 16 << 20
 
 
 def element_bytes(dtype):
     """Bytes of an element; of a dtype that is none of DTYPES, what the number that ends its name tells (or 0)."""
     if dtype in DTYPES:
-        return DTYPES[dtype][1]
+        return DTYPES[dtype]["bytes"]
     bits = re.search(r"\d+$", dtype)
     return int(bits[0]) // 8 if bits else 0
 
@@ -63,15 +50,15 @@ class Tensor:
 def numpy_dtype(name):
     """The NumPy dtype of a long name."""
     import numpy
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        import ml_dtypes
-        return numpy.dtype(getattr(ml_dtypes, name))
-    return numpy.dtype(name)
+    if hasattr(numpy, name) or name == "bool":
+        return numpy.dtype(name)
+    import ml_dtypes  # the types that NumPy lacks
+    return numpy.dtype(getattr(ml_dtypes, name))
 
 
 def poison_bytes(dtype, count):
     """`count` elements with the bytes FF FA A5 A5 ..., most significant first: a NaN in every format."""
-    return (b"\xff\xfa" + b"\xa5" * 6)[:DTYPES[dtype][1]][::-1] * count
+    return (b"\xff\xfa" + b"\xa5" * 6)[:DTYPES[dtype]["bytes"]][::-1] * count
 
 
 def read_safetensors(path):
@@ -103,7 +90,7 @@ def write_safetensors(path, tensors):
         _check_size(name, tensor.dtype, tensor.shape, tensor.data)
         end = offset + len(tensor.data)
         header[name] = {
-            "dtype": DTYPES[tensor.dtype][0],
+            "dtype": DTYPES[tensor.dtype]["safetensors"],
             "shape": list(tensor.shape),
             "data_offsets": [offset, end]
         }
@@ -120,6 +107,6 @@ def _check_size(name, dtype, shape, data):
     count = 1
     for extent in shape:
         count *= extent
-    if len(data) != count * DTYPES[dtype][1]:
-        raise ValueError(
-            f"{name}: {dtype}{list(shape)} needs {count * DTYPES[dtype][1]} bytes, has {len(data)}")
+    size = count * DTYPES[dtype]["bytes"]
+    if len(data) != size:
+        raise ValueError(f"{name}: {dtype}{list(shape)} needs {size} bytes, has {len(data)}")

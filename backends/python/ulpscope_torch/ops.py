@@ -8,11 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from ulpscope_adapter import Unsupported, words
+from ulpscope_adapter.dtypes import dtypes_of
 
-DTYPES = {
-    name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16", "float8_e4m3fn",
-                                           "float8_e5m2", "int64", "int32", "int16", "int8", "uint8", "bool")
-}
+DTYPES = dtypes_of(torch)
 _device, _asked = "cpu", ""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 

@@ -1,4 +1,4 @@
-// PyTorch's type promotion, for adapters that have no framework to ask.
+// PyTorch's type promotion, for the oracle and for adapters that have no framework to ask.
 //
 // Source: torch.result_type and c10::promoteTypes. Operands fall into three ranks: tensors with axes, 0-dim
 // tensors, Python scalars. A lower rank changes the result only when its category (bool < integer < floating)
@@ -11,7 +11,7 @@
 
 #include "harness/num/dtype.h"
 
-namespace ulpscope::sdk {
+namespace ulpscope {
 
 enum class OperandRank { kTensor, kZeroDim, kScalar };
 
@@ -29,4 +29,4 @@ std::optional<DType> Promote(DType a, DType b);
 /// torch.result_type over all operands; nothing where PyTorch refuses or without operands.
 std::optional<DType> ResultType(std::span<const PromotionOperand> operands);
 
-}  // namespace ulpscope::sdk
+}  // namespace ulpscope

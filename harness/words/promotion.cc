@@ -1,17 +1,10 @@
 // PyTorch's type promotion: the lattice and the ranks.
-#include "backends/sdk/promotion.h"
+#include "harness/words/promotion.h"
 
-namespace ulpscope::sdk {
+namespace ulpscope {
 namespace {
 
-enum class Category { kBool, kInteger, kFloating };
-
-Category CategoryOf(DType dtype) {
-  if (dtype == DType::kBool) return Category::kBool;
-  return IsFloating(dtype) ? Category::kFloating : Category::kInteger;
-}
-
-bool IsEightBitFloat(DType dtype) { return dtype == DType::kFloat8E4m3fn || dtype == DType::kFloat8E5m2; }
+bool IsEightBitFloat(DType dtype) { return IsFloating(dtype) && SizeOf(dtype) == 1; }
 
 /// A Python scalar that decides the category brings the default dtype of that category, not its own width.
 DType DefaultOf(DType scalar) { return IsFloating(scalar) ? DType::kFloat32 : scalar; }
@@ -20,13 +13,8 @@ DType DefaultOf(DType scalar) { return IsFloating(scalar) ? DType::kFloat32 : sc
 
 std::optional<DType> Promote(DType a, DType b) {
   if (a == b) return a;
-  const Category category_a = CategoryOf(a);
-  const Category category_b = CategoryOf(b);
-  if (category_a != category_b) {
-    const DType high = category_a > category_b ? a : b;
-    return high;
-  }
-  if (category_a == Category::kFloating) {
+  if (KindOf(a) != KindOf(b)) return KindOf(a) > KindOf(b) ? a : b;
+  if (IsFloating(a)) {
     if (IsEightBitFloat(a) || IsEightBitFloat(b)) return std::nullopt;
     if (SizeOf(a) != SizeOf(b)) return SizeOf(a) > SizeOf(b) ? a : b;
     return DType::kFloat32;  // bfloat16 with float16: neither holds the other
@@ -47,9 +35,9 @@ std::optional<DType> ResultType(std::span<const PromotionOperand> operands) {
       if (!of_rank) return std::nullopt;
     }
     if (!of_rank) continue;
-    if (!result || CategoryOf(*of_rank) > CategoryOf(*result)) result = of_rank;
+    if (!result || KindOf(*of_rank) > KindOf(*result)) result = of_rank;
   }
   return result;
 }
 
-}  // namespace ulpscope::sdk
+}  // namespace ulpscope

@@ -1,0 +1,66 @@
+// What accumulators have in common, in words.
+#include "harness/judge/label.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/judge/contract.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+namespace {
+
+TEST(JoinAccumulators, WideOnesAreWideTogether) {
+  EXPECT_EQ(JoinAccumulators({}), "");
+  EXPECT_EQ(JoinAccumulators({"float32_rz"}), "float32_rz");
+  EXPECT_EQ(JoinAccumulators({"float32", "float64", "exact", "compensated", "blockfma(8,24,rz)"}),
+            "float32 or wider");
+  EXPECT_EQ(JoinAccumulators({"float32+ftz", "float32_rz"}), "float32 or wider");
+}
+
+TEST(JoinAccumulators, ABlockUnitOfFewerBitsIsNotWide) {
+  EXPECT_EQ(JoinAccumulators({"float32", "blockfma(8,24,rne_float16)"}),
+            "a format that these inputs do not tell");
+  EXPECT_EQ(JoinAccumulators({"float32", "blockfma(32,13,rz)"}), "a format that these inputs do not tell");
+  EXPECT_EQ(JoinAccumulators({"float16", "float16_via_float32", "blockfma(8,24,rne_float16)"}), "float16");
+  EXPECT_EQ(JoinAccumulators({"bfloat16", "blockfma(8,24,rne_float16)"}), "16 bits");
+  EXPECT_EQ(JoinAccumulators({"float16", "blockfma(32,13,rz)"}), "a format that these inputs do not tell")
+      << "14 bits are more than float16 has";
+}
+
+TEST(JoinAccumulators, NarrowOnes) {
+  EXPECT_EQ(JoinAccumulators({"bfloat16", "bfloat16_via_float32"}), "bfloat16");
+  EXPECT_EQ(JoinAccumulators({"bfloat16", "float16"}), "16 bits");
+  EXPECT_EQ(JoinAccumulators({"bfloat16", "split_k(bfloat16,float32)"}), "16 bits");
+  EXPECT_EQ(JoinAccumulators({"float32", "bfloat16"}), "a format that these inputs do not tell");
+  EXPECT_EQ(JoinAccumulators({"float16", "no_such_word"}), "a format that these inputs do not tell");
+}
+
+TEST(JoinAccumulators, UnitsThatDifferInSizeAlone) {
+  EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "blockfma(8,25,rz)"}), "blockfma(n>=8,25,rz)");
+  EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "blockfma(8,24,rz)"}), "float32 or wider");
+  EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "float32"}), "float32 or wider");
+}
+
+TEST(ContainsAccumulator, ClassesHoldWhatKeepsTheirBits) {
+  const auto inside = [](const std::string& name, const std::string& acc) {
+    return ContainsAccumulator({name}, acc);
+  };
+  int in_float32_class = 0, at_least = 0;
+  for (const auto& word : AccWords()) {
+    const AccSpec acc = *ParseAcc(word);
+    const bool split = acc.partial != nullptr;
+    EXPECT_EQ(inside("at_least_float32", word), !split && acc.bits() >= 24) << word;
+    EXPECT_TRUE(!inside("float32_class", word) || inside("at_least_float32", word)) << word;
+    in_float32_class += inside("float32_class", word) ? 1 : 0;
+    at_least += inside("at_least_float32", word) ? 1 : 0;
+    EXPECT_EQ(inside("blockfma", word), acc.block > 0) << word;
+  }
+  EXPECT_EQ(at_least, in_float32_class + 3) << "exact, float64 and compensated";
+  EXPECT_TRUE(inside("float32_class", "float32_rz+ftz"));
+  EXPECT_FALSE(inside("at_least_float32", "blockfma(8,24,rne_float16)"));
+  EXPECT_FALSE(inside("at_least_float32", "blockfma(32,20,rz)"));
+  EXPECT_TRUE(inside("blockfma(8,24,rz)", "blockfma(8,24,rz)"));
+}
+
+}  // namespace
+}  // namespace ulpscope
