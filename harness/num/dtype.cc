@@ -15,18 +15,20 @@ struct Row {
 
 using enum DTypeKind;
 /// In the order of DType. What a floating type holds is in the row of its name in float_format.cc.
-constexpr std::array kRows{Row{DType::kFloat64, "float64", "f64", "F64", 8, kFloating},
-                           Row{DType::kFloat32, "float32", "f32", "F32", 4, kFloating},
-                           Row{DType::kBfloat16, "bfloat16", "bf16", "BF16", 2, kFloating},
-                           Row{DType::kFloat16, "float16", "f16", "F16", 2, kFloating},
-                           Row{DType::kFloat8E4m3fn, "float8_e4m3fn", "e4m3", "F8_E4M3", 1, kFloating},
-                           Row{DType::kFloat8E5m2, "float8_e5m2", "e5m2", "F8_E5M2", 1, kFloating},
-                           Row{DType::kInt64, "int64", "i64", "I64", 8, kInteger},
-                           Row{DType::kInt32, "int32", "i32", "I32", 4, kInteger},
-                           Row{DType::kInt16, "int16", "i16", "I16", 2, kInteger},
-                           Row{DType::kInt8, "int8", "i8", "I8", 1, kInteger},
-                           Row{DType::kUint8, "uint8", "u8", "U8", 1, kInteger},
-                           Row{DType::kBool, "bool", "bool", "BOOL", 1, kBool}};
+constexpr std::array kRows{
+    Row{DType::kFloat64, "float64", "f64", "F64", 8, kFloating},
+    Row{DType::kFloat32, "float32", "f32", "F32", 4, kFloating},
+    Row{DType::kBfloat16, "bfloat16", "bf16", "BF16", 2, kFloating},
+    Row{DType::kFloat16, "float16", "f16", "F16", 2, kFloating},
+    Row{DType::kFloat8E4m3fn, "float8_e4m3fn", "e4m3", "F8_E4M3", 1, kFloating},
+    Row{DType::kFloat8E5m2, "float8_e5m2", "e5m2", "F8_E5M2", 1, kFloating},
+    Row{DType::kFloat8E4m3fnuz, "float8_e4m3fnuz", "e4m3uz", "F8_E4M3FNUZ", 1, kFloating},
+    Row{DType::kInt64, "int64", "i64", "I64", 8, kInteger},
+    Row{DType::kInt32, "int32", "i32", "I32", 4, kInteger},
+    Row{DType::kInt16, "int16", "i16", "I16", 2, kInteger},
+    Row{DType::kInt8, "int8", "i8", "I8", 1, kInteger},
+    Row{DType::kUint8, "uint8", "u8", "U8", 1, kInteger},
+    Row{DType::kBool, "bool", "bool", "BOOL", 1, kBool}};
 
 constexpr bool InOrder() {
   for (size_t i = 0; i < kRows.size(); ++i) {

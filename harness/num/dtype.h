@@ -18,6 +18,7 @@ enum class DType {
   kFloat16,
   kFloat8E4m3fn,
   kFloat8E5m2,
+  kFloat8E4m3fnuz,
   kInt64,
   kInt32,
   kInt16,

@@ -75,9 +75,11 @@ double DecodeSmall(uint32_t code, const Layout& layout) {
   const uint32_t mantissa = magnitude & (layout.hidden_bit() - 1);
   const int quantum = layout.format.emin - layout.mantissa_bits();
   double value;
-  if (layout.format.specials == Specials::kLastIsNan && magnitude == layout.sign_bit() - 1) {
+  const Specials specials = layout.format.specials;
+  if ((specials == Specials::kLastIsNan && magnitude == layout.sign_bit() - 1) ||
+      (specials == Specials::kMinusZeroIsNan && code == layout.sign_bit())) {
     value = std::numeric_limits<double>::quiet_NaN();
-  } else if (layout.format.specials == Specials::kIeee && magnitude >= layout.infinity()) {
+  } else if (specials == Specials::kIeee && magnitude >= layout.infinity()) {
     value = mantissa == 0 ? kInf : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
     value = std::ldexp(static_cast<double>(mantissa), quantum);
@@ -90,6 +92,8 @@ double DecodeSmall(uint32_t code, const Layout& layout) {
 uint32_t EncodeSmall(double value, const Layout& layout) {
   const uint32_t sign = std::signbit(value) ? layout.sign_bit() : 0u;
   const bool ieee = layout.format.specials == Specials::kIeee;
+  const bool unsigned_zero = layout.format.specials == Specials::kMinusZeroIsNan;
+  if (std::isnan(value) && unsigned_zero) return layout.sign_bit();
   if (std::isnan(value))
     return sign | (ieee ? layout.infinity() | layout.hidden_bit() >> 1 : layout.sign_bit() - 1);
   if (std::isinf(value)) {
@@ -97,7 +101,7 @@ uint32_t EncodeSmall(double value, const Layout& layout) {
     return sign | layout.infinity();
   }
   const double magnitude = std::fabs(value);
-  if (magnitude == 0) return sign;
+  if (magnitude == 0) return unsigned_zero ? 0 : sign;
   // Subnormals count quanta from the code of zero on; normals in units of their own binade.
   const int steps = std::max(BinadeOf(magnitude) - layout.format.emin, 0);
   const auto quanta =
@@ -114,6 +118,7 @@ constexpr std::array kFormats{
     FloatFormat{"tf32", 11, -126, 127, 0x1.FFCp127},
     FloatFormat{"float8_e4m3fn", 4, -6, 8, 448, Specials::kLastIsNan},
     FloatFormat{"float8_e5m2", 3, -14, 15, 57344},
+    FloatFormat{"float8_e4m3fnuz", 4, -7, 7, 240, Specials::kMinusZeroIsNan},
 };
 
 constexpr std::array<std::pair<Rounding, std::string_view>, 3> kRoundings{

@@ -27,9 +27,9 @@ std::string_view Name(Rounding rounding);
 std::optional<Rounding> ParseRounding(std::string_view name);
 const std::vector<std::string>& AllRoundingNames();
 
-/// What the codes beyond the numbers say: as IEEE 754 has them; or the largest code of either sign is the NaN
-/// and there are no infinities.
-enum class Specials { kIeee, kLastIsNan };
+/// What the codes beyond the numbers say: as IEEE 754 has them; or there are no infinities, and the NaN is
+/// the largest code of either sign, or the one that would be -0.
+enum class Specials { kIeee, kLastIsNan, kMinusZeroIsNan };
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 

@@ -94,6 +94,29 @@ TEST(Codec, TheLastCodesOfEachFormat) {
   EXPECT_EQ(decode(DType::kFloat8E5m2, 0x7b), 57344);
   EXPECT_TRUE(std::isinf(decode(DType::kFloat8E5m2, 0x7c)));
   EXPECT_TRUE(std::isnan(decode(DType::kFloat8E5m2, 0x7d)));
+  EXPECT_EQ(decode(DType::kFloat8E4m3fnuz, 0x7f), 240);
+  EXPECT_EQ(decode(DType::kFloat8E4m3fnuz, 0xff), -240);
+  EXPECT_EQ(decode(DType::kFloat8E4m3fnuz, 0x01), 0x1p-10);
+  EXPECT_EQ(decode(DType::kFloat8E4m3fnuz, 0x08), 0x1p-7);
+  EXPECT_TRUE(std::isnan(decode(DType::kFloat8E4m3fnuz, 0x80)));
+}
+
+TEST(Codec, AFormatWithoutMinusZeroStoresItsOwnZeroAndNan) {
+  const auto encode = [](double value) {
+    std::byte byte{0x55};
+    EncodeElement(value, DType::kFloat8E4m3fnuz, &byte);
+    return std::to_integer<int>(byte);
+  };
+  EXPECT_EQ(encode(-0.0), 0);
+  EXPECT_EQ(encode(std::nan("")), 0x80);
+  EXPECT_EQ(encode(-std::nan("")), 0x80);
+  EXPECT_EQ(encode(-0x1p-10), 0x81);
+  const FloatFormat& format = *FormatOf(DType::kFloat8E4m3fnuz);
+  EXPECT_TRUE(std::isnan(RoundTo(1e6, format)));
+  EXPECT_EQ(RoundTo(1e6, format, Rounding::kTowardZero), 240);
+  EXPECT_EQ(RoundTo(247.9, format), 240);
+  EXPECT_TRUE(std::isnan(RoundTo(248, format))) << "half way to 256, which is even";
+  EXPECT_FALSE(IsRepresentable(std::numeric_limits<double>::infinity(), format));
 }
 
 TEST(Ulp, TheDistanceOfTwoValuesIsTheSameFromBothSides) {
