@@ -53,7 +53,9 @@ double RoundNormal(double value, const FloatFormat& format, Rounding rounding) {
   const uint64_t half = uint64_t{1} << (shift - 1);
   if (rounding == Rounding::kNearestEven) bits += half - 1 + ((bits >> shift) & 1);
   if (rounding == Rounding::kNearestAway) bits += half;
-  bits &= ~((uint64_t{1} << shift) - 1);
+  const uint64_t lost = (uint64_t{1} << shift) - 1;
+  if (rounding == Rounding::kToOdd && (bits & lost) != 0) bits |= lost + 1;
+  bits &= ~lost;
   const double result = std::bit_cast<double>(bits);
   return std::fabs(result) > format.max_finite ? OverflowValue(value, format, rounding) : result;
 }
@@ -121,8 +123,10 @@ constexpr std::array kFormats{
     FloatFormat{"float8_e4m3fnuz", 4, -7, 7, 240, Specials::kMinusZeroIsNan},
 };
 
-constexpr std::array<std::pair<Rounding, std::string_view>, 3> kRoundings{
-    {{Rounding::kNearestEven, "rne"}, {Rounding::kNearestAway, "rna"}, {Rounding::kTowardZero, "rz"}}};
+constexpr std::array<std::pair<Rounding, std::string_view>, 4> kRoundings{{{Rounding::kNearestEven, "rne"},
+                                                                           {Rounding::kNearestAway, "rna"},
+                                                                           {Rounding::kTowardZero, "rz"},
+                                                                           {Rounding::kToOdd, "odd"}}};
 
 }  // namespace
 
@@ -218,6 +222,7 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   if (format.precision == 53) {
     if (rounding == Rounding::kTowardZero && lo != 0 && std::signbit(lo) != std::signbit(hi))
       hi = std::nextafter(hi, 0.0);
+    if (rounding == Rounding::kToOdd) hi = ToOdd(value);
   } else {
     hi = ToOdd(value);
   }
@@ -233,6 +238,9 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
   const double rest = scaled - whole;
   switch (rounding) {
     case Rounding::kTowardZero:
+      break;
+    case Rounding::kToOdd:
+      if (rest > 0 && std::fmod(whole, 2.0) == 0) whole += 1;
       break;
     case Rounding::kNearestAway:
       if (rest >= 0.5) whole += 1;

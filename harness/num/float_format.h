@@ -20,9 +20,10 @@
 
 namespace ulpscope {
 
-enum class Rounding { kNearestEven, kNearestAway, kTowardZero };
+/// kToOdd: towards zero, and the last bit is set where anything was lost.
+enum class Rounding { kNearestEven, kNearestAway, kTowardZero, kToOdd };
 enum class Subnormals { kGradual, kFlushed };
-/// "rne", "rna", "rz".
+/// "rne", "rna", "rz", "odd".
 std::string_view Name(Rounding rounding);
 std::optional<Rounding> ParseRounding(std::string_view name);
 const std::vector<std::string>& AllRoundingNames();

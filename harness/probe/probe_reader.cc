@@ -30,6 +30,7 @@ std::string PhraseOf(std::string_view word) {
   if (word == "rne") return "to nearest, ties to even";
   if (word == "rz") return "towards zero";
   if (word == "rna") return "to nearest, ties away from zero";
+  if (word == "odd") return "to odd: the last bit is set where anything is lost";
   if (word == "none") return "never rounded";
   return std::string(word);
 }

@@ -190,6 +190,7 @@ DotBank::DotBank(DType in, DType out) {
   std::vector<std::string> ins = InWords(), accs = AccWords();
   ins.push_back("as_is+daz");
   accs.push_back("float32+ftz");
+  if (in == DType::kBfloat16) accs.insert(accs.end(), {"float32_odd", "float32_odd+ftz"});
   if (in == DType::kFloat64 && out == DType::kFloat64) accs.push_back("float64+ftz");
   for (const auto& in_word : ins) {
     for (const auto& acc : accs) {

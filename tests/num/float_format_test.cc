@@ -26,6 +26,24 @@ TEST(RoundTo, ModesDifferOnTies) {
   EXPECT_EQ(RoundTo(-0x1.03p0, Bfloat16(), Rounding::kTowardZero), -0x1.02p0);
 }
 
+TEST(RoundTo, ToOddSetsTheLastBitOfWhatIsInexact) {
+  using enum Rounding;
+  EXPECT_EQ(RoundTo(1.0, Bfloat16(), kToOdd), 1.0);
+  EXPECT_EQ(RoundTo(0x1.001p0, Bfloat16(), kToOdd), 0x1.02p0);
+  EXPECT_EQ(RoundTo(0x1.02fp0, Bfloat16(), kToOdd), 0x1.02p0) << "odd already";
+  EXPECT_EQ(RoundTo(-0x1.04001p0, Bfloat16(), kToOdd), -0x1.06p0);
+  EXPECT_EQ(RoundTo(TwoDoubles{1.0, -0x1p-80}, Bfloat16(), kToOdd), 0x1.FEp-1);
+  EXPECT_EQ(RoundTo(TwoDoubles{1.0, 0x1p-80}, Binary64(), kToOdd), 1.0 + 0x1p-52);
+  EXPECT_EQ(RoundTo(0x1.8p-149, Binary32(), kToOdd), 0x1p-149);
+  EXPECT_EQ(RoundTo(0x1.2p-148, Binary32(), kToOdd), 0x1.8p-148);
+  EXPECT_TRUE(std::isinf(RoundTo(0x1p128, Binary32(), kToOdd)));
+  // Why it is there: rounding to odd first makes a second rounding to nearest right (Boldo and Melquiond).
+  for (int i = 0; i < 4096; ++i) {
+    const double value = 1 + i * 0x1p-12 + 0x1p-30 * ((i * 7) % 5 - 2);
+    ASSERT_EQ(RoundTo(RoundTo(value, FormatOfBits(12), kToOdd), Bfloat16()), RoundTo(value, Bfloat16()));
+  }
+}
+
 TEST(RoundTo, Float32AgreesWithTheProcessor) {
   uint64_t state = 1;
   int64_t compared = 0;

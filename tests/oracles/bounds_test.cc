@@ -54,8 +54,8 @@ Worst Search(const std::string& word, int64_t n, const std::function<double(std:
 
 class Accumulators : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Words, Accumulators,
-                         ::testing::Values("float32", "float32_rz", "float16", "float16_via_float32",
-                                           "bfloat16", "bfloat16_via_float32"));
+                         ::testing::Values("float32", "float32_rz", "float32_odd", "float16",
+                                           "float16_via_float32", "bfloat16", "bfloat16_via_float32"));
 
 TEST_P(Accumulators, NoOrderEscapesTheBound) {
   const auto uniform = [](std::mt19937_64* random) {

@@ -169,6 +169,24 @@ TEST(Decode, BlocksTreesAndShortWindows) {
   EXPECT_EQ(decode.kind, BlockDecode::Kind::kUnclear);
 }
 
+TEST(RoundToOdd, ComesBackUnderItsNameInEveryOrder) {
+  const DType in = DType::kBfloat16, out = DType::kFloat32;
+  for (const char* acc : {"float32_odd", "float32_odd+ftz"}) {
+    const DotModel model = Model(acc, in, "float32_rne");
+    EXPECT_TRUE(IsConforming(model.name, out)) << "as wide as float32, as float32_rz is";
+    for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
+      const auto left =
+          Survivors([&](auto a, auto b) { return EmulateDot(model, order, a, b); }, in, out, 24);
+      const bool there = std::any_of(left.begin(), left.end(), [&](const PrecisionModel& other) {
+        return other.acc == acc && other.in.empty();
+      });
+      EXPECT_TRUE(there) << acc;
+      for (const PrecisionModel& other : left)
+        EXPECT_TRUE(other.acc.starts_with("float32_odd")) << other.Name();
+    }
+  }
+}
+
 TEST(OddKernels, NeverConform) {
   std::mt19937_64 random(3);
   const std::vector<std::pair<const char*, Dot>> kernels{
