@@ -4,26 +4,58 @@
 #include <array>
 #include <utility>
 
+#include "harness/num/dtype.h"
+#include "harness/words/knobs.h"
 #include "harness/words/ops.h"
+#include "harness/words/trace_words.h"
 
 namespace ulpscope {
 namespace {
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string_view Name(OpRow::Kind kind) {
-  static constexpr std::array<std::string_view, 5> kNames{"value", "view", "product", "effect", "scope"};
-  return kNames[static_cast<size_t>(kind)];
+/// ["a", "b"] of the names of `rows`.
+template <typename Rows, typename Spell>
+std::string List(const Rows& rows, const Spell& spell) {
+  std::string list;
+  for (const auto& row : rows) list += (list.empty() ? "" : ", ") + spell(row);
+  return "[" + list + "]";
+}
+
+std::string Words(std::span<const std::string> words) { return List(words, Quoted); }
+
+/// "key": {, a line for each of `rows`, }.
+template <typename Rows, typename Spell>
+std::string Section(std::string_view key, const Rows& rows, const Spell& spell) {
+  std::string lines;
+  for (const auto& row : rows) {
+    const std::string line = spell(row);
+    if (!line.empty()) lines += (lines.empty() ? "    " : ",\n    ") + line;
+  }
+  return "  " + Quoted(key) + ": {\n" + lines + "\n  }";
 }
 
 std::string OpLine(const OpRow& op) {
-  std::string attributes;
-  for (const OpAttribute& attribute : op.attributes)
-    attributes += (attributes.empty() ? "" : ", ") + Quoted(attribute.key);
-  return Quoted(op.name) + ": {\"kind\": " + Quoted(Name(op.kind)) + ", \"operands\": [" +
-         std::to_string(op.operands.fewest) + ", " + std::to_string(op.operands.most) +
-         "], \"out\": " + (op.out == OpRow::Out::kOut ? "true" : "false") + ", \"attributes\": [" +
-         attributes + "]}";
+  static constexpr std::array<std::string_view, 5> kKinds{"value", "view", "product", "effect", "scope"};
+  return Quoted(op.name) + ": {\"kind\": " + Quoted(kKinds[static_cast<size_t>(op.kind)]) +
+         ", \"operands\": [" + std::to_string(op.operands.fewest) + ", " + std::to_string(op.operands.most) +
+         "], \"out\": " + (op.out == OpRow::Out::kOut ? "true" : "false") +
+         ", \"attributes\": " + List(op.attributes, [](const OpAttribute& row) { return Quoted(row.key); }) +
+         "}";
+}
+
+std::string DTypeLine(DType dtype) {
+  static constexpr std::array<std::string_view, 3> kKinds{"bool", "integer", "floating"};
+  return Quoted(Name(dtype)) + ": {\"kind\": " + Quoted(kKinds[static_cast<size_t>(KindOf(dtype))]) +
+         ", \"bytes\": " + std::to_string(SizeOf(dtype)) +
+         ", \"safetensors\": " + Quoted(SafetensorsName(dtype)) + "}";
+}
+
+/// Of the knobs those that say how a backend computes: what else there is concerns no framework.
+std::string KnobLine(const KnobRow& knob) {
+  if (knob.use != KnobRow::Use::kSetting) return "";
+  return Quoted(knob.name) + ": {\"values\": " + Words(knob.values) +
+         ", \"backends\": " + Words(knob.takers) + ", \"about\": " + Quoted(knob.about) + "}";
 }
 
 std::string OperandsText(const OpRow& op) {
@@ -35,9 +67,10 @@ std::string OperandsText(const OpRow& op) {
 }  // namespace
 
 std::string WordsJson() {
-  std::string ops;
-  for (const OpRow& op : Ops()) ops += (ops.empty() ? "    " : ",\n    ") + OpLine(op);
-  return "{\n  \"ops\": {\n" + ops + "\n  }\n}\n";
+  const auto quoted = [](std::string_view word) { return Quoted(word); };
+  return "{\n" + Section("ops", Ops(), OpLine) + ",\n" + Section("dtypes", AllDTypes(), DTypeLine) + ",\n" +
+         Section("knobs", KnobRows(), KnobLine) + ",\n  \"trace_stages\": " + List(kTraceStages, quoted) +
+         ",\n  \"trace_kinds\": " + List(kTraceKinds, quoted) + "\n}\n";
 }
 
 std::string OpTable() {
@@ -53,7 +86,8 @@ std::string OpTable() {
              (op.out == OpRow::Out::kOut ? (op.about.empty() ? "out=" : "; out=") : "") + " |\n";
   }
   return table +
-         "| aten::NAME | as its schema; of several results `as` names the first | keyword arguments of the schema | an op of PyTorch's dispatcher |\n";
+         "| aten::NAME | as its schema; of several results `as` names the first | keyword arguments of the "
+         "schema | an op of PyTorch's dispatcher |\n";
 }
 
 }  // namespace ulpscope

@@ -1,7 +1,7 @@
 // The knobs: one row each, with the values that may be asked, and the backends that take it.
 //
 // An adapter offers what its rows say and holds, in one table of its own, how each is set and read back.
-// Python reads the same rows from ulpscope_adapter/knobs.json, which is `ulpscope list knobs --json`.
+// Python reads the same rows from ulpscope_adapter/words.json.
 #pragma once
 
 #include <map>

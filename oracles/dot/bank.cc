@@ -15,7 +15,6 @@
 namespace ulpscope {
 namespace {
 
-
 bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
 bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }

@@ -68,7 +68,7 @@ std::string FileName(std::string id) {
 
 /// True when `model` stays in the set because one of its orders gives the observed bits.
 bool GivesTheseBits(const CaseOracle& oracle, const std::string& value, const TensorData& data,
-                   const PrecisionModel& model) {
+                    const PrecisionModel& model) {
   std::vector<int64_t> elements;
   std::vector<double> stored;
   const int64_t count = std::min<int64_t>(data.size(), 128);

@@ -1,13 +1,10 @@
-"""The element types: one list for every adapter, written by the harness into dtypes.json.
+"""The element types: one list for every adapter. Frameworks name their own by our long names, so that an adapter looks them up
+by attribute."""
 
-Frameworks name their own by our long names, so that an adapter looks them up by attribute.
-"""
-
-import json
-import pathlib
+from ulpscope_adapter.words import WORDS
 
 # Long name -> {"safetensors": name in a header, "bytes", "kind": floating, integer or bool}.
-DTYPES = json.loads(pathlib.Path(__file__).with_name("dtypes.json").read_text(encoding="utf-8"))
+DTYPES = WORDS["dtypes"]
 
 
 def dtypes_of(module):

@@ -1,19 +1,13 @@
-"""The table of knobs (harness/words/knobs.cc): knobs.json beside this file is `ulpscope list knobs --json`."""
+"""The table of knobs (harness/words/knobs.cc): what a backend offers, and why it does not take what it does not."""
 
-import functools
-import json
-import os
+from ulpscope_adapter.words import WORDS
 
-
-@functools.lru_cache(maxsize=None)
-def _rows():
-    with open(os.path.join(os.path.dirname(__file__), "knobs.json"), encoding="utf-8") as file:
-        return json.load(file)
+_ROWS = WORDS["knobs"]
 
 
 def _devices(row, backend):
     """The devices on which a backend takes the knob, "" being every one."""
-    takers = [taker.partition("@") for taker in row["backends"].split(",")]
+    takers = [taker.partition("@") for taker in row["backends"]]
     return [device for name, _, device in takers if name in (backend, "*")]
 
 
@@ -21,8 +15,8 @@ def offered(backend, device):
     """knob -> values, the default first, of what a backend takes on a device ("cuda:1" is a "cuda")."""
     kind = device.partition(":")[0]
     return {
-        row["knob"]: row["values"].split(",")
-        for row in _rows() if {"", kind} & set(_devices(row, backend))
+        knob: row["values"]
+        for knob, row in _ROWS.items() if {"", kind} & set(_devices(row, backend))
     }
 
 
@@ -30,6 +24,6 @@ def reasons(backend, device):
     """knob -> why it is not taken, of all that this backend does not take on this device."""
     taken = offered(backend, device)
     return {
-        row["knob"]: f"{backend} on {device} does not take it ({row['about']}; of {row['backends'].replace(',', ', ')})"
-        for row in _rows() if row["knob"] not in taken
+        knob: f"{backend} on {device} does not take it ({row['about']}; of {', '.join(row['backends'])})"
+        for knob, row in _ROWS.items() if knob not in taken
     }
