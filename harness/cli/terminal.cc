@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "harness/cli/cli.h"
+#include "harness/cli/exit_codes.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {

@@ -62,16 +62,16 @@ OWNERS = {
 
 # Circles that stand, each with its reason. One that is none any more has to go.
 UNIT_CIRCLES = {
-    ("harness/casefile/fields", "harness/casefile/ops"): "goes with casefile/ops, whose rows move to harness/words",
     ("oracles/lower", "oracles/plan"): "plan.h declares Lower, which lower.h's state expands; goes with the variant of PlanNode",
 }
 ROOM_CIRCLES = {}
 
 # Vocabulary -> the files that own its words (word_lists.py). Each literal of theirs that is one word counts.
 HOMES = {
-    "ops": ["harness/casefile/ops.cc"],
-    "facets and knobs": ["harness/casefile/words.cc"],
-    "dtypes": ["harness/num/dtype.cc"],
+    "ops": ["harness/words/ops.def"],
+    "facets": ["harness/words/facets.cc"],
+    "knobs": ["harness/words/knobs.cc"],
+    "dtypes": ["harness/num/dtype.cc", "harness/num/float_format.cc"],
     "trace": ["harness/words/trace_words.h"],
 }
 
@@ -81,35 +81,25 @@ KNOBS = "an adapter names each knob that it sets or reads back, beside the call 
 OPS = "an adapter names each op that it computes by itself, beside the function that does"
 NAMES = "an adapter runs where no table of the harness is: it names what its framework calls otherwise"
 LISTS_ALLOWED = {
-    ("backends/cublas/gemm_ex.cc", "facets and knobs"): KNOBS,
-    ("backends/cublas/lt.cc", "facets and knobs"): KNOBS,
-    ("backends/jax/ops.py", "dtypes"): NAMES,
+    ("backends/faulty/main.cc", "knobs"): KNOBS,
+    ("backends/cublas/gemm_ex.cc", "knobs"): KNOBS,
+    ("backends/cublas/lt.cc", "knobs"): KNOBS,
     ("backends/jax/ops.py", "ops"): NAMES,
-    ("backends/python/ulpscope_adapter/tensor.py", "dtypes"): "the widths by which bytes become numpy's arrays",
-    ("backends/python/ulpscope_torch/ops.py", "dtypes"): NAMES,
     ("backends/python/ulpscope_torch/ops.py", "ops"): NAMES,
-    ("backends/python/ulpscope_torch/regions.py", "ops"): COPY,
     ("backends/sdk/gemm.cc", "ops"): OPS,
     ("backends/sdk/glue.cc", "ops"): OPS,
     ("backends/sdk/glue_ops.cc", "ops"): OPS,
-    ("backends/sdk/vocabulary.cc", "ops"): COPY,
-    ("backends/torch/aoti.cc", "ops"): COPY,
-    ("backends/torch/knobs.cc", "facets and knobs"): KNOBS,
+    ("backends/torch/knobs.cc", "knobs"): KNOBS,
     ("backends/torch/machine.cc", "ops"): "the ops that are no call of a schema",
     ("backends/torch/traced.cc", "ops"): "the ops that a TorchScript graph cannot hold",
     ("backends/torch_compile/evidence.py", "trace"): "the stages that this stack shows, each from another log",
-    ("backends/torch_compile/knobs.py", "facets and knobs"): KNOBS,
-    ("harness/casefile/decode_program.cc", "ops"): "ops and attributes with rules that no table states",
+    ("backends/torch_compile/printed_graphs.py", "dtypes"): NAMES,
+    ("backends/torch_compile/knobs.py", "knobs"): KNOBS,
     ("harness/casefile/width.cc", "ops"): COPY,
-    ("harness/conform/adapter_programs.cc", "ops"): COPY,
-    ("harness/judge/contract.cc", "facets and knobs"): COPY,
-    ("harness/judge/graph_execution.cc", "dtypes"): COPY,
-    ("harness/judge/label.cc", "facets and knobs"): COPY,
-    ("oracles/models.cc", "facets and knobs"): COPY,
+    ("harness/judge/contract.cc", "facets"): COPY,
+    ("harness/judge/label.cc", "facets"): COPY,
+    ("oracles/models.cc", "facets"): COPY,
     ("oracles/plan.cc", "ops"): COPY,
-    ("oracles/ops/table.cc", "ops"): COPY,
-    ("reports/cell.cc", "dtypes"): COPY,
-    ("reports/op_tree.cc", "dtypes"): COPY,
 }
 
 # The judge computes; it neither reads nor writes.

@@ -15,7 +15,7 @@ namespace ulpscope {
 namespace {
 
 /// An observation with every field set, and with what JSON finds difficult.
-Observation Full() {
+Observation FullObservation() {
   Observation observation;
   observation.outcome = {
       .kind = OutcomeKind::kRaised, .error_class = "RuntimeError", .text = "line 1\nline \"2\" \xc3\xa9"};
@@ -83,7 +83,7 @@ class JournalTest : public ::testing::Test {
     ASSERT_TRUE(writer) << writer.error().Text();
     ASSERT_TRUE((*writer)->Backend("faulty", {{"faulty", "1"}}, {{"threads", {"1", "N"}}}));
     ASSERT_TRUE((*writer)->Begin("a", "faulty"));
-    ASSERT_TRUE((*writer)->Store("a", "1", "faulty", Full()));
+    ASSERT_TRUE((*writer)->Store("a", "1", "faulty", FullObservation()));
     ASSERT_TRUE((*writer)->Begin("b", "faulty"));
     ASSERT_TRUE((*writer)->Store("b", "2", "faulty", Observation{}));
     ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
@@ -108,7 +108,7 @@ TEST_F(JournalTest, RoundTrip) {
   ASSERT_EQ(run->results.size(), 2u);
   EXPECT_EQ(run->results[0].case_id, "b") << "results stand in the order of the run";
   ASSERT_NE(run->Find("a", "faulty"), nullptr);
-  ExpectSame(run->Find("a", "faulty")->observation, Full());
+  ExpectSame(run->Find("a", "faulty")->observation, FullObservation());
   ExpectSame(run->Find("b", "faulty")->observation, Observation{});
   EXPECT_TRUE(run->unfinished.empty());
   EXPECT_TRUE(run->notes.empty());
@@ -121,11 +121,11 @@ TEST_F(JournalTest, TensorsCanComeLater) {
   auto& result = run->results[1];
   EXPECT_TRUE(result.observation.values.empty());
   ASSERT_TRUE(LoadTensors(*run, result));
-  EXPECT_EQ(result.observation.values, Full().values);
+  EXPECT_EQ(result.observation.values, FullObservation().values);
 }
 
 TEST_F(JournalTest, TracesComeOnDemandAndDamageIsFound) {
-  Observation traced = Full();
+  Observation traced = FullObservation();
   traced.trace = {{.id = 4, .parent = -1, .stage = "dispatch", .op = "aten::linear", .us = 1.5},
                   {.id = 9,
                    .parent = 4,
@@ -240,7 +240,7 @@ TEST_F(JournalTest, ContinuesAfterATornEnd) {
     auto writer = JournalWriter::Continue(*run, more);
     ASSERT_TRUE(writer) << writer.error().Text();
     EXPECT_FALSE(JournalWriter::Continue(*run, more)) << "two writers at once";
-    ASSERT_TRUE((*writer)->Store("b", "2", "faulty", Full()));
+    ASSERT_TRUE((*writer)->Store("b", "2", "faulty", FullObservation()));
     ASSERT_TRUE((*writer)->End(JournalWriter::Ending::kComplete));
   }
   const auto again = ReadRun(dir_);
@@ -252,7 +252,7 @@ TEST_F(JournalTest, ContinuesAfterATornEnd) {
   EXPECT_EQ(again->header.digests.at("c"), "3");
   ASSERT_EQ(again->results.size(), 2u);
   EXPECT_NE(again->results[0].tensors_file, again->results[1].tensors_file);
-  ExpectSame(again->Find("a", "faulty")->observation, Full());
+  ExpectSame(again->Find("a", "faulty")->observation, FullObservation());
 }
 
 TEST_F(JournalTest, BegunWithoutResultIsUnfinished) {

@@ -165,8 +165,6 @@ class Execution:
         elif step.op == "module_to":
             env[step.of[0]] = values.module_to(env[step.of[0]], ops.DTYPES[step.attrs["dtype"]],
                                                step.attrs.get("overwrite", False))
-        elif step.op == "requires_grad_":
-            env[step.of[0]].requires_grad_()
         else:
             ops.bind(step)(env)
 

@@ -8,15 +8,13 @@ and poisoned, before the region that writes it. Every value's part is reported; 
 
 from dataclasses import dataclass, field
 
+from ulpscope_adapter import words
 from ulpscope_adapter.request import SCOPES, Step
 
-OUTSIDE = frozenset({"set_data", "backward", "module_to", "requires_grad_", "fsdp_linear"})
+OUTSIDE = frozenset({"set_data", "backward", "module_to", "fsdp_linear"})
 # What may stand before a set_data in the prologue: it prepares parameters and computes nothing. backends/torch/aoti.cc
-# has these words too: it runs the prologue before there is anything to compile.
-_PREPARATION = frozenset({
-    "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand", "permute", "select",
-    "unsqueeze", "squeeze", "zeros", "ones", "full"
-})
+# says the same: it runs the prologue before there is anything to compile.
+_PREPARATION = frozenset({"clone", "cast", "zeros", "ones", "full", *words.ops("view")})
 
 
 @dataclass(frozen=True)
