@@ -70,6 +70,15 @@ def _rms_norm(x, weight=None, *, normalized_shape, eps):
     return result.astype(x.dtype)
 
 
+def _attention(query, key, value, scale=None):
+    """jax.nn has it for operands of [batch, length, heads, width]; ours are PyTorch's [..., heads, length, width]."""
+    def swapped(a):
+        return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)
+
+    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), scale=scale)
+    return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])
+
+
 def _along(function):
     """PyTorch's dtype= casts the operand first."""
     def apply_along(a, dim, dtype=None):
@@ -120,6 +129,7 @@ OPS = {
     "logsumexp": lambda a, dim, keepdim=False: jax.nn.logsumexp(a, axis=dim, keepdims=keepdim),
     "amax": lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
                                                         keepdims=keepdim),
+    "scaled_dot_product_attention": _attention,
     "clone": lambda a: a,
     "detach": jax.lax.stop_gradient,
     "sum": _reduction(jnp.sum),

@@ -21,10 +21,7 @@ std::vector<int64_t> OneAxis(const OpCall& call) {
   return dim;
 }
 
-Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
-  int x = call.args.at(0);
-  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype)
-    x = low.Cast(x, *dtype);
+Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const std::vector<int64_t>& axis) {
   Exponentials made;
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
@@ -32,7 +29,7 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   const auto stored = [&](int node, const char* part) {
     return low.Materialised(node, made.prefix + "." + part);
   };
-  made.top = low.Inner(low.Maximum(x, OneAxis(call), true), made.prefix + ".max");
+  made.top = low.Inner(low.Maximum(x, axis, true), made.prefix + ".max");
   made.shifted = stored(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
   low.at(made.shifted).slack = {x, made.top};
   low.at(made.shifted).slack_factor = 2;
@@ -41,8 +38,15 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   made.exp = stored(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
   low.at(made.exp).slack = {made.exp};
   low.at(made.exp).slack_factor = 40;
-  made.total = stored(low.Sum(made.exp, OneAxis(call), true, made.inner), "total");
+  made.total = stored(low.Sum(made.exp, axis, true, made.inner), "total");
   return made;
+}
+
+Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
+  int x = call.args.at(0);
+  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype)
+    x = low.Cast(x, *dtype);
+  return MakeExponentials(low, call, x, OneAxis(call));
 }
 
 int Finish(Lowering& low, const Exponentials& parts, int result, std::vector<int> slack, double factor) {
@@ -59,6 +63,44 @@ int LowerSoftmax(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
   const int result = low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, parts.inner);
   return Finish(low, parts, result, {result}, 12);
+}
+
+/// (exp(s - max) @ value) / sum(exp(s - max)) with s = query @ key.mT * scale: the order of fused kernels, which
+/// never hold a probability. Others scale the query, or both operands by the root, and divide before the second
+/// product.
+int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
+  const int query = call.args.at(0), key = call.args.at(1), value = call.args.at(2);
+  const Shape shape = low.at(query).shape;
+  if (shape.size() < 2 || low.at(key).shape.size() < 2 || low.at(value).shape.size() < 2)
+    throw LoweringError{"scaled_dot_product_attention: needs matrices"};
+  const DType own = low.at(query).dtype, inner = own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const std::string prefix = call.step.as.empty() ? call.step.op : call.step.as;
+  const auto product = [&](int a, int b, const char* part) {
+    const int node = low.Matmul(a, b);
+    low.at(low.plan.Root(node)).dtype = inner;
+    low.at(node).dtype = inner;
+    return low.Materialised(node, prefix + "." + part);
+  };
+  const auto absolute = [&](int node) { return low.Elementwise(NodeKind::kAbs, {node}, inner); };
+  const int scores = product(query, low.Transpose(key, -2, -1), "scores");
+  const int scale = call.step.Find("scale") != nullptr
+                        ? low.Scalar(NumberAttr(call.step, "scale", 1), inner)
+                        : low.Elementwise(NodeKind::kRsqrt, {low.Constant(shape.back(), 1, inner)}, inner);
+  const int scaled =
+      low.Materialised(low.Elementwise(NodeKind::kMul, {scores, scale}, inner), prefix + ".scaled");
+  low.at(scaled).slack = {low.Elementwise(
+      NodeKind::kMul, {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)};
+  low.at(scaled).slack_factor = 4;
+  const Exponentials parts = MakeExponentials(low, call, scaled, {-1});
+  const int weighted = product(parts.exp, value, "weighted");
+  const int magnitude = low.Matmul(parts.exp, absolute(value));
+  int result = low.Elementwise(NodeKind::kDiv, {weighted, parts.total}, inner);
+  const int slack = low.Elementwise(NodeKind::kDiv, {magnitude, parts.total}, inner);
+  low.at(result).slack = {slack};
+  low.at(result).slack_factor = 16;
+  low.at(result).dtype = own;
+  low.at(result).inner = true;
+  return result;
 }
 
 int LowerLogSoftmax(Lowering& low, const OpCall& call) {

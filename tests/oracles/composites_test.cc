@@ -162,6 +162,87 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
   EXPECT_EQ(checked, 8 * kRows * kLength + 2 * kRows);
 }
 
+constexpr int64_t kQueries = 3, kKeys = 5, kWidth = 6, kValues = 2;
+
+Case AttentionCase(DType dtype) {
+  Case c;
+  c.id = "test/attention";
+  c.tensors = {Tensor("q", dtype, {1, kQueries, kWidth}), Tensor("k", dtype, {1, kKeys, kWidth}),
+               Tensor("v", dtype, {1, kKeys, kValues})};
+  c.program = {
+      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "attended"),
+      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "halved", {{"scale", Attr{.value = 0.5}}})};
+  c.observe = {"attended", "halved"};
+  return c;
+}
+
+TEST_P(Composites, AttentionAgreesWithMpfr) {
+  const Case c = AttentionCase(GetParam());
+  const auto in = testing::NormalInputs(c, 25);
+  const auto value = [&](const char* name, int64_t i) { return Big(in.at(name).At(i)); };
+  const auto truth = [&](const Big& scale, int64_t i) {
+    Big weighted, total;
+    for (int64_t key = 0; key < kKeys; ++key) {
+      Big score;
+      for (int64_t w = 0; w < kWidth; ++w)
+        score = score + value("q", i / kValues * kWidth + w) * value("k", key * kWidth + w);
+      const Big weight = Exp(score * scale);
+      weighted = weighted + weight * value("v", key * kValues + i % kValues);
+      total = total + weight;
+    }
+    return weighted / total;
+  };
+  const auto oracle = OpenCaseOracle(c, in);
+  ASSERT_TRUE(oracle);
+  std::vector<int64_t> elements(kQueries * kValues);
+  std::iota(elements.begin(), elements.end(), 0);
+  for (const auto& [name, scale] :
+       {std::pair("attended", Big(1) / Sqrt(Big(kWidth))), std::pair("halved", Big(0.5))}) {
+    const auto references = (*oracle)->References(name, elements);
+    for (const int64_t i : elements) {
+      const Reference& reference = references[static_cast<size_t>(i)];
+      ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << name << i;
+      const mpq_class off = truth(scale, i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
+      EXPECT_LE(abs(off), mpq_class(reference.err) + mpq_class(std::fabs(reference.hi)) * mpq_class(0x1p-400))
+          << name << i;
+    }
+  }
+}
+
+/// Forms that kernels use lie in the interval of float32: the scale on the query, probabilities before the product.
+TEST(CompositesEnclosed, NoFormOfAttentionEscapesFloat32) {
+  const Case c = AttentionCase(DType::kFloat32);
+  const auto in = testing::NormalInputs(c, 26);
+  const auto oracle = OpenCaseOracle(c, in);
+  ASSERT_TRUE(oracle);
+  PrecisionModel model;
+  const auto truth = TrueModel(c, "attended", model, DType::kFloat32);
+  ASSERT_TRUE(truth);
+  const auto bank = (*oracle)->Bank("attended", DType::kFloat32);
+  const auto found =
+      std::find_if(bank.begin(), bank.end(), [&](const auto& row) { return row->model() == *truth; });
+  ASSERT_NE(found, bank.end()) << truth->Name();
+  const auto at = [&](const char* name, int64_t i) { return static_cast<float>(in.at(name).At(i)); };
+  const float scale = 1.0F / std::sqrt(static_cast<float>(kWidth));
+  for (int64_t i = 0; i < kQueries * kValues; ++i) {
+    float weights[kKeys], total = 0, most = -HUGE_VALF;
+    for (int64_t key = 0; key < kKeys; ++key) {
+      weights[key] = 0;
+      for (int64_t w = 0; w < kWidth; ++w)
+        weights[key] += at("q", i / kValues * kWidth + w) * scale * at("k", key * kWidth + w);
+      most = std::max(most, weights[key]);
+    }
+    for (float& weight : weights) total += weight = std::exp(weight - most);
+    float result = 0;
+    for (int64_t key = 0; key < kKeys; ++key)
+      result += weights[key] / total * at("v", key * kValues + i % kValues);
+    const Interval range = (*found)->Enclose(i);
+    EXPECT_LE(range.lo, result) << i;
+    EXPECT_GE(range.hi, result) << i;
+    EXPECT_LT(range.hi - range.lo, 1e-4) << "an interval that says something";
+  }
+}
+
 TEST(CompositesExactly, EqualElementsAndZerosAreExact) {
   Case c = AllComposites(DType::kFloat32);
   auto in = testing::NormalInputs(c, 22);
