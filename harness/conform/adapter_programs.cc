@@ -17,7 +17,7 @@ namespace ulpscope {
 namespace {
 
 struct Input {
-  std::string_view name, shape, values;
+  std::string_view name, shape, values, dtype = "$d";
 };
 
 constexpr std::array kInputs{
@@ -34,6 +34,7 @@ constexpr std::array kInputs{
     Input{"signs", "[2, 2]", "[1, -1, -1, 1]"},
     Input{"column", "[2, 1]", "[2, -1]"},
     Input{"row", "[1, 2]", "[2, -1]"},
+    Input{"mask", "[2, 2]", "[1, 0, 0, 1]", "bool"},
 };
 
 /// The shared inputs that the example of `op` reads.
@@ -106,8 +107,8 @@ Result<Case> ProgramOf(std::span<const OpRow* const> ops, DType dtype) {
   std::string tensors;
   for (const Input& input : kInputs) {
     if (used.contains(std::string(input.name)))
-      tensors += fmt::format("      {}: {{dtype: $d, shape: {}, fill: {{values: {}}}}}\n", input.name,
-                             input.shape, input.values);
+      tensors += fmt::format("      {}: {{dtype: {}, shape: {}, fill: {{values: {}}}}}\n", input.name,
+                             input.dtype, input.shape, input.values);
   }
   if (!tensors.empty()) tensors = "    tensors:\n" + tensors;
   return SmallProgram(
