@@ -52,6 +52,10 @@ class Evaluator {
         return arithmetic_.Constant(node);
       case NodeKind::kView:
         return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
+      case NodeKind::kChoose: {
+        const size_t chosen = Condition(node.args[2], Source(node, 2, index)) ? 0 : 1;
+        return At(node.args[chosen], Source(node, chosen, index));
+      }
       default:
         break;
     }
@@ -162,6 +166,12 @@ class Evaluator {
     std::vector<Value> dense_;
     std::unordered_map<int64_t, Value> sparse_;
   };
+
+  /// A condition is data: lowering takes nothing else for one.
+  bool Condition(int id, int64_t index) const {
+    return tensors_[static_cast<size_t>(roots_[static_cast<size_t>(id)])]->At(plan_.RootIndex(id, index)) !=
+           0;
+  }
 
   static bool IsSummed(const PlanNode& node, size_t axis) {
     for (const int64_t summed : node.axes) {

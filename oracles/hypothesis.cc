@@ -43,6 +43,12 @@ bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
   const PlanNode& node = At(plan, id);
   if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
+  if (node.kind == NodeKind::kChoose) {  // known where one format holds either choice
+    const FloatFormat* a = OperationFormat(plan, node.args[0], choice);
+    const FloatFormat* b = OperationFormat(plan, node.args[1], choice);
+    if (a == nullptr || b == nullptr) return nullptr;
+    return Holds(*a, *b) ? a : Holds(*b, *a) ? b : nullptr;
+  }
   if (KeepsFormat(node.kind)) {
     const int argument = node.args.front();
     if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty())
@@ -64,7 +70,8 @@ bool IsStep(const PlanNode& node) {
 }
 
 bool IsCutPoint(const PlanNode& node) {
-  if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView)
+  if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView ||
+      node.kind == NodeKind::kChoose)
     return false;
   return !IsStep(node) || node.materialised;
 }

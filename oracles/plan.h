@@ -21,6 +21,7 @@ enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
+  kChoose,    ///< of its first two arguments the one that the third, a condition, names: rounds nothing
   kAdd,
   kSub,
   kMul,

@@ -98,6 +98,12 @@ class Reverse {
       case NodeKind::kView:
         View(id, node, grad);
         break;
+      case NodeKind::kChoose: {
+        const int none = low_.Scalar(0, node.dtype);
+        Give(arg(0), low_.Elementwise(NodeKind::kChoose, {grad, none, arg(2)}, node.dtype));
+        Give(arg(1), low_.Elementwise(NodeKind::kChoose, {none, grad, arg(2)}, node.dtype));
+        break;
+      }
       case NodeKind::kAdd:
         Give(arg(0), grad);
         Give(arg(1), grad);

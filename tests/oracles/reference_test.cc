@@ -376,6 +376,46 @@ TEST(Reference, AnUnknownLeadingDimensionCannotBeExpanded) {
   }
 }
 
+TEST(Reference, WhereTakesWhatTheConditionNamesAndGradientsFollowIt) {
+  Case c;
+  c.id = "test/where";
+  c.tensors = {Tensor("mask", DType::kBool, {3}), Tensor("x", DType::kFloat32, {2, 3}, true),
+               Tensor("y", DType::kBfloat16, {2, 1}, true)};
+  c.program = {MakeStep("where", {"mask", "x", "y"}, "chosen"),
+               MakeStep("where", {"mask", "chosen", "x"}, "again"),
+               MakeStep("mul", {"again", "again"}, "square"), MakeStep("sum", {"square"}, "total"),
+               MakeStep("backward", {"total"}, "")};
+  c.program[1].of[1] = Operand{.name = "", .scalar = testing::Integer(3)};
+  c.observe = {"chosen", "again", "x.grad", "y.grad"};
+  Case floating = c;
+  floating.tensors.erase(floating.tensors.begin());
+  auto in = testing::NormalInputs(floating, 12);
+  TensorData mask = TensorData::Zeros(DType::kBool, {3});
+  mask.Set(1, 1);
+  in.emplace("mask", mask);
+  const auto x = [&](int64_t i) { return Q(in.at("x").At(i)); };
+  EXPECT_EQ(Compare(c, in, "chosen", [&](int64_t i) { return i % 3 == 1 ? x(i) : Q(in.at("y").At(i / 3)); }),
+            6);
+  EXPECT_EQ(Compare(c, in, "again", [&](int64_t i) -> mpq_class { return i % 3 == 1 ? mpq_class(3) : x(i); }),
+            6);
+  EXPECT_EQ(Compare(c, in, "x.grad",
+                    [&](int64_t i) -> mpq_class { return i % 3 == 1 ? mpq_class(0) : mpq_class(2 * x(i)); }),
+            6);
+  const auto plan = Lower(c);
+  ASSERT_TRUE(plan && plan->gaps.empty());
+  EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->values.at("chosen"))].dtype, DType::kFloat32);
+}
+
+TEST(Reference, WhereNeedsDataForItsCondition) {
+  Case c;
+  c.tensors = {Tensor("x", DType::kFloat32, {3})};
+  c.program = {MakeStep("where", {"x", "x", "x"}, "y")};
+  c.observe = {"y"};
+  const auto plan = Lower(c);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->gaps.at("y"), "where: the condition is no bool tensor of the case");
+}
+
 Case InPlaceCase(std::vector<Step> steps, std::vector<std::string> observe) {
   Case c;
   c.id = "test/in_place";
