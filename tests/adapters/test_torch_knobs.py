@@ -84,7 +84,7 @@ def test_a_knob_that_cannot_act_is_refused_with_the_reason():
 
 
 def maps(worker):
-    with open(f"/proc/{worker.pid}/maps") as file:
+    with open(f"/proc/{worker.process.pid}/maps") as file:
         return file.read()
 
 
