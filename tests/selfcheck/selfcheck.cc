@@ -553,8 +553,16 @@ class Selfcheck {
     }
     const double narrow = MillisecondsToClassify(DType::kBfloat16),
                  wide = MillisecondsToClassify(DType::kFloat32);
-    row("time to classify one 64x64x64 case, all models, one core: bfloat16 / float32",
-        fmt::format("{:.0f} / {:.0f} ms", narrow, wide), "250 ms", std::max(narrow, wide) <= 250);
+    const char* const classify =
+        "time to classify one 64x64x64 case, all models, one core: bfloat16 / float32";
+    const std::string took = fmt::format("{:.0f} / {:.0f} ms", narrow, wide);
+    // Milliseconds are the machine's as much as ours: the long form, which has a machine to itself, holds them to a
+    // gate; the short one is a test, and only says them.
+    if (whole) {
+      row(classify, took, "250 ms", std::max(narrow, wide) <= 250);
+    } else {
+      fmt::print("{:<74} {:>16}\n", classify, took);
+    }
     fmt::print("\n{:<40} {:>14} {:>14} {:>14}\n", "the same data", "allclose", "RMSE (dynamo)", "ulpscope");
     fmt::print("{:<40} {:>14} {:>14} {:>14}\n", fmt::format("missed of {} non-conforming", t.wrong),
                t.allclose_missed, t.rmse_missed, t.missed);
