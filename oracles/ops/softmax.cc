@@ -79,15 +79,14 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
     const int node = low.Matmul(a, b);
     low.at(low.plan.Root(node)).dtype = inner;
     low.at(node).dtype = inner;
-    return low.Materialised(node, prefix + "." + part);
+    return low.Inner(node, prefix + "." + part);
   };
   const auto absolute = [&](int node) { return low.Elementwise(NodeKind::kAbs, {node}, inner); };
   const int scores = product(query, low.Transpose(key, -2, -1), "scores");
   const int scale = call.step.Find("scale") != nullptr
                         ? low.Scalar(NumberAttr(call.step, "scale", 1), inner)
                         : low.Elementwise(NodeKind::kRsqrt, {low.Constant(shape.back(), 1, inner)}, inner);
-  const int scaled =
-      low.Materialised(low.Elementwise(NodeKind::kMul, {scores, scale}, inner), prefix + ".scaled");
+  const int scaled = low.Inner(low.Elementwise(NodeKind::kMul, {scores, scale}, inner), prefix + ".scaled");
   low.at(scaled).slack = {low.Elementwise(
       NodeKind::kMul, {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)};
   low.at(scaled).slack_factor = 4;
