@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "harness/base/check.h"
+#include "oracles/dot/few_terms.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
 #include "oracles/enclosure.h"
@@ -75,6 +76,7 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<double> Possible(int64_t element) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
     if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
         !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha != 1)
@@ -84,7 +86,10 @@ class BoundHypothesis : public Hypothesis {
           shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
     const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
-    if (in[0].pieces > 1 || in[1].pieces > 1) return {};
+    if (in[0].pieces > 1 || in[1].pieces > 1) {
+      if (root.args.size() == 3) return {};
+      return StoreEach(SumsOfPasses(binding_.acc, in, probe_->Raw(bank_->path.root, at)));
+    }
     std::vector<SumTerm> terms;
     const RawOperands& raw = probe_->Raw(bank_->path.root, at);
     for (size_t k = 0; k < raw.a.size(); ++k) {
@@ -105,13 +110,21 @@ class BoundHypothesis : public Hypothesis {
     if (terms.empty()) return {};
     std::vector<double> values;
     SumTrees::For(binding_.acc, static_cast<int>(terms.size()))->Evaluate(terms, &values);
-    for (double& value : values) {
-      value = Store(value);
-      if (std::isnan(value)) return {};
-    }
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values;
+    return StoreEach(std::move(values));
+  }
+
+  std::vector<int64_t> Together(int64_t element, double stored) const override {
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if (binding_.acc.partial == nullptr || root.kind != NodeKind::kContract || root.alpha != 1 ||
+        root.args.size() == 3 || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)])
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    const RawOperands& raw = probe_->Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
+    return PositionsTogether(
+        binding_.acc, binding_.in[static_cast<size_t>(bank_->path.root)], binding_.prod, raw,
+        [this](double sum) { return Store(sum); }, stored);
   }
 
   void Forget() const override {
@@ -152,6 +165,49 @@ class BoundHypothesis : public Hypothesis {
   }
 
  private:
+  /// The same for a sum of a tensor's elements, or one that is divided by a power of two.
+  std::vector<double> PossibleSums(int64_t element) const {
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    int64_t at = shared_->plan.RootIndex(bank_->node, element), divisor = 1;
+    int sum = bank_->path.root;
+    if (root.kind == NodeKind::kDiv) {
+      const PlanNode& by = shared_->plan.nodes[static_cast<size_t>(shared_->plan.Root(root.args[1]))];
+      const bool whole = by.kind == NodeKind::kConstant && by.denominator == 1 && by.numerator > 0 &&
+                         std::has_single_bit(static_cast<uint64_t>(by.numerator));
+      sum = shared_->plan.Root(root.args[0]);
+      // The quotient's element is the sum's: neither is a view of another shape.
+      if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
+        return {};
+      divisor = by.numerator;
+    }
+    const PlanNode& node = shared_->plan.nodes[static_cast<size_t>(sum)];
+    if (binding_.acc.exact() || node.kind != NodeKind::kReduce ||
+        !shared_->cache.raw[static_cast<size_t>(sum)])
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    std::vector<double> values = SumsOfTerms(binding_.acc, probe_->Raw(sum, at).a);
+    for (double& value : values) {
+      if (sum != bank_->path.root) {
+        for (const auto& spec : binding_.store[static_cast<size_t>(sum)]) value = spec.Apply(value);
+      }
+      value /= static_cast<double>(divisor);
+    }
+    return StoreEach(std::move(values));
+  }
+
+  /// Sorted and each once; none where one is no number.
+  std::vector<double> StoreEach(std::vector<double> values) const {
+    for (double& value : values) {
+      value = Store(value);
+      if (std::isnan(value)) return {};
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const ValueBank> bank_;
   const Choice& choice_;

@@ -79,6 +79,7 @@ class Layout {
       text_ += WriteKnobTable(report_, options_.columns);
       if (matrix) {
         Divergences();
+        if (options_.verbosity == Verbosity::kVerbose) Proofs();
         Skips();
       }
       NotInstalled();
@@ -232,6 +233,20 @@ class Layout {
     }
     if (shown > 0) text_ += Wrap("  ", "ulpscope explain ID@BACKEND shows the derivation", options_.columns);
     Line("");
+  }
+
+  /// The further inputs of cases that say `prove`.
+  void Proofs() {
+    bool any = false;
+    for (const auto& result : report_.results) {
+      if (result.proved_on.empty()) continue;
+      any = true;
+      text_ += Wrap("  ",
+                    TerminalSafe(fmt::format("{} on {}: {}", result.id, result.backend,
+                                             ProvedOnSentence(result.proved_on))),
+                    options_.columns);
+    }
+    if (any) Line("");
   }
 
   void Skips() {

@@ -63,6 +63,7 @@ class Writer {
     Trace();
     Knobs();
     for (const auto& note : result_.notes) Say("note", note);
+    if (!result_.proved_on.empty()) Say("proved on", ProvedOnSentence(result_.proved_on));
     Divergences();
     text_ += fmt::format("  {:<11}{}\n", "repeat", TerminalSafe(result_.repro));
     return std::move(text_);

@@ -182,6 +182,10 @@ Json ResultJson(const CaseResult& result) {
   json["casts"] = Casts(result.casts);
   if (!result.cast_costs.empty()) json["cast_costs"] = CastCosts(result.cast_costs);
   if (!result.notes.empty()) json["notes"] = Texts(result.notes);
+  for (const ProvedOn& input : result.proved_on) {
+    json["proved_on"].push_back({{"input", Text(input.name)}});
+    if (!input.left_out.empty()) json["proved_on"].back()["left_out"] = Text(input.left_out);
+  }
   json["repro"] = Text(result.repro);
   return json;
 }

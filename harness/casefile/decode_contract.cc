@@ -158,12 +158,25 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
   if (const Node* source = node.Find("source")) contract.source = source->text;
   const Node& accept = *node.Find("accept");
   contract.accept_any = accept.kind == Node::Kind::kScalar;
-  if (contract.accept_any) return contract;
+  const Node* prove = node.Find("prove");
+  contract.prove = prove != nullptr && prove->text == "true";
+  const auto complain_of_prove = [&](std::string found) {
+    if (contract.prove)
+      errors.Add(prove->mark, "nothing to prove: the contract demands no class", std::move(found),
+                 "in, prod, acc, mid or out for a value", "leave prove out, or say what it is to prove");
+  };
+  if (contract.accept_any) {
+    complain_of_prove("accept: any");
+    return contract;
+  }
   if (accept.entry_count() == 0)
     errors.Add(accept.mark, "contract accepts nothing", "an empty map", "any, or what each value may be");
   if (const Node* raised = accept.Find("raised")) contract.raised = DecodeRaised(*raised, errors);
   contract.values = DecodeDemands(
       accept, context, [](std::string_view key) { return key == "raised"; }, errors);
+  if (std::all_of(contract.values.begin(), contract.values.end(),
+                  [](const auto& demand) { return demand.second.facets.empty(); }))
+    complain_of_prove("a dtype or an outcome alone");
   return contract;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "harness/model/cross.h"
 #include "harness/model/probe.h"
 #include "harness/num/dtype.h"
 #include "harness/num/float_format.h"
@@ -84,26 +85,35 @@ const Type& FillMap() {
        {"k", &length, kOptional, "for role addend: terms of the sums"}});
   static const Type probe{
       .kind = Kind::kEither, .what = "a probe", .scalar = &family, .map = &probe_parameters};
+  static const Type crossing{.kind = Kind::kWord, .what = "a crossed probe", .words = CrossNames()};
+  static const Type side{.kind = Kind::kWord, .what = "a role", .words = {"a", "b", "sum"}};
+  static const Type line{.kind = Kind::kInteger, .what = "a line", .low = 0, .high = int64_t{1} << 28};
+  static const Type cross = ParametersType(
+      "the parameters of cross",
+      {{"name", &crossing, kRequired, "which dot products"},
+       {"role", &side, kOptional, "the operand whose values these are: a (without) or b; sum: of no product"},
+       {"dim", &IntegerType(), kOptional, "dimension that a dot product lies along (-1; for role b -2)"},
+       {"from", &line, kOptional, "the first line (0)"}});
   static const Type record = ParametersType(
       "the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
                                    {"tensor", &NameType(), kRequired, "a tensor of it"}});
   static const Type type{
       .kind = Kind::kMap,
       .what = "a fill with parameters",
-      .fields = {{"normal", &normal, kOptional, "normal deviates"},
-                 {"uniform", &uniform, kOptional, "uniform in [low, high)"},
-                 {"integers", &integers, kOptional, "integers from low to high"},
-                 {"positive", &positive, kOptional, "uniform in (0, scale]"},
-                 {"wide_exponent", &wide, kOptional,
-                  "random significands, exponents uniform from low to high"},
-                 {"lattice", &lattice, kOptional,
-                  "an integer formula: float32 dot products exact in any order"},
-                 {"values", &Values(), kOptional, "the elements themselves, row-major"},
-                 {"full", &full, kOptional, "one value everywhere"},
-                 {"arange", &arange, kOptional, "start, start + step, ..."},
-                 {"ties", &ties, kOptional, "half-way between two values of a narrower format"},
-                 {"probe", &probe, kOptional, "dot products that tell how they were computed"},
-                 {"record", &record, kOptional, "inputs of recorded hardware, row by row"}},
+      .fields =
+          {{"normal", &normal, kOptional, "normal deviates"},
+           {"uniform", &uniform, kOptional, "uniform in [low, high)"},
+           {"integers", &integers, kOptional, "integers from low to high"},
+           {"positive", &positive, kOptional, "uniform in (0, scale]"},
+           {"wide_exponent", &wide, kOptional, "random significands, exponents uniform from low to high"},
+           {"lattice", &lattice, kOptional, "an integer formula: float32 dot products exact in any order"},
+           {"values", &Values(), kOptional, "the elements themselves, row-major"},
+           {"full", &full, kOptional, "one value everywhere"},
+           {"arange", &arange, kOptional, "start, start + step, ..."},
+           {"ties", &ties, kOptional, "half-way between two values of a narrower format"},
+           {"probe", &probe, kOptional, "dot products that tell how they were computed"},
+           {"cross", &cross, kOptional, "the same for every row of the one and column of the other operand"},
+           {"record", &record, kOptional, "inputs of recorded hardware, row by row"}},
       .exactly_keys = 1};
   return type;
 }

@@ -74,7 +74,9 @@ const Type& ContractType() {
                          .definition = "contract",
                          .fields = {{"status", &status, kRequired, "who says so"},
                                     {"source", &TextType(), kOptional, "where it is said"},
-                                    {"accept", &accept, kRequired, "any, or what each value may be"}}};
+                                    {"accept", &accept, kRequired, "any, or what each value may be"},
+                                    {"prove", &BooleanType(), kOptional,
+                                     "the harness adds inputs of its own that tell (false)"}}};
   return type;
 }
 

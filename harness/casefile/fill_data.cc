@@ -11,6 +11,7 @@
 #include "harness/casefile/element.h"
 #include "harness/casefile/number.h"
 #include "harness/casefile/words.h"
+#include "harness/model/cross.h"
 #include "harness/model/probe.h"
 
 namespace ulpscope {
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Role { kA, kB, kAddend };
+enum class Role { kA, kB, kAddend, kSum };
 
 struct ProbeFill {
   std::string name;
@@ -50,12 +51,33 @@ Result<Role> RoleOf(const Attr::Map& map) {
   if (word->empty() || *word == "a") return Role::kA;
   if (*word == "b") return Role::kB;
   if (*word == "addend") return Role::kAddend;
-  return Fail(Problem("no such role", "'" + *word + "'", "a, b or addend"));
+  if (*word == "sum") return Role::kSum;
+  return Fail(Problem("no such role", "'" + *word + "'", "a, b, addend or sum"));
+}
+
+/// The dimension that dot products lie along.
+Result<size_t> AxisOf(const Attr::Map& map, const TensorSpec& spec, Role role, std::string_view fill) {
+  const auto rank = static_cast<int64_t>(spec.shape.size());
+  const auto dim = IntegerOr(map, "dim", role == Role::kB ? -2 : -1);
+  if (!dim) return Fail(dim.error());
+  if (*dim < -rank || *dim >= rank) {
+    return Fail(Problem(std::string(fill) + ": the dot products lie along no dimension of " +
+                            Describe(spec.dtype, spec.shape),
+                        "dim " + std::to_string(*dim),
+                        "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
+  }
+  return static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
+}
+
+/// Elements between two neighbours along `axis`.
+int64_t StrideOf(const Shape& shape, size_t axis) {
+  int64_t inner = 1;
+  for (size_t i = shape.size(); i-- > axis + 1;) inner *= shape[i];
+  return inner;
 }
 
 /// Which dimension the dot products lie along, and how many they are.
 Result<void> Place(const Attr::Map& map, const TensorSpec& spec, ProbeFill* fill) {
-  const auto rank = static_cast<int64_t>(spec.shape.size());
   if (fill->role == Role::kAddend) {
     const auto k = IntegerOr(map, "k", 0);
     if (!k) return Fail(k.error());
@@ -64,14 +86,9 @@ Result<void> Place(const Attr::Map& map, const TensorSpec& spec, ProbeFill* fill
     fill->rows = ElementCount(spec.shape);
     return {};
   }
-  const auto dim = IntegerOr(map, "dim", fill->role == Role::kA ? -1 : -2);
-  if (!dim) return Fail(dim.error());
-  if (*dim < -rank || *dim >= rank) {
-    return Fail(Problem(
-        "probe: the dot products lie along no dimension of " + Describe(spec.dtype, spec.shape),
-        "dim " + std::to_string(*dim), "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
-  }
-  fill->axis = static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
+  const auto axis = AxisOf(map, spec, fill->role, "probe");
+  if (!axis) return Fail(axis.error());
+  fill->axis = *axis;
   fill->k = spec.shape[fill->axis];
   fill->rows = fill->k == 0 ? 0 : ElementCount(spec.shape) / fill->k;
   return {};
@@ -97,6 +114,7 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
     return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
   const auto role = RoleOf(*map);
   if (!role) return Fail(role.error());
+  if (*role == Role::kSum) return Fail(Problem("no such role", "'sum'", "a, b or addend"));
   fill.role = *role;
   if (auto placed = Place(*map, spec, &fill); !placed) return Fail(placed.error());
   for (ProbeGroup& group : ProbeGroups(fill.name, spec.dtype, fill.k)) {
@@ -135,8 +153,7 @@ Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const Tensor
   std::vector<uint64_t> elements;
   if (with_values == WithValues::kNo) return elements;
   elements.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
-  int64_t inner = 1;  // elements between two neighbours along the axis
-  for (size_t axis = spec.shape.size(); axis-- > fill->axis + 1;) inner *= spec.shape[axis];
+  const int64_t inner = StrideOf(spec.shape, fill->axis);
   for (int64_t row = 0; row < fill->rows; ++row) {
     const ProbeDot& dot = fill->dots[static_cast<size_t>(row % static_cast<int64_t>(fill->dots.size()))];
     if (fill->role == Role::kAddend) {
@@ -147,6 +164,46 @@ Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const Tensor
     for (const ProbeTerm& term : dot.terms)
       elements[static_cast<size_t>(first + term.position * inner)] =
           BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
+  }
+  return elements;
+}
+
+Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const TensorSpec& spec,
+                                            WithValues with_values) {
+  const auto* map = std::get_if<Attr::Map>(&parameters.value);
+  if (map == nullptr) return Fail("fill 'cross' takes named parameters, {cross: {name: ...}}");
+  const auto name = Word(*map, "name");
+  if (!name) return Fail(name.error());
+  const auto& names = CrossNames();
+  if (std::find(names.begin(), names.end(), *name) == names.end())
+    return Fail(
+        Problem("no such crossed probe", "'" + *name + "'", Join(names, ", "), DidYouMean(*name, names)));
+  const auto role = RoleOf(*map);
+  if (!role) return Fail(role.error());
+  if (*role == Role::kAddend) return Fail(Problem("no such role", "'addend'", "a, b or sum"));
+  const auto from = IntegerOr(*map, "from", 0);
+  if (!from) return Fail(from.error());
+  if (*from < 0) return Fail(Problem("cross: no such line", "from " + std::to_string(*from), "0 or more"));
+  const FloatFormat* format = FormatOf(spec.dtype);
+  constexpr int kLeastBits = 8;
+  if (format == nullptr || format->precision < kLeastBits)
+    return Fail("cross: for floating dtypes of 8 or more bits, not " + std::string(Name(spec.dtype)));
+  const auto axis = AxisOf(*map, spec, *role, "cross");
+  if (!axis) return Fail(axis.error());
+  const int64_t k = spec.shape[*axis];
+  if (k < LeastCrossLength(*name))
+    return Fail("crossed probe '" + *name + "' has no dot product of " + std::to_string(k) + " terms");
+  std::vector<uint64_t> elements;
+  if (with_values == WithValues::kNo) return elements;
+  elements.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
+  const int64_t inner = StrideOf(spec.shape, *axis), rows = ElementCount(spec.shape) / k;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t first = row / inner * inner * k + row % inner;
+    const CrossSide side = *role == Role::kA   ? CrossSide::kA
+                           : *role == Role::kB ? CrossSide::kB
+                                               : CrossSide::kSum;
+    for (const CrossTerm& term : CrossLine(*name, side, spec.dtype, k, *from + row))
+      elements[static_cast<size_t>(first + term.position * inner)] = BitsOf(term.value, spec.dtype);
   }
   return elements;
 }

@@ -20,6 +20,11 @@ enum class WithValues { kNo, kYes };
 Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const TensorSpec& spec,
                                             WithValues with_values);
 
+/// {cross: {name: NAME, role: a, b or sum, dim: D, from: F}}: line F + r of the crossed probe (harness/model/cross.h) lies along
+/// dimension `dim` (-1; role b: -2) of row r.
+Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const TensorSpec& spec,
+                                            WithValues with_values);
+
 /// {record: {name: NAME, tensor: T}}: the tensor T of backends/recorded/data/NAME.safetensors, from its
 /// front. Values that the dtype does not hold are rounded to it. `name` is one word: no path leads out of
 /// that folder.

@@ -300,8 +300,10 @@ Result<std::vector<uint64_t>> GivenElements(const Attr& attr, const TensorSpec& 
 
 /// The fills that look elements up.
 using Elements = Result<std::vector<uint64_t>>(const Attr&, const TensorSpec&, WithValues);
-constexpr std::pair<std::string_view, Elements*> kLookups[] = {
-    {"values", GivenElements}, {"probe", ProbeElements}, {"record", RecordElements}};
+constexpr std::pair<std::string_view, Elements*> kLookups[] = {{"values", GivenElements},
+                                                               {"probe", ProbeElements},
+                                                               {"cross", CrossElements},
+                                                               {"record", RecordElements}};
 
 }  // namespace
 

@@ -23,6 +23,8 @@
 //                                               without parameters: the widest of float32, bfloat16 and the
 //                                               two float8 formats that has a bit less than the dtype
 //   {probe: {name: swamp, role: a}}             dot products of a probe (harness/model/probe.h), along one dimension: fill_data.h
+//   {cross: {name: swamp, role: a, from: 0}}    dot products of every row of the one operand and column of the other
+//                                               (harness/model/cross.h): fill_data.h
 //   {record: {name: a100_bf16, tensor: a}}      rows of a record of hardware: fill_data.h
 // Defaults stand in the examples (integers, wide_exponent, lattice, full have none, but sub: 0 and div: 1).
 // Integer dtypes and bool take integers, lattice (div 1), values, full, arange, zeros and ones, without any

@@ -7,6 +7,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/fill_data.h"
+#include "harness/casefile/prove.h"
 #include "harness/casefile/width.h"
 #include "harness/casefile/words.h"
 #include "harness/words/facets.h"
@@ -25,6 +26,7 @@ class Linter {
     CheckUses();
     CheckAliases();
     CheckProbes();
+    CheckProvable();
     std::set<std::string> told;
     for (const auto& [name, demand] : case_.contract.values) CheckDemand(name, demand, "contract", told);
     for (const auto& [backend, entries] : case_.expect) {
@@ -131,6 +133,19 @@ class Linter {
     }
   }
 
+  /// Demands that `prove` adds no inputs for.
+  void CheckProvable() {
+    if (!case_.contract.prove) return;
+    const auto provable = Provable(case_);
+    for (const auto& [value, demand] : case_.contract.values) {
+      if (demand.facets.empty() || provable.contains(value)) continue;
+      Warn(case_.pos, "prove: true adds no input that reads '" + value + "'",
+           "a value that is no matrix product of two tensors, nor a sum of one",
+           "inputs of the case's own that tell, or a demand on a product or a sum",
+           "its verdict rests on the case's own data");
+    }
+  }
+
   /// The dtype that a product of tensors is stored in, where nothing asks for another.
   std::optional<DType> StoreOf(const std::string& value, const ValueDemand& demand) const {
     if (demand.dtype) return ParseDType(*demand.dtype);
@@ -148,7 +163,7 @@ class Linter {
 
   static bool IsProbeOrRecord(const TensorSpec& tensor) {
     const auto* map = std::get_if<Attr::Map>(&tensor.fill.value);
-    return map != nullptr && (map->contains("probe") || map->contains("record"));
+    return map != nullptr && (map->contains("probe") || map->contains("cross") || map->contains("record"));
   }
 
   /// Random sums hide what they were accumulated in once they are stored in 16 bits: the wide accumulators
@@ -190,7 +205,8 @@ class Linter {
     }
     const bool precise =
         acc != demand.facets.end() || demand.facets.contains("mid") || demand.facets.contains("prod");
-    if (acc != demand.facets.end()) CheckNarrowStore(name, demand, acc->second, facts, warn);
+    if (acc != demand.facets.end() && !case_.contract.prove)
+      CheckNarrowStore(name, demand, acc->second, facts, warn);
     if (precise && facts.bits)
       CheckWidth(*facts.bits, acc == demand.facets.end() ? nullptr : &acc->second, warn);
     if (precise && facts.shape && ElementCount(*facts.shape) < 8) {

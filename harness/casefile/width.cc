@@ -40,8 +40,8 @@ BitRange Sum(BitRange range, int64_t count) {
 std::optional<BitRange> BitsOfTensor(const TensorSpec& spec) {
   TensorSpec sample = spec;
   const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  const bool literal =
-      map != nullptr && (map->contains("values") || map->contains("probe") || map->contains("record"));
+  const bool literal = map != nullptr && (map->contains("values") || map->contains("probe") ||
+                                          map->contains("cross") || map->contains("record"));
   const int64_t count = ElementCount(spec.shape);
   if (literal && count > kLiteralSample) return std::nullopt;
   // Element i depends on i alone, so a part says what the whole begins with.

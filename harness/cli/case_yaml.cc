@@ -163,6 +163,7 @@ std::string ContractText(const Contract& contract) {
   std::vector<std::string> accept = Demands(contract.values);
   if (contract.raised) accept.push_back("raised: " + Raised(*contract.raised));
   parts.push_back(contract.accept_any ? "accept: any" : "accept: {" + Join(accept, ", ") + "}");
+  if (contract.prove) parts.push_back("prove: true");
   return "{" + Join(parts, ", ") + "}";
 }
 
@@ -190,10 +191,12 @@ std::string Expected(const Expectation& expectation) {
   return "{" + Join(parts, ", ") + "}";
 }
 
-/// The last part of the id, without its sweep.
+/// The last part of the id, without its sweep. A companion's tilde is no character of a name.
 std::string NameOf(const std::string& id) {
+  const size_t tilde = id.rfind('~');
   const std::string path = id.substr(0, id.find('['));
-  return path.substr(path.rfind('/') + 1);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return tilde == id.npos ? name : name.substr(0, name.find('~')) + "+" + id.substr(tilde + 1);
 }
 
 std::string Expectations(const Case& test_case, const std::string& backend) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/casefile/generate.h"
+#include "harness/casefile/prove.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/run_judge.h"
@@ -44,7 +45,9 @@ Target ParseTarget(const std::string& what) {
 /// The record cut down to what is explained.
 void Keep(RecordedRun* run, const Target& target) {
   run->header.cases = {target.id};
-  std::erase_if(run->results, [&](const RecordedResult& result) { return result.case_id != target.id; });
+  std::erase_if(run->results, [&](const RecordedResult& result) {
+    return result.case_id != target.id && BaseOf(result.case_id) != target.id;
+  });
 }
 
 bool Holds(const RecordedRun& run, const Target& target) {
@@ -112,8 +115,8 @@ Result<RecordedRun> RunNow(const Workspace& workspace, const Target& target, int
   options.out = dir;
   Quiet observer;
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, seed); };
-  const auto summary =
-      RunCases({*workspace.Find(target.id)}, backends, workspace.registry, inputs, options, observer);
+  const auto summary = RunCases(WithCompanions({*workspace.Find(target.id)}), backends, workspace.registry,
+                                inputs, options, observer);
   if (!summary) return Fail(summary.error());
   return ReadRun(summary->dir, TensorLoading::kLater);
 }

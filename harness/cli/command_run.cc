@@ -12,6 +12,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
+#include "harness/casefile/prove.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/knob_sweep.h"
@@ -251,8 +252,8 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;
   options.swept = prepared.sweep.swept;
-  const auto summary = RunCases(prepared.workspace.cases, prepared.backends, prepared.workspace.registry,
-                                inputs, options, watcher);
+  const auto summary = RunCases(WithCompanions(prepared.workspace.cases), prepared.backends,
+                                prepared.workspace.registry, inputs, options, watcher);
   if (!summary) return UsageError(summary.error());
   if (watcher.error()) return UsageError(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);

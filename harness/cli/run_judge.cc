@@ -13,7 +13,9 @@
 
 #include "harness/base/check.h"
 #include "harness/casefile/generate.h"
+#include "harness/casefile/prove.h"
 #include "harness/judge/classify.h"
+#include "harness/judge/combine.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
@@ -40,6 +42,8 @@ class RunJudge {
   Result<RunReport> Judge() {
     std::vector<const Case*> cases;
     for (const auto& id : run_.header.cases) {
+      // Companions are judged with the case that they belong to.
+      if (!BaseOf(id).empty() && workspace_.Find(id) == nullptr) continue;
       const auto test_case = FindCase(id);
       if (!test_case) return Fail(test_case.error());
       cases.push_back(*test_case);
@@ -106,17 +110,57 @@ class RunJudge {
     if (const auto selector = workspace_.selectors.find(test_case.id); selector != workspace_.selectors.end())
       context.selector = selector->second;
     context.extra_flags = workspace_.ExtraFlags();
+    context.provable = Provable(test_case);
     return context;
+  }
+
+  /// The companions of one case, each with the classifier of its bits.
+  struct Companions {
+    std::vector<Companion> all;
+    std::vector<std::unique_ptr<CaseClassifier>> classifiers;
+  };
+
+  Companions CompanionsFor(const Case& test_case) const {
+    Companions companions{.all = CompanionsOf(test_case), .classifiers = {}};
+    for (const Companion& companion : companions.all)
+      companions.classifiers.push_back(
+          std::make_unique<CaseClassifier>(companion.test_case, run_.header.seed, engine_));
+    return companions;
+  }
+
+  /// What `backend` showed on the companions, joined with what it showed on the case's own data.
+  Result<Proof> Join(const Case& test_case, const std::string& backend, const Observation& own,
+                     const Classified& classified, Companions* companions, std::string* fault) {
+    std::vector<RecordedResult> records;
+    records.reserve(companions->all.size());  // runs point into it
+    std::vector<CompanionRun> runs;
+    for (size_t i = 0; i < companions->all.size(); ++i) {
+      const Companion& companion = companions->all[i];
+      runs.push_back(
+          {.name = companion.name, .observation = nullptr, .taint = {}, .classifications = nullptr});
+      const RecordedResult* found = run_.Find(companion.test_case.id, backend);
+      if (found == nullptr || found->digest != CaseDigest(companion.test_case)) continue;
+      records.push_back(*found);
+      if (auto loaded = LoadTensors(run_, records.back()); !loaded) return Fail(loaded.error());
+      const Classified& taken =
+          Take(companion.test_case.id, backend, *companions->classifiers[i], records.back().observation);
+      if (!taken.fault.empty()) *fault = "further input " + companion.name + ": " + taken.fault;
+      runs.back().observation = &records.back().observation;
+      runs.back().taint = FindTaint(records.back().observation);
+      runs.back().classifications = &taken.values;
+    }
+    return JoinCompanions(test_case, own, classified.values, runs);
   }
 
   JudgedCase JudgeOne(const Case& test_case) {
     JudgedCase judged;
     CaseClassifier classifier(test_case, run_.header.seed, engine_);
+    Companions companions = CompanionsFor(test_case);
     std::vector<RecordedResult> records;
     records.reserve(run_.header.backends.size());  // participants point into it
     std::vector<size_t> record_of;
     for (const auto& backend : run_.header.backends) {
-      const JudgeContext context = ContextFor(test_case, backend);
+      JudgeContext context = ContextFor(test_case, backend);
       if (!IsSwept(run_.header.swept, test_case, backend)) continue;
       const RecordedResult* found = run_.Find(test_case.id, backend);
       if (found == nullptr) {
@@ -133,10 +177,20 @@ class RunJudge {
       }
       const Observation& observation = records.back().observation;
       const Classified& classified = Take(test_case.id, backend, classifier, observation);
-      judged.results.push_back(
-          classified.fault.empty()
-              ? JudgeCase(test_case, backend, observation, classified.values, context)
-              : HarnessFaultResult(test_case, backend, observation, classified.fault, context));
+      Proof proof{.values = classified.values, .verdicts = {}, .inputs = {}};
+      std::string fault = classified.fault;
+      if (!companions.all.empty() && observation.outcome.kind == OutcomeKind::kCompleted) {
+        auto joined = Join(test_case, backend, observation, classified, &companions, &fault);
+        if (!joined) {
+          judged.error = joined.error();
+          return judged;
+        }
+        proof = std::move(*joined);
+      }
+      context.proof = &proof;
+      judged.results.push_back(fault.empty()
+                                   ? JudgeCase(test_case, backend, observation, proof.values, context)
+                                   : HarnessFaultResult(test_case, backend, observation, fault, context));
       record_of.push_back(judged.results.size() - 1);
     }
     std::vector<Participant> participants;
@@ -147,6 +201,7 @@ class RunJudge {
     judged.knobs = CompareKnobs(participants, run_.knobs);
     const std::lock_guard lock(mutex_);
     classified_.counts += classifier.Counts();
+    for (const auto& each : companions.classifiers) classified_.counts += each->Counts();
     return judged;
   }
 
@@ -219,7 +274,11 @@ Classified CaseClassifier::ClassifyBits(const Observation& observation) {
       }
     }
     if (oracle_ != nullptr) {
-      classified.values = ClassifyValues(*oracle_, observation.values);
+      using Evidence = ClassifyOptions::Evidence;
+      // What companions are likely to say is not asked: they are there to prove.
+      const ClassifyOptions options{.evidence =
+                                        case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard};
+      classified.values = ClassifyValues(*oracle_, observation.values, options);
       return classified;
     }
     for (const auto& [name, tensor] : observation.values) {

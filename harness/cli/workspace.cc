@@ -6,6 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
+#include "harness/casefile/prove.h"
 #include "harness/judge/judge.h"
 #include "harness/run/hello.h"
 
@@ -27,6 +28,37 @@ std::string ArgumentOf(const Case& test_case, const std::vector<std::string>& ar
     if (LiesIn(test_case.pos.file, argument)) return argument;
   }
   return test_case.pos.file;
+}
+
+/// Arguments that name a companion, one/case~swamp, give its case; afterwards the companion takes its place.
+std::vector<std::string> WithoutCompanions(const std::vector<std::string>& arguments) {
+  std::vector<std::string> plain;
+  for (const auto& argument : arguments) {
+    std::error_code code;
+    const std::string base(BaseOf(argument));
+    const bool names_one = !base.empty() && base.find('/') != base.npos && !fs::exists(argument, code);
+    plain.push_back(names_one ? base : argument);
+  }
+  return plain;
+}
+
+void TakeCompanions(const std::vector<std::string>& arguments, LoadResult* loaded) {
+  for (const auto& argument : arguments) {
+    const auto base = std::find_if(loaded->cases.begin(), loaded->cases.end(),
+                                   [&](const Case& one) { return one.id == BaseOf(argument); });
+    if (base == loaded->cases.end()) continue;
+    auto companions = CompanionsOf(*base);
+    const auto named = std::find_if(companions.begin(), companions.end(),
+                                    [&](const Companion& each) { return each.test_case.id == argument; });
+    if (named != companions.end()) {
+      *base = std::move(named->test_case);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const Companion& each : companions) known.push_back(each.name);
+    loaded->errors.push_back(Problem("case " + base->id + " has no such further input", "'" + argument + "'",
+                                     known.empty() ? "its contract says no prove: true" : Join(known, ", ")));
+  }
 }
 
 }  // namespace
@@ -60,7 +92,8 @@ Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {
 
 std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>& arguments) {
   const Vocabulary vocabulary{.backends = workspace->registry.Names()};
-  LoadResult loaded = LoadCases(arguments, workspace->root, vocabulary);
+  LoadResult loaded = LoadCases(WithoutCompanions(arguments), workspace->root, vocabulary);
+  TakeCompanions(arguments, &loaded);
   workspace->cases = std::move(loaded.cases);
   for (const Case& test_case : workspace->cases) {
     std::string selector = ShellQuote(test_case.id);

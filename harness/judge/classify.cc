@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "harness/judge/chunks.h"
 #include "harness/judge/label.h"
 #include "harness/judge/likelihood.h"
 #include "harness/num/float_format.h"
@@ -186,6 +187,9 @@ class Classifier {
       return;
     }
     trial->passed = elements_.size();
+    if (const auto witness = ShowOneChunk(hypothesis, shape_.reduction_length, elements_, stored_))
+      Fall(trial, witness->index, {.lo = stored_[witness->index], .hi = stored_[witness->index]},
+           witness->why);
   }
 
   void Conclude() {
@@ -213,7 +217,7 @@ class Classifier {
   }
 
   std::set<PrecisionModel> Likely(const std::set<PrecisionModel>& proved) {
-    if (proved.size() < 2) return proved;
+    if (proved.size() < 2 || options_.evidence == ClassifyOptions::Evidence::kHard) return proved;
     const int64_t budget =
         std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
     std::vector<int64_t> elements;
@@ -352,9 +356,10 @@ Classification ClassifyValue(const CaseOracle& oracle, const std::string& value,
 }
 
 std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle,
-                                                     const std::map<std::string, TensorData>& observed) {
+                                                     const std::map<std::string, TensorData>& observed,
+                                                     const ClassifyOptions& options) {
   std::map<std::string, Classification> all;
-  for (const auto& [value, data] : observed) all.emplace(value, ClassifyValue(oracle, value, data));
+  for (const auto& [value, data] : observed) all.emplace(value, ClassifyValue(oracle, value, data, options));
   return all;
 }
 

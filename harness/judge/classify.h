@@ -20,6 +20,8 @@ struct ClassifyOptions {
   int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
   double keep_factor = 1e6;           ///< models this much less likely than the best one are set aside
   double worst_fit = -6;              ///< z-score below which a model does not explain the bits
+  enum class Evidence { kAll, kHard };
+  Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
 };
 
 /// Classifies one value.
@@ -28,6 +30,7 @@ Classification ClassifyValue(const CaseOracle& oracle, const std::string& value,
 
 /// Classifies every observed value.
 std::map<std::string, Classification> ClassifyValues(const CaseOracle& oracle,
-                                                     const std::map<std::string, TensorData>& observed);
+                                                     const std::map<std::string, TensorData>& observed,
+                                                     const ClassifyOptions& options = {});
 
 }  // namespace ulpscope

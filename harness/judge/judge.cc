@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "harness/base/text.h"
+#include "harness/judge/combine.h"
 #include "harness/judge/contract.h"
 #include "harness/judge/expect.h"
 #include "harness/judge/sentence.h"
@@ -118,7 +119,42 @@ std::string SettlingProbes(const Classification& classification) {
                        : "inputs that would settle it: fill " + Join(fills, ", ");
 }
 
-void AddValueFindings(const Case& test_case, const CaseResult& result, StatusFacts* facts) {
+/// The facets that the models of a value disagree about.
+std::string OpenFacets(const Classification& classification) {
+  const auto& proved = classification.models_proved;
+  std::vector<std::string> open;
+  const auto note = [&](const char* facet, auto word) {
+    if (std::any_of(proved.begin(), proved.end(),
+                    [&](const auto& model) { return word(model) != word(proved[0]); }))
+      open.emplace_back(facet);
+  };
+  note("in", [](const PrecisionModel& model) { return model.in; });
+  note("prod", [](const PrecisionModel& model) { return model.prod; });
+  note("acc", [](const PrecisionModel& model) { return model.acc; });
+  note("mid", [](const PrecisionModel& model) { return model.mid; });
+  note("out", [](const PrecisionModel& model) { return model.out; });
+  return Join(open, ", ");
+}
+
+/// "; ..." where it was a companion that no model explains.
+std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& value) {
+  const auto& notes = value.classification.notes;
+  return result.proved_on.empty() || notes.empty() ? "" : "; " + notes.back();
+}
+
+/// What to do about a contract that is left open.
+std::string Advice(const Case& test_case, const std::string& name, const CaseResult& result,
+                   const JudgeContext& context) {
+  const Classification& classification = result.values.at(name).classification;
+  if (!context.provable.contains(name)) return SettlingProbes(classification);
+  if (!test_case.contract.prove)
+    return "add prove: true to the contract, and the harness runs it on inputs that tell as well";
+  return result.proved_on.empty() ? "no further input was run"
+                                  : "its further inputs leave open: " + OpenFacets(classification);
+}
+
+void AddValueFindings(const Case& test_case, const CaseResult& result, const JudgeContext& context,
+                      StatusFacts* facts) {
   for (const auto& name : result.value_order) {
     const ValueResult& value = result.values.at(name);
     const auto demand = test_case.contract.values.find(name);
@@ -132,14 +168,15 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, StatusFac
       case ContractVerdict::kUnmodelled:
         facts->unmodelled.push_back(
             {.value = name,
-             .sentence = fmt::format("no precision model explains {} (the contract says {})", name, wanted)});
+             .sentence = fmt::format("no precision model explains {} (the contract says {}){}", name, wanted,
+                                     AmongFurtherInputs(result, value))});
         break;
       case ContractVerdict::kUndetermined:
         facts->undetermined.push_back(
             {.value = name,
              .sentence = fmt::format(
                  "{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
-                 Labelled(value.classification), SettlingProbes(value.classification))});
+                 Labelled(value.classification), Advice(test_case, name, result, context))});
         break;
       default:
         break;
@@ -184,7 +221,7 @@ void Decide(const Case& test_case, const JudgeContext& context, StatusFacts fact
   if (JudgeOutcome(test_case, result->outcome, result->value_order) == ContractVerdict::kViolates) {
     facts.violations.push_back({.value = "", .sentence = OutcomeViolation(test_case, *result)});
   }
-  AddValueFindings(test_case, *result, &facts);
+  AddValueFindings(test_case, *result, context, &facts);
   const auto live = LiveDeviations(test_case, result->backend, context);
   if (live) facts.live_deviations = *live;
   const auto expectation = FindExpectation(test_case, result->backend, context.versions);
@@ -225,6 +262,7 @@ CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Ob
   CaseResult result = EmptyResult(test_case, backend, context);
   CopyFacts(observation, &result);
   JudgeValues(test_case, observation, classifications, &result);
+  if (context.proof != nullptr) ApplyProof(*context.proof, &result);
   StatusFacts facts;
   facts.taint = FindTaint(observation);
   facts.nondeterministic = observation.nondeterministic;

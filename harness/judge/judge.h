@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 
 namespace ulpscope {
 
+struct Proof;  // harness/judge/combine.h
+
 /// What the judge knows of the run besides the case and the observation.
 struct JudgeContext {
   int64_t seed = 0;
@@ -23,6 +26,8 @@ struct JudgeContext {
   std::span<const Deviation> deviations;
   std::string selector;     ///< what selects the case on a command line, quoted; empty = its id
   std::string extra_flags;  ///< more of the command line, quoted: "--cases DIR"; empty for the default suite
+  std::set<std::string> provable;  ///< values for which `prove: true` in the contract would add inputs
+  const Proof* proof = nullptr;    ///< of the case's companions; its values are the classifications to judge
 };
 
 /// `classifications` has one entry per observed value; a value without one counts as no_reference.

@@ -48,6 +48,8 @@ struct Contract {
   bool accept_any = true;  ///< `accept: any`, or no contract at all
   std::map<std::string, ValueDemand> values;
   std::optional<RaisedMatch> raised;  ///< raising is allowed (or, without values, demanded)
+  /// The case's own inputs are joined by companions that decide what is demanded (harness/casefile/prove.h).
+  bool prove = false;
 };
 
 /// What is known today of one backend; the first entry whose versions match applies. A change fails: it is
@@ -80,6 +82,7 @@ struct Case {
   std::map<std::string, std::vector<Expectation>> expect;  ///< by backend string
   std::map<std::string, std::string> knobs;
   std::map<std::string, std::string> requires_;  ///< {device: cuda}
+  std::string companion_of;  ///< id of the case whose contract these inputs prove; empty for a case of a file
   SourcePos pos;
 
   const TensorSpec* FindTensor(std::string_view name) const;

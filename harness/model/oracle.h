@@ -37,6 +37,9 @@ class Hypothesis {
   /// Where an element sums at most a few non-zero terms: every result that some summation tree can give,
   /// sorted, each stored. Empty where the trees cannot be listed; Enclose holds then all the same.
   virtual std::vector<double> Possible(int64_t) const { return {}; }
+  /// Of partial sums: the positions of an element's terms where nothing but one chunk that holds all of them gives
+  /// `stored`; else empty.
+  virtual std::vector<int64_t> Together(int64_t, double) const { return {}; }
   /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last
   /// operation; monotone.
   virtual double Store(double before) const = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/base/text.h"
+
 namespace ulpscope {
 
 std::string_view Name(Status status) {
@@ -52,6 +54,16 @@ int ExitCode(const RunReport& report, Interruption interruption) {
   const bool ran = std::any_of(report.results.begin(), report.results.end(),
                                [](const CaseResult& result) { return result.status != Status::kSkip; });
   return ran ? 0 : 5;
+}
+
+std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs) {
+  if (inputs.empty()) return "";
+  std::vector<std::string> names;
+  for (const ProvedOn& input : inputs)
+    names.push_back(input.left_out.empty() ? input.name
+                                           : input.name + " (" + input.left_out + ": it proves nothing)");
+  return "judged on " + std::to_string(inputs.size()) + " further input" + (inputs.size() == 1 ? "" : "s") +
+         " too: " + Join(names, ", ");
 }
 
 }  // namespace ulpscope

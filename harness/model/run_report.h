@@ -47,6 +47,15 @@ struct ValueResult {
   ContractVerdict contract = ContractVerdict::kNotJudged;
 };
 
+/// A companion of a case: further inputs that its values were judged on.
+struct ProvedOn {
+  std::string name;
+  std::string left_out;  ///< why it proves nothing ("crashed SIGSEGV"); empty where it counts
+};
+
+/// "judged on 3 further inputs too: single, cancel, swamp (crashed SIGSEGV: it proves nothing)"; "" without any.
+std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs);
+
 struct CaseResult {
   std::string id;
   std::string backend;  ///< NAME[@DEVICE][:knob=value,...]
@@ -61,6 +70,7 @@ struct CaseResult {
   std::vector<CastCost> cast_costs;  ///< their `shares` are volatile
   std::vector<std::string> stages;   ///< those that its trace has, in the order of kTraceStages
   std::vector<std::string> notes;
+  std::vector<ProvedOn> proved_on;  ///< with `prove`: the companions, in the order in which they were run
   std::string repro;
   std::map<std::string, double> durations_ms;  ///< volatile
 };

@@ -5,6 +5,7 @@
 
 #include "harness/base/build_info.h"
 #include "harness/casefile/load.h"
+#include "harness/casefile/prove.h"
 #include "harness/record/observation_json.h"
 
 namespace ulpscope {
@@ -54,6 +55,35 @@ cases:
   EXPECT_EQ(again.contract.raised->match, "a \"b\" c\\.");
   EXPECT_EQ(again.contract.values.at("done").facets, loaded.cases[0].contract.values.at("done").facets);
   EXPECT_EQ(again.expect.at("torch-eager").at(0).unsupported, "no \"such\" op");
+}
+
+TEST(CaseYaml, CompanionsBecomeCasesOfTheirOwn) {
+  const LoadResult loaded = LoadCaseText(R"(
+cases:
+  - name: odd
+    sweep: {k: [200]}
+    tensors:
+      x: {dtype: bfloat16, shape: [4, $k], fill: normal}
+      w: {dtype: bfloat16, shape: [4, $k], fill: normal}
+    program: [{op: linear, of: [x, w], as: y}]
+    observe: [y]
+    contract: {status: de_facto, prove: true, accept: {y: {acc: [at_least_float32]}}}
+)",
+                                         "odd", "odd", {});
+  ASSERT_TRUE(loaded.errors.empty()) << loaded.errors.front().Text();
+  const auto yaml = WriteCaseYaml(loaded.cases[0], "jax");
+  ASSERT_TRUE(yaml);
+  EXPECT_TRUE(LoadCaseText(*yaml, "again", "again", {}).cases.at(0).contract.prove);
+  const auto companions = CompanionsOf(loaded.cases[0]);
+  ASSERT_GT(companions.size(), 4u);
+  for (const Companion& companion : companions) {
+    const auto text = WriteCaseYaml(companion.test_case, "jax");
+    ASSERT_TRUE(text) << text.error().Text();
+    const LoadResult again = LoadCaseText(*text, "again", "again", {});
+    ASSERT_EQ(again.cases.size(), 1u) << *text;
+    EXPECT_EQ(CaseDigest(again.cases[0]), CaseDigest(companion.test_case));
+    EXPECT_EQ(again.cases[0].id, "again/odd+" + companion.name);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// Companions: the inputs that the harness adds where a contract says `prove: true`.
+//
+// A case's own data is what its author wants looked at; whether it decides a contract is luck, and for long sums behind a
+// 16-bit store random data decides nothing. Its companions are the same program on tensors of the same shapes, dtypes and
+// layouts, with the operands of its matrix products refilled by crossed probes (harness/model/cross.h) that read what is
+// demanded. They are cases like any other: run, journalled and classified each on its own, under the case's id, a tilde and
+// the probe's name. What they prove is joined in harness/judge/combine.h; they are no rows of a report.
+//
+// Sums and means along one dimension are products by one. A product or sum of anything but tensors of the case (or views and
+// casts of such), and all other operations, have no probe: their case gets no companion, and lint says so.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/model/case.h"
+
+namespace ulpscope {
+
+struct Companion {
+  std::string name;  ///< swamp, swamp.2, w.grad.swamp: what follows the tilde
+  std::string probe;
+  Case test_case;  ///< without contract and expectations
+};
+
+/// None without `prove`. The same for the same case, in the order in which they are run.
+std::vector<Companion> CompanionsOf(const Case& test_case);
+
+/// The values of the contract for whose demands there are probes, whether or not it says `prove`.
+std::set<std::string> Provable(const Case& test_case);
+
+/// `cases`, each followed by its companions.
+std::vector<Case> WithCompanions(const std::vector<Case>& cases);
+
+/// The id of the case that `id` is a companion of; empty where it is none.
+std::string_view BaseOf(std::string_view id);
+
+}  // namespace ulpscope

@@ -1,0 +1,27 @@
+// Whether a result shows that its sums were never split: hard evidence against split_k, which no single element holds.
+//
+// A split-K kernel stores a partial sum for each chunk of the sum and adds them. Any few terms may lie in one chunk, so an
+// element with few terms proves at most that those lay together. Chunks are contiguous, strided or dealt out in blocks, and
+// all elements of a result are split alike: where the term at position 0 lies together with those at 1, 2, 4, ... and at the
+// end, no such split into two chunks or more is left.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "harness/model/oracle.h"
+
+namespace ulpscope {
+
+struct OneChunk {
+  size_t index = 0;  ///< of the last element that it took
+  std::string why;
+};
+
+/// Nothing for models without partial sums, and where the elements leave a split possible. `k`: terms of the sum.
+std::optional<OneChunk> ShowOneChunk(const Hypothesis& hypothesis, int64_t k,
+                                     std::span<const int64_t> elements, std::span<const double> stored);
+
+}  // namespace ulpscope

@@ -1,0 +1,148 @@
+// Joining companions.
+#include "harness/judge/combine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/judge/contract.h"
+#include "harness/judge/label.h"
+
+namespace ulpscope {
+namespace {
+
+using enum ClassificationKind;
+
+constexpr size_t kMostJoinedExclusions = 64;
+
+bool HasNoModels(const Classification& one) { return one.kind == kNoReference || one.kind == kNotFloating; }
+
+/// The shape of a value as far as labels and facets ask for it, from a classification of it.
+ValueShape ShapeFrom(const Classification& one) {
+  ValueShape shape;
+  const auto applies = [&](const char* facet) {
+    const auto words = one.facets.find(facet);
+    return words != one.facets.end() && !words->second.empty();
+  };
+  shape.has_products = applies("prod");
+  shape.reduction_length = applies("acc") ? 1 : 0;
+  for (const auto& [operand, words] : one.facets_in) shape.operands.push_back(operand);
+  for (const auto& [cut, words] : one.cuts) shape.cut_points.push_back(cut);
+  return shape;
+}
+
+/// A companion's exclusions name it: their elements are not those of the case's own data.
+void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& before,
+                   std::vector<Exclusion>* excluded) {
+  for (const Exclusion& exclusion : input.classification->excluded) {
+    if (excluded->size() >= kMostJoinedExclusions) return;
+    if (!before.contains(exclusion.model)) continue;
+    excluded->push_back(exclusion);
+    excluded->back().why = fmt::format("on the further input {}: {}", input.name, exclusion.why);
+  }
+}
+
+void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed, Classification* joined) {
+  joined->kind = kUnmodelled;
+  joined->models.clear();
+  joined->models_proved.clear();
+  joined->rests_on_likelihood = false;
+  joined->notes.push_back(std::move(note));
+  ProjectFacets(shape, joined);
+  joined->label = LabelOf(shape, observed, *joined);
+}
+
+std::string WhyItProvesNothing(const CompanionRun& run) {
+  const Observation* observation = run.observation;
+  if (observation == nullptr) return "not run";
+  if (observation->outcome.kind != OutcomeKind::kCompleted)
+    return std::string(Name(observation->outcome.kind)) +
+           (observation->outcome.error_class.empty() ? "" : " " + observation->outcome.error_class);
+  if (!run.taint.empty()) return run.taint;
+  if (!observation->nondeterministic.empty()) return "repeated runs differ";
+  return "";
+}
+
+}  // namespace
+
+Classification Combine(const Classification& base, DType observed, std::span<const ProofInput> inputs) {
+  if (HasNoModels(base) || base.kind == kUnmodelled) return base;
+  Classification joined = base;
+  const ValueShape shape = ShapeFrom(base);
+  const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
+  std::set<PrecisionModel> proved = own;
+  for (const ProofInput& input : inputs) {
+    const Classification& one = *input.classification;
+    if (HasNoModels(one)) continue;
+    AddExclusions(input, proved, &joined.excluded);
+    if (one.kind == kUnmodelled) {
+      BecomeUnmodelled("no precision model explains the further input " + input.name, shape, observed,
+                       &joined);
+      return joined;
+    }
+    const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
+    std::erase_if(proved, [&](const PrecisionModel& model) { return !here.contains(model); });
+    if (proved.empty()) {
+      BecomeUnmodelled(
+          "no precision model explains both the further input " + input.name + " and what was run before it",
+          shape, observed, &joined);
+      return joined;
+    }
+  }
+  if (proved.size() == own.size()) return joined;
+  joined.models_proved.assign(proved.begin(), proved.end());
+  std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
+  if (joined.models.empty()) {
+    joined.models = joined.models_proved;
+    joined.notes.push_back(
+        "the further inputs exclude what was most likely on the case's own data; the proved set stands");
+  }
+  joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size();
+  joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
+  ProjectFacets(shape, &joined);
+  joined.label = LabelOf(shape, observed, joined);
+  return joined;
+}
+
+Proof JoinCompanions(const Case& test_case, const Observation& own,
+                     const std::map<std::string, Classification>& classifications,
+                     std::span<const CompanionRun> companions) {
+  Proof proof;
+  std::map<std::string, std::vector<ProofInput>> by_value;
+  for (const CompanionRun& run : companions) {
+    proof.inputs.push_back({.name = run.name, .left_out = WhyItProvesNothing(run)});
+    if (!proof.inputs.back().left_out.empty() || run.classifications == nullptr) continue;
+    for (const auto& [value, one] : *run.classifications) {
+      const auto tensor = own.values.find(value);
+      const auto there = run.observation->values.find(value);
+      if (tensor == own.values.end() || there == run.observation->values.end() ||
+          there->second.dtype != tensor->second.dtype)
+        continue;
+      by_value[value].push_back({.name = run.name, .classification = &one});
+      ValueResult alone{
+          .dtype = tensor->second.dtype, .shape = tensor->second.shape, .part = {}, .classification = one};
+      const ContractVerdict verdict = JudgeContract(test_case, value, alone);
+      if (verdict == ContractVerdict::kViolates) proof.verdicts[value] = verdict;
+      if (verdict == ContractVerdict::kUnmodelled) proof.verdicts.try_emplace(value, verdict);
+    }
+  }
+  for (const auto& [value, one] : classifications) {
+    const auto tensor = own.values.find(value);
+    const DType dtype = tensor == own.values.end() ? DType::kFloat32 : tensor->second.dtype;
+    proof.values.emplace(value, Combine(one, dtype, by_value[value]));
+  }
+  return proof;
+}
+
+void ApplyProof(const Proof& proof, CaseResult* result) {
+  result->proved_on = proof.inputs;
+  for (const auto& [value, verdict] : proof.verdicts) {
+    const auto found = result->values.find(value);
+    if (found != result->values.end() && found->second.contract != ContractVerdict::kViolates)
+      found->second.contract = verdict;
+  }
+}
+
+}  // namespace ulpscope

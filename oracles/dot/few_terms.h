@@ -1,0 +1,29 @@
+// Sums of few terms under one model: those of split operands, and which terms a split of the sum left together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "oracles/binding.h"
+
+namespace ulpscope {
+
+/// The sums that operands split into pieces (bf16x3, ...) can give, before any store: each pass is a product of its own, all
+/// are summed in one structure and then added to one another. Empty where more than SumTrees::kMostSlots terms are not
+/// zero, or none is.
+std::vector<double> SumsOfPasses(const AccSpec& acc, const std::array<RoundSpec, 2>& in,
+                                 const RawOperands& raw);
+
+/// The sums that `terms` can give, before any store; empty where more than SumTrees::kMostSlots are not zero, or none is.
+std::vector<double> SumsOfTerms(const AccSpec& acc, std::span<const double> terms);
+
+/// The positions of the terms of a split sum if `stored` can come from one chunk that holds all of them and from no split that
+/// puts some of them apart; else empty. `store`: the roundings after the sum.
+std::vector<int64_t> PositionsTogether(const AccSpec& acc, const std::array<RoundSpec, 2>& in,
+                                       const RoundSpec& prod, const RawOperands& raw,
+                                       const std::function<double(double)>& store, double stored);
+
+}  // namespace ulpscope

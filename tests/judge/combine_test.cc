@@ -1,0 +1,154 @@
+// What companions add to a classification.
+#include "harness/judge/combine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/judge/judge.h"
+#include "tests/judge/make.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::Classify;
+using ::testing::HasSubstr;
+using testing::MakeCase;
+using testing::Tensor;
+
+PrecisionModel Acc(const std::string& word) {
+  PrecisionModel model;
+  model.acc = word;
+  return model;
+}
+
+const PrecisionModel kWide = Acc("float32"), kNarrow = Acc("bfloat16"), kWider = Acc("float64");
+
+Case Demanding(const std::string& acc) {
+  Case c = MakeCase({"result"});
+  c.contract.accept_any = false;
+  c.contract.prove = true;
+  c.contract.values["result"].facets["acc"] = {acc};
+  return c;
+}
+
+class Joining : public ::testing::Test {
+ protected:
+  void Add(const std::string& name, Classification one) {
+    found_.push_back({{"result", std::move(one)}});
+    observations_.push_back(testing::Completed({{"result", Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, 4})}}));
+    names_.push_back(name);
+  }
+
+  /// The verdict of a case with this classification of its own.
+  ContractVerdict Verdict(const Case& c, const Classification& own) {
+    const Observation observation =
+        testing::Completed({{"result", Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, 4})}});
+    std::vector<CompanionRun> runs;
+    for (size_t i = 0; i < names_.size(); ++i)
+      runs.push_back(
+          {.name = names_[i], .observation = &observations_[i], .taint = {}, .classifications = &found_[i]});
+    proof_ = JoinCompanions(c, observation, {{"result", own}}, runs);
+    JudgeContext context;
+    context.proof = &proof_;
+    result_ = JudgeCase(c, "jax", observation, proof_.values, context);
+    return result_.values.at("result").contract;
+  }
+
+  std::vector<std::string> names_;
+  std::vector<Observation> observations_;
+  std::vector<std::map<std::string, Classification>> found_;
+  Proof proof_;
+  CaseResult result_;
+};
+
+TEST_F(Joining, ACompanionThatKillsARivalDecides) {
+  const Case c = Demanding("float32");
+  const Classification own = Classify({kWide, kNarrow});
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUndetermined);
+  Add("cancel", Classify({kWide, kWider}));
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kConforms);
+  EXPECT_EQ(result_.status, Status::kPass);
+  const Classification& joined = result_.values.at("result").classification;
+  EXPECT_EQ(joined.models_proved, std::vector<PrecisionModel>{kWide});
+  EXPECT_EQ(joined.kind, ClassificationKind::kIdentified);
+  EXPECT_EQ(joined.facets.at("acc"), std::vector<std::string>{"float32"});
+  EXPECT_THAT(joined.label, HasSubstr("float32"));
+  ASSERT_EQ(result_.proved_on.size(), 1u);
+  EXPECT_EQ(ProvedOnSentence(result_.proved_on), "judged on 1 further input too: cancel");
+}
+
+TEST_F(Joining, SetsThatExcludeEachOtherAreUnmodelledAndNeverTheBases) {
+  Add("cancel", Classify({kWider}));
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide})), ContractVerdict::kUnmodelled);
+  EXPECT_TRUE(result_.values.at("result").classification.models_proved.empty());
+  EXPECT_TRUE(result_.values.at("result").classification.models.empty());
+  EXPECT_THAT(result_.reason, HasSubstr("further input cancel"));
+}
+
+TEST_F(Joining, ThreeSetsNeedOneModelInCommon) {
+  Add("single", Classify({kWide, kNarrow}));
+  Add("swamp", Classify({kNarrow, kWider}));
+  // Each two of the three meet; no model is in all.
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider})), ContractVerdict::kUnmodelled);
+}
+
+TEST_F(Joining, ACompanionThatViolatesAloneIsEnough) {
+  Classification bad = Classify({kNarrow});
+  bad.excluded.push_back({.model = kWide,
+                          .element = {0, 1},
+                          .observed = 1,
+                          .reference = 2,
+                          .low = 2,
+                          .high = 2,
+                          .why = "observed 1"});
+  Add("cancel", bad);
+  EXPECT_EQ(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kViolates)
+      << "a kernel that changes with its data";
+  EXPECT_EQ(result_.status, Status::kFail);
+  EXPECT_THAT(result_.reason, HasSubstr("on the further input cancel: observed 1"));
+}
+
+TEST_F(Joining, AnUnmodelledCompanionMakesItUnmodelled) {
+  Add("cancel", Classify({}));
+  EXPECT_EQ(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kUnmodelled);
+  EXPECT_EQ(result_.status, Status::kUnmodelled);
+}
+
+TEST_F(Joining, ACompanionThatDidNotCompleteProvesNothing) {
+  const Classification own = Classify({kWide, kNarrow});
+  Add("cancel", Classify({kWide}));
+  observations_[0].outcome = {.kind = OutcomeKind::kCrashed, .error_class = "SIGSEGV", .text = ""};
+  EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined);
+  EXPECT_EQ(ProvedOnSentence(result_.proved_on),
+            "judged on 1 further input too: cancel (crashed SIGSEGV: it proves nothing)");
+  observations_[0].outcome = {};
+  observations_[0].nondeterministic["result"] = 3;
+  EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined);
+  EXPECT_EQ(result_.proved_on[0].left_out, "repeated runs differ");
+}
+
+TEST_F(Joining, WithoutAReferenceNothingChanges) {
+  Classification none;
+  none.kind = ClassificationKind::kNoReference;
+  const Classification own = Classify({kWide, kNarrow});
+  Add("cancel", none);
+  EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined);
+  EXPECT_EQ(result_.values.at("result").classification.models_proved, own.models_proved);
+  names_.clear();
+  Add("swamp", Classify({kWide}));
+  found_.erase(found_.begin());
+  observations_.erase(observations_.begin());
+  EXPECT_EQ(Verdict(Demanding("float32"), none), ContractVerdict::kUndetermined);
+}
+
+TEST_F(Joining, LikelihoodOfTheOwnDataStaysInsideWhatIsProved) {
+  const Classification own = Classify({kNarrow}, {kWide, kWider, kNarrow});
+  Add("cancel", Classify({kWide, kWider}));
+  Verdict(Demanding("float32"), own);
+  const Classification& joined = result_.values.at("result").classification;
+  EXPECT_EQ(joined.models, joined.models_proved) << "what was likely is excluded: the proved set stands";
+  EXPECT_FALSE(joined.rests_on_likelihood);
+}
+
+}  // namespace
+}  // namespace ulpscope
