@@ -8,6 +8,7 @@
 #include "harness/base/text.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/probe_require.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/probe/probe_reader.h"
@@ -18,7 +19,7 @@ namespace ulpscope {
 namespace {
 
 struct ProbeArguments {
-  std::string backend, dtype = "float32", out_dtype, form = "matmul", json;
+  std::string backend, dtype = "float32", out_dtype, form = "matmul", json, require;
   std::vector<std::string> adapters;
   int64_t k = 64;
   double timeout = 120;
@@ -106,7 +107,22 @@ int ExitCodeOf(const Datasheet& sheet) {
   return kExitNot;
 }
 
+/// Says whether the datasheet proves what is required, and turns the exit code accordingly.
+int Answer(const ProbeArguments& arguments, const ValueDemand& demand, const Datasheet& sheet) {
+  const int code = ExitCodeOf(sheet);
+  if (sheet.outcome != Datasheet::Outcome::kRead && code != kExitNot) return code;
+  const RequireAnswer answer = AnswerRequire(sheet, demand);
+  const std::string line = fmt::format("--require {}: {}", arguments.require, answer.sentence);
+  if (answer.verdict == ContractVerdict::kConforms && arguments.json != "-")
+    Print("\n" + line + "\n");
+  else
+    PrintError("ulpscope: " + line);
+  return answer.verdict == ContractVerdict::kConforms ? 0 : kExitNot;
+}
+
 int Probe(const ProbeArguments& arguments) {
+  const auto demand = ParseRequire(arguments.require);
+  if (!demand) return UsageError(demand.error());
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return UsageError(workspace.error());
   const auto question = QuestionOf(arguments, workspace->registry);
@@ -132,7 +148,7 @@ int Probe(const ProbeArguments& arguments) {
   Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));
   if (sheet.outcome != Datasheet::Outcome::kRead)
     PrintError("ulpscope: " + Name(sheet.outcome) + ": " + sheet.reason);
-  return ExitCodeOf(sheet);
+  return arguments.require.empty() ? ExitCodeOf(sheet) : Answer(arguments, *demand, sheet);
 }
 
 }  // namespace
@@ -147,6 +163,10 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   command->add_option("--form", arguments->form, "matmul, bmm or dot: kernels differ by shape");
   command->add_option("--json", arguments->json,
                       "also write the datasheet as JSON here; - is stdout, instead of the text");
+  command->add_option("--require", arguments->require,
+                      "FACET=WORD[|WORD...],...: what a contract may say "
+                      "(acc=at_least_float32,in=as_is,mid=none); exits 0 if "
+                      "the datasheet proves it, else 1");
   command->add_option("--timeout", arguments->timeout, "seconds for one program")->check(CLI::PositiveNumber);
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);

@@ -43,8 +43,9 @@ struct Datasheet {
   std::string ulpscope;
   int64_t dots = 0, launches = 0;  ///< dot products asked, matrix products run
   int64_t models_tried = 0;
-  std::vector<std::string> models;  ///< those that survive, by name
-  std::string label;                ///< their join in one phrase
+  std::vector<std::string> models;              ///< those that survive, by name
+  std::map<std::string, std::string> excluded;  ///< model -> the probe that it fell to and what was observed
+  std::string label;                            ///< their join in one phrase
   std::vector<DatasheetLine> lines;
   std::string tree;  ///< the summation tree over the window; empty where it was not read
 };

@@ -368,6 +368,8 @@ class Reader {
     }
     for (size_t i = 0; i < alive_.size(); ++i) {
       if (alive_[i]) sheet_.models.push_back(bank_.models()[i].name.Name());
+      if (!alive_[i] && witnesses_[i])
+        sheet_.excluded[bank_.models()[i].name.Name()] = Told(*witnesses_[i], "it gives");
     }
     if (sheet_.models.empty()) {
       sheet_.outcome = kUnmodelled;
@@ -396,17 +398,20 @@ class Reader {
       if (!name.in.empty() || name.prod != "exact" || name.acc != "float32" || name.mid != "none" ||
           name.out.find("_rne") == std::string::npos || !witnesses_[i])
         continue;
-      const ProbeWitness& witness = *witnesses_[i];
-      const auto list = [](const std::vector<double>& values) {
-        std::string text;
-        for (size_t v = 0; v < std::min<size_t>(values.size(), 6); ++v)
-          text += fmt::format("{}{:a}", v == 0 ? "" : " ", values[v]);
-        return text;
-      };
-      return fmt::format("; float32 fell to {} ({}): observed {}, a float32 sum gives {}", witness.family,
-                         witness.group, list(witness.observed), list(witness.predicted));
+      return "; float32 fell to " + Told(*witnesses_[i], "a float32 sum gives");
     }
     return "";
+  }
+
+  static std::string Told(const ProbeWitness& witness, std::string_view gives) {
+    const auto list = [](const std::vector<double>& values) {
+      std::string text;
+      for (size_t v = 0; v < std::min<size_t>(values.size(), 6); ++v)
+        text += fmt::format("{}{:a}", v == 0 ? "" : " ", values[v]);
+      return text;
+    };
+    return fmt::format("{} ({}): observed {}, {} {}", witness.family, witness.group, list(witness.observed),
+                       gives, list(witness.predicted));
   }
 
   void DescribeRoundings() {

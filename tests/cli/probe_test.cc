@@ -238,5 +238,40 @@ TEST_F(Probe, JsonCanGoToStdoutAlone) {
   EXPECT_EQ(json::parse(outcome.out, nullptr, false).value("schema", ""), "ulpscope.datasheet/1");
 }
 
+TEST_F(Probe, RequireIsProvedViolatedOrCannotBeTold) {
+  const std::string honest = "in=as_is;prod=exact;acc=float32;mid=none;out=float32_rne";
+  const std::string narrow = "in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne";
+  const std::string wanted = " --dtype bfloat16 --require 'acc=at_least_float32,in=as_is,mid=none'";
+  const auto proved = Emulated("sequential", honest, wanted);
+  EXPECT_EQ(proved.code, 0) << proved.err;
+  EXPECT_THAT(
+      proved.out,
+      HasSubstr("--require acc=at_least_float32,in=as_is,mid=none: proved: what remains possible is "));
+  const auto violated = Emulated("sequential", narrow, wanted);
+  EXPECT_EQ(violated.code, 1);
+  EXPECT_THAT(violated.err, HasSubstr("violated: what remains possible is in=as_is;prod=exact;acc=bfloat16"));
+  EXPECT_THAT(violated.err, HasSubstr(" fell to "));
+  EXPECT_THAT(violated.err, HasSubstr(": observed 0x"));
+  const auto open = Emulated("sequential", honest, "--dtype bfloat16 --k 1 --require acc=float32");
+  EXPECT_EQ(open.code, 1);
+  EXPECT_THAT(open.err, HasSubstr("cannot tell: "));
+  EXPECT_EQ(Emulated("sequential", honest, "--require 'acc=float32|float64|blockfma(8,24,rz)'").code, 0);
+}
+
+TEST_F(Probe, RequireTakesTheWordsOfAContract) {
+  const std::pair<const char*, const char*> rows[] = {{"acc=flaot32", "acc"},
+                                                      {"acc", "FACET=WORD"},
+                                                      {"akk=float32", "akk"},
+                                                      {"dtype=float32", "FACET=WORD"},
+                                                      {"acc=float32,acc=float64", "acc"},
+                                                      {"mid=", "--require"}};
+  for (const auto& [text, says] : rows) {
+    const auto outcome = testing::RunProgram(dir_, "probe emulated --require " + ShellQuote(text));
+    EXPECT_EQ(outcome.code, 4) << text << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says)) << text;
+    EXPECT_EQ(outcome.out, "") << text;
+  }
+}
+
 }  // namespace
 }  // namespace ulpscope
