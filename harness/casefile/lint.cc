@@ -139,8 +139,8 @@ class Linter {
     const auto provable = Provable(case_);
     for (const auto& [value, demand] : case_.contract.values) {
       if (demand.facets.empty() || provable.contains(value)) continue;
-      Warn(case_.pos, "prove: true adds no input that reads '" + value + "'",
-           "a value that is no matrix product of two tensors, nor a sum of one",
+      Warn(case_.pos, "prove: true may leave '" + value + "' open",
+           "a value that is itself no matrix product of two tensors, nor a sum of one",
            "inputs of the case's own that tell, or a demand on a product or a sum",
            "its verdict rests on the case's own data");
     }

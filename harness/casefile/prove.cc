@@ -40,6 +40,7 @@ struct ProvedOperand {
 /// A matrix product of two tensors of the case, or a sum of one.
 struct ProvedProduct {
   std::string value;   ///< the value that it makes: product, w.grad
+  std::string buffer;  ///< the other name that out= gives it
   ProvedOperand a, b;  ///< of a sum b has no tensor
   int64_t results = 0;
   const TensorSpec* addend = nullptr;
@@ -146,8 +147,9 @@ class ProductFinder {
   }
 
   void Add(const std::string& value, const Seen& a, size_t a_axis, const Seen& b, size_t b_axis,
-           int64_t results, const std::string& addend) {
+           int64_t results, const std::string& addend, const std::string& buffer = {}) {
     ProvedProduct product{.value = value,
+                          .buffer = buffer,
                           .a = {.tensor = a.tensor, .dim = a.axes[a_axis]},
                           .b = {.tensor = b.tensor, .dim = b.axes[b_axis]},
                           .results = results,
@@ -174,7 +176,7 @@ class ProductFinder {
       for (size_t axis = 0; axis + 2 < y->axes.size(); ++axis) batch *= y->tensor->shape[y->axes[axis]];
     }
     const int64_t results = left.lines() * right.lines() / std::max<int64_t>(1, batch);
-    Add(step.as.empty() ? step.out : step.as, *x, x_axis, *y, y_axis, results, addend);
+    Add(step.as.empty() ? step.out : step.as, *x, x_axis, *y, y_axis, results, addend, step.out);
   }
 
   /// A sum along one dimension, or over all of a vector.
@@ -192,6 +194,7 @@ class ProductFinder {
     const ProvedOperand operand{.tensor = x->tensor,
                                 .dim = x->axes[static_cast<size_t>(*dim < 0 ? *dim + rank : *dim)]};
     products_.push_back({.value = step.as.empty() ? step.out : step.as,
+                         .buffer = step.out,
                          .a = operand,
                          .b = {},
                          .results = operand.lines(),
@@ -329,13 +332,12 @@ std::vector<Companion> CompanionsOf(const Case& test_case) {
 }
 
 std::set<std::string> Provable(const Case& test_case) {
-  ProductFinder finder(test_case);
-  const auto products = finder.Take();
+  const auto products = ProductFinder(test_case).Take();
   std::set<std::string> values;
   for (const auto& [value, demand] : test_case.contract.values) {
-    const auto path = finder.PathOf(value);
     for (const ProvedProduct& product : products) {
-      if (IsOnPath(product, value, path) && !ProbesFor(demand, product).empty()) values.insert(value);
+      if ((product.value == value || product.buffer == value) && !ProbesFor(demand, product).empty())
+        values.insert(value);
     }
   }
   return values;

@@ -28,7 +28,8 @@ struct Companion {
 /// None without `prove`. The same for the same case, in the order in which they are run.
 std::vector<Companion> CompanionsOf(const Case& test_case);
 
-/// The values of the contract for whose demands there are probes, whether or not it says `prove`.
+/// The values of the contract that are such products and sums themselves, whether or not it says `prove`: companions
+/// decide them. What is computed from them has companions too, but further steps blur what they tell.
 std::set<std::string> Provable(const Case& test_case);
 
 /// `cases`, each followed by its companions.

@@ -341,6 +341,17 @@ TEST(Prove, OutsideTheReachOfProbesThereAreNoCompanions) {
   EXPECT_TRUE(Provable(c).empty());
   EXPECT_EQ(Provable(Matmul("bfloat16", 64, kDemand)), std::set<std::string>{"y"});
   EXPECT_EQ(Provable(Reduction("sum", "bfloat16")), std::set<std::string>{"y"});
+  const Case further = Load(R"(    tensors:
+      x: {dtype: bfloat16, shape: [16, 64], fill: normal}
+      w: {dtype: bfloat16, shape: [64, 16], fill: normal}
+    program:
+      - {op: matmul, of: [x, w], as: product}
+      - {op: cast, of: [product], dtype: float32, as: wide}
+    observe: [product, wide]
+    contract: {status: de_facto, prove: true, accept: {product: {mid: [none]}, wide: {mid: [none]}}}
+)");
+  EXPECT_EQ(Provable(further), std::set<std::string>{"product"});
+  EXPECT_EQ(CompanionsOf(further).size(), 4u);
 }
 
 TEST(Prove, CompanionsDifferFromTheirCaseInFillsAlone) {
