@@ -141,8 +141,7 @@ class Linter {
       if (demand.facets.empty() || provable.contains(value)) continue;
       Warn(case_.pos, "prove: true may leave '" + value + "' open",
            "a value that is itself no matrix product of two tensors, nor a sum of one",
-           "inputs of the case's own that tell, or a demand on a product or a sum",
-           "its verdict rests on the case's own data");
+           "inputs of the case's own that tell, or a demand on a product or a sum");
     }
   }
 
