@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness/base/check.h"
 #include "oracles/error_free.h"
@@ -70,12 +71,18 @@ Interval SquareRoot(Interval a) {
 
 double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
 
+/// An infinity or a NaN for certain. A sum that takes one in is never finite again.
+bool IsNotFinite(Interval a) { return HasNan(a) || (a.lo == a.hi && !std::isfinite(a.lo)); }
+
 template <class Spec>
 Interval Rounded(const Spec& spec, Interval a) {
   return {.lo = spec.Apply(a.lo), .hi = spec.Apply(a.hi)};
 }
 
 }  // namespace
+
+/// The sum of terms one of which is not finite.
+constexpr TermSum kNotFinite{.lo = 0, .hi = 0, .magnitude = std::numeric_limits<double>::quiet_NaN()};
 
 /// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
 class EnclosureArithmetic::PairSum {
@@ -120,8 +127,10 @@ EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), ope
 }
 
 Interval EnclosureArithmetic::Stored(int id, Interval value) const {
-  if (HasNan(value)) value = kEverything;
+  const bool special = value.special;
+  if (HasNan(value)) return kEverything;
   for (const auto& spec : binding_->store[static_cast<size_t>(id)]) value = Rounded(spec, value);
+  value.special = special;
   return HasNan(value) ? kEverything : value;
 }
 
@@ -143,6 +152,8 @@ Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
 Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
                                           std::span<const Interval> slack) const {
   Interval value;
+  if (std::any_of(args.begin(), args.end(), [](const Interval& arg) { return arg.special; }))
+    return kEverything;
   switch (node.kind) {
     case NodeKind::kAdd:
       value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)};
@@ -240,8 +251,10 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
                                        const Interval* addend) {
   PairSum low, high;
   double magnitude = 0;
+  bool broken = false;
   const auto& in = binding_->in[static_cast<size_t>(id)];
   for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k].special || b[k].special) return kEverything;
     if (in[0].pieces > 1 || in[1].pieces > 1) {
       AddPasses(in, a[k], b[k], &low, &high, &magnitude);
       continue;
@@ -256,6 +269,7 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
       p = {.lo = exact.hi, .hi = exact.hi};
     } else {
       p = Rounded(binding_->prod, Multiply(x, y));
+      broken = broken || IsNotFinite(x) || IsNotFinite(y) || IsNotFinite(p);
     }
     low.Add(p.lo);
     high.Add(p.hi);
@@ -264,8 +278,10 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
   magnitude *= 1 + 0x1p-30;
   const int passes = std::max(in[0].passes, in[1].passes);
   const double count = 3.0 * passes * static_cast<double>(a.size()) + 4;
-  const TermSum sum{
-      .lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  const TermSum sum = broken ? kNotFinite
+                             : TermSum{.lo = low.Bound(-1, magnitude, count),
+                                       .hi = high.Bound(1, magnitude, count),
+                                       .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, addend, passes);
 }
@@ -274,15 +290,20 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
                                      std::span<const Interval> terms) {
   PairSum low, high;
   double magnitude = 0;
+  bool broken = false;
   for (const Interval& term : terms) {
+    if (term.special) return kEverything;
+    broken = broken || IsNotFinite(term);
     low.Add(term.lo);
     high.Add(term.hi);
     magnitude += Magnitude(term);
   }
   magnitude *= 1 + 0x1p-30;
   const double count = 3.0 * static_cast<double>(terms.size()) + 4;
-  const TermSum sum{
-      .lo = low.Bound(-1, magnitude, count), .hi = high.Bound(1, magnitude, count), .magnitude = magnitude};
+  const TermSum sum = broken ? kNotFinite
+                             : TermSum{.lo = low.Bound(-1, magnitude, count),
+                                       .hi = high.Bound(1, magnitude, count),
+                                       .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, nullptr, 1);
 }
@@ -291,6 +312,11 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
                                      const Interval* addend, int passes) const {
   TermSum sum = terms;
   int64_t count = node.k * passes;
+  if (std::isnan(sum.magnitude)) {
+    return node.alpha == 0 ? kEverything
+                           : Interval{.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
+  }
+  if (addend != nullptr && addend->special) return kEverything;
   if (node.alpha != 1) {
     const Interval scaled =
         Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
@@ -319,7 +345,18 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   } else if (!std::isfinite(sum.magnitude)) {
     value = kEverything;
   }
-  return Stored(id, value);
+  value = Stored(id, value);
+  // Where all terms together leave the format, some order overflows on its way to a sum that does not: to an
+  // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did.
+  if (MayOverflow(acc, sum.magnitude, count)) value.special = true;
+  return value;
+}
+
+bool MayOverflow(const AccSpec& acc, double magnitude, int64_t terms) {
+  if (acc.exact()) return false;
+  double most = acc.format->max_finite;
+  if (acc.partial != nullptr) most = std::min(acc.partial->max_finite, acc.combine->max_finite);
+  return magnitude * (1 + RelativeBound(acc, terms)) > most;
 }
 
 }  // namespace ulpscope

@@ -17,6 +17,9 @@
 
 namespace ulpscope {
 
+/// True where `terms` numbers whose magnitudes sum up to `magnitude` can overflow `acc` in some order.
+bool MayOverflow(const AccSpec& acc, double magnitude, int64_t terms);
+
 class EnclosureArithmetic {
  public:
   using Value = Interval;

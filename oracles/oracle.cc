@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "harness/base/check.h"
@@ -17,6 +18,7 @@
 #include "oracles/fast/references.h"
 #include "oracles/hypothesis.h"
 #include "oracles/lower.h"
+#include "oracles/search.h"
 
 namespace ulpscope {
 namespace {
@@ -63,6 +65,26 @@ class BoundHypothesis : public Hypothesis {
       enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
           shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
     return enclosure_->At(bank_->node, element);
+  }
+
+  Interval EncloseUnstored(int64_t element) const override {
+    if (!unstored_) {
+      unstored_binding_ = binding_;
+      unstored_binding_.store[static_cast<size_t>(bank_->path.root)].clear();
+      unstored_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&unstored_binding_, &shared_->cache));
+    }
+    return unstored_->At(bank_->node, element);
+  }
+
+  bool smooth() const override {
+    for (const int id : bank_->path.nodes) {
+      if (id == bank_->path.root) continue;
+      for (const RoundSpec& spec : binding_.store[static_cast<size_t>(id)]) {
+        if (spec.bits() < Binary32().precision) return false;
+      }
+    }
+    return true;
   }
 
   double Store(double before) const override {
@@ -129,6 +151,7 @@ class BoundHypothesis : public Hypothesis {
 
   void Forget() const override {
     enclosure_.reset();
+    unstored_.reset();
     probe_.reset();
   }
 
@@ -143,6 +166,10 @@ class BoundHypothesis : public Hypothesis {
       key += "|" + std::to_string(cut);
       for (const auto& word : words) key += ">" + word;
     }
+    // One double holds what narrower roundings need (ToOdd). A store in binary64 is made here, from the pair.
+    const auto out = ParseOut(choice_.out);
+    const bool whole = choice_.mid == "none" && out && out->format->precision > 51;
+    if (whole) key += "|" + choice_.out;
     key += "|" + std::to_string(elements.size());
     if (!elements.empty())
       key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
@@ -158,7 +185,8 @@ class BoundHypothesis : public Hypothesis {
     std::vector<double> values;
     values.reserve(elements.size());
     for (const int64_t element : elements) {
-      values.push_back(ToOdd(evaluator.At(bank_->node, element)));
+      const TwoDoubles value = evaluator.At(bank_->node, element);
+      values.push_back(whole ? out->Apply(value) : ToOdd(value));
     }
     shared_->simulations.emplace(std::move(key), values);
     return values;
@@ -213,7 +241,8 @@ class BoundHypothesis : public Hypothesis {
   const Choice& choice_;
   PrecisionModel model_;
   Binding binding_;
-  mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_;
+  mutable Binding unstored_binding_;
+  mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_, unstored_;
   mutable std::unique_ptr<Evaluator<EmulatedArithmetic>> probe_;
 };
 
@@ -280,6 +309,75 @@ class ConcreteOracle : public CaseOracle {
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
     return BankOf(value, observed, EnumerateChoices, &banks_);
+  }
+
+  Search Explain(const std::string& value, std::span<const int64_t> elements,
+                 const Deviates& deviates) const override {
+    const int node = shared_->plan.values.at(value), root = shared_->plan.Root(node);
+    const LinearPart part = LinearPartOf(shared_->plan, root);
+    if (part.reduction < 0 || !shared_->cache.raw[static_cast<size_t>(part.reduction)] ||
+        shared_->plan.size(part.reduction) != shared_->plan.size(root))
+      return {};
+    const PlanNode& sum = shared_->plan.nodes[static_cast<size_t>(part.reduction)];
+    Binding plain;
+    plain.store.resize(shared_->plan.nodes.size());
+    plain.in.resize(shared_->plan.nodes.size());
+    Evaluator<EmulatedArithmetic> exact(shared_->plan, shared_->inputs,
+                                        EmulatedArithmetic(&plain, &shared_->cache, nullptr));
+    std::vector<SearchElement> searched;
+    for (const int64_t element : elements) {
+      const int64_t at = shared_->plan.RootIndex(node, element);
+      const RawOperands& raw = exact.Raw(part.reduction, at);
+      const double addend = sum.args.size() == 3 ? sum.beta * exact.At(sum.args[2], at).hi : 0;
+      searched.push_back({.a = raw.a,
+                          .b = raw.b,
+                          .centre = exact.At(node, element).hi,
+                          .factor = part.factor,
+                          .addend = addend * part.factor / sum.alpha});
+    }
+    std::vector<SearchOperand> operands;
+    for (size_t i = 0; i < (sum.kind == NodeKind::kContract ? 2u : 1u); ++i) {
+      const PlanNode& operand = shared_->plan.nodes[static_cast<size_t>(shared_->plan.Root(sum.args[i]))];
+      const FloatFormat* format = FormatOf(operand.dtype);
+      SearchOperand& one = operands.emplace_back();
+      one.name = NameOf(shared_->plan, sum.args[i]);
+      one.bits = format == nullptr ? 53 : format->precision;
+      if (const auto data = shared_->inputs.find(operand.tensor); data != shared_->inputs.end()) {
+        for (int64_t k = 0; k < data->second.size(); ++k)
+          one.largest = std::max(one.largest, std::fabs(data->second.At(k)));
+      }
+    }
+    return SearchSums(searched, operands, deviates);
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> Propose(const std::string& value, DType observed,
+                                                   std::span<const Proposal> roundings) const override {
+    const int node = shared_->plan.values.at(value);
+    auto made = std::make_shared<ValueBank>();
+    made->node = node;
+    made->path = PathOf(shared_->plan, node);
+    for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
+    std::set<std::string> seen;
+    for (const Choice& plain : EnumerateChoices(shared_->plan, made->path, observed)) {
+      const bool natural = plain.in.empty() && plain.prod == "exact" && plain.mid == "none" &&
+                           plain.mode == "_rne" &&
+                           (plain.acc == "float32" || plain.acc == "exact" || plain.acc == "float64");
+      if (!natural) continue;
+      for (const Proposal& proposal : roundings) {
+        if (!ParseAcc(plain.acc)->exact() && plain.acc != "float32") continue;
+        Choice choice = plain;
+        choice.in = proposal.in;
+        if (plain.acc != "exact" || proposal.acc == "exact") choice.acc = proposal.acc;
+        choice.mid = proposal.mid;
+        choice = Canonical(shared_->plan, made->path, std::move(choice));
+        if (seen.insert(ModelOf(shared_->plan, made->path, choice).Name()).second)
+          made->choices.push_back(std::move(choice));
+      }
+    }
+    std::vector<std::unique_ptr<Hypothesis>> all;
+    for (const Choice& choice : made->choices)
+      all.push_back(std::make_unique<BoundHypothesis>(shared_, made, choice));
+    return all;
   }
 
   std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,

@@ -98,6 +98,10 @@ Json Value(const ValueResult& value) {
   json["rests_on_likelihood"] = classification.rests_on_likelihood;
   json["models_tried"] = classification.models_tried;
   if (!value.part.empty()) json["part"] = Text(value.part);
+  json["fits"] = classification.fits;
+  if (!classification.says.empty()) json["says"] = Texts(classification.says);
+  for (const auto& region : classification.regions)
+    json["regions"].push_back({{"where", Text(region.where)}, {"label", Text(region.label)}});
   if (!classification.notes.empty()) json["notes"] = Texts(classification.notes);
   return json;
 }

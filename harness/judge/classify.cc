@@ -7,9 +7,12 @@
 #include <cmath>
 #include <set>
 
+#include "harness/base/text.h"
 #include "harness/judge/chunks.h"
 #include "harness/judge/label.h"
 #include "harness/judge/likelihood.h"
+#include "harness/judge/sample.h"
+#include "harness/judge/where.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -18,35 +21,9 @@ namespace {
 
 constexpr size_t kMostExclusions = 64;
 
-/// A fixed sample, the same for every backend and run: runs of neighbours along the last axis, spread by an
-/// integer hash. Runs, because neighbours share a row's sums, and a row of a normalisation is evaluated
-/// whole.
-std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
-  const int64_t count = ElementCount(shape);
-  std::vector<int64_t> elements;
-  if (count <= most) {
-    for (int64_t i = 0; i < count; ++i) elements.push_back(i);
-    return elements;
-  }
-  constexpr int64_t kRun = 256;
-  const int64_t length = std::min<int64_t>(shape.back(), kRun),
-                runs = count / shape.back() * (shape.back() / length);
-  std::set<int64_t> chosen;
-  uint64_t state = 0x9E3779B97F4A7C15u;
-  while (static_cast<int64_t>(chosen.size()) < std::min(runs, most / length)) {
-    state += 0x9E3779B97F4A7C15u;
-    uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    chosen.insert(static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(runs)));
-  }
-  for (const int64_t run : chosen) {
-    const int64_t per_row = shape.back() / length;
-    const int64_t first = run / per_row * shape.back() + run % per_row * length;
-    for (int64_t i = 0; i < length; ++i) elements.push_back(first + i);
-  }
-  return elements;
-}
+/// How many products an all-element look may cost.
+constexpr int64_t kCensusTerms = int64_t{1} << 25;
+constexpr size_t kSearchElements = 16;
 
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
@@ -57,13 +34,21 @@ struct Trial {
   double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
   double fit = 0;
+  Residuals residuals;
 };
+
+std::string Times(double ratio) {
+  return ratio < 10    ? fmt::format("{:.1f}", ratio)
+         : ratio < 1e5 ? fmt::format("{:.0f}", ratio)
+                       : fmt::format("{:.0e}", ratio);
+}
 
 class Classifier {
  public:
+  /// `only`: elements to judge instead of all; null for all.
   Classifier(const CaseOracle& oracle, const std::string& value, const TensorData& observed,
-             const ClassifyOptions& options)
-      : oracle_(oracle), value_(value), observed_(observed), options_(options) {}
+             const ClassifyOptions& options, const std::vector<int64_t>* only = nullptr)
+      : oracle_(oracle), value_(value), observed_(observed), options_(options), only_(only) {}
 
   Classification Run() {
     result_.elements = observed_.size();
@@ -99,7 +84,7 @@ class Classifier {
 
   /// Errors against the exact values; elements without a finite reference leave the evidence.
   void MeasureErrors() {
-    const auto all = ElementsToCheck(observed_.shape, options_.most_elements);
+    const auto all = only_ != nullptr ? *only_ : ElementsToCheck(observed_.shape, options_.most_elements);
     const auto references = oracle_.References(value_, all);
     const FloatFormat& format = *FormatOf(observed_.dtype);
     int64_t special = 0, undecided = 0;
@@ -125,7 +110,7 @@ class Classifier {
     }
     result_.checked = static_cast<int64_t>(elements_.size());
     if (special > 0)
-      result_.notes.push_back(
+      result_.says.push_back(
           fmt::format("{} element(s) differ from the NaN or infinity that IEEE 754 gives", special));
     if (undecided > 0)
       result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
@@ -166,8 +151,8 @@ class Classifier {
     for (size_t i = 0; i < elements_.size(); ++i) {
       const Interval range = hypothesis.Enclose(elements_[i]);
       if (range.lo != range.hi) all_points_ = false;
-      if (stored_[i] >= range.lo && stored_[i] <= range.hi) {
-        if (range.lo == range.hi) continue;
+      if (range.Holds(stored_[i])) {
+        if (range.lo == range.hi || !std::isfinite(stored_[i]) || range.special) continue;
         const std::vector<double> possible = hypothesis.Possible(elements_[i]);
         if (possible.empty() || std::binary_search(possible.begin(), possible.end(), stored_[i])) continue;
         Fall(trial, i, {.lo = possible.front(), .hi = possible.back()},
@@ -177,10 +162,10 @@ class Classifier {
                          FormatNumber(possible.back()), FormatNumber(references_[i].hi)));
         return;
       }
-      if (std::isnan(stored_[i]) && range.lo == -kInf && range.hi == kInf) continue;
-      const std::string bounds = range.lo == range.hi ? "exactly " + FormatNumber(range.lo)
-                                                      : "between " + FormatNumber(range.lo) + " and " +
-                                                            FormatNumber(range.hi) + " in any order";
+      const std::string bounds = std::isnan(range.lo)   ? "a NaN or an infinity"
+                                 : range.lo == range.hi ? "exactly " + FormatNumber(range.lo)
+                                                        : "between " + FormatNumber(range.lo) + " and " +
+                                                              FormatNumber(range.hi) + " in any order";
       Fall(trial, i, range,
            fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds,
                        FormatNumber(references_[i].hi)));
@@ -193,6 +178,12 @@ class Classifier {
   }
 
   void Conclude() {
+    std::set<PrecisionModel> likely = Likely();
+    const Trial* natural = Natural(likely);
+    if (!likely.empty() || natural != nullptr) {
+      LookEverywhere(natural, &likely);
+      if (likely.empty() && natural != nullptr) likely = Search(*natural);
+    }
     std::set<PrecisionModel> tried, proved;
     for (const Trial& trial : trials_) {
       tried.insert(trial.hypothesis->model());
@@ -200,11 +191,12 @@ class Classifier {
     }
     result_.models_tried = static_cast<int64_t>(tried.size());
     result_.models_proved.assign(proved.begin(), proved.end());
-    if (proved.empty()) {
+    result_.models.assign(likely.begin(), likely.end());
+    result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
+    if (!result_.fits) result_.models.clear();
+    if (result_.models.empty()) {
       result_.kind = ClassificationKind::kUnmodelled;
     } else {
-      const auto likely = Likely(proved);
-      result_.models.assign(likely.begin(), likely.end());
       result_.rests_on_likelihood = likely.size() < proved.size();
       const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
       result_.kind = nothing_fell && all_points_ ? ClassificationKind::kExactOnly
@@ -216,36 +208,322 @@ class Classifier {
     result_.label = LabelOf(shape_, observed_.dtype, result_);
   }
 
-  std::set<PrecisionModel> Likely(const std::set<PrecisionModel>& proved) {
-    if (proved.size() < 2 || options_.evidence == ClassifyOptions::Evidence::kHard) return proved;
+  /// The elements that orders are simulated on, without those that may overflow on the way in some order.
+  void ChooseSample() {
     const int64_t budget =
         std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
-    std::vector<int64_t> elements;
-    std::vector<double> stored;
     const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
     for (size_t i = 0; i < count; ++i) {
-      const size_t pick = i * elements_.size() / count;
-      elements.push_back(elements_[pick]);
-      stored.push_back(stored_[pick]);
+      const size_t pick = count == 1 ? 0 : i * (elements_.size() - 1) / (count - 1);
+      sample_.push_back(elements_[pick]);
+      sample_stored_.push_back(stored_[pick]);
     }
-    const double best = Weigh(elements, stored);
+  }
+
+  /// The survivors that explain the bits: an order of theirs gives them all, or their errors are those of an order that
+  /// is not simulated.
+  std::set<PrecisionModel> Likely() {
     std::set<PrecisionModel> likely;
+    if (sample_.empty()) ChooseSample();
+    const bool none =
+        std::none_of(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+    if (none) return likely;
+    const bool order_free = std::all_of(trials_.begin(), trials_.end(),
+                                        [](const Trial& trial) { return trial.hypothesis->order_free(); });
+    double best = Weigh(sample_, sample_stored_);
+    if (order_free && best == -kInf) {
+      // Nobody's functions are ours. Without a sum the enclosures are a few units wide: to lie inside is to fit.
+      for (Trial& trial : trials_) {
+        if (!trial.survived) continue;
+        trial.log_likelihood = best = 0;
+        trial.residuals.fits = true;
+      }
+    }
     for (const Trial& trial : trials_) {
       const bool kept = trial.survived && std::isfinite(trial.log_likelihood) &&
                         trial.log_likelihood >= best - std::log(options_.keep_factor) &&
-                        trial.fit >= options_.worst_fit;
+                        trial.fit >= options_.worst_fit && trial.residuals.fits;
       if (kept) likely.insert(trial.hypothesis->model());
     }
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
       const auto acc = ParseAcc(model.acc);
       if (trial.survived && acc && acc->block > 0 && !likely.contains(model))
-        KeepOrderWitness(*trial.hypothesis, elements, stored);
+        KeepOrderWitness(*trial.hypothesis, sample_, sample_stored_);
     }
-    if (!likely.empty()) return likely;
-    result_.notes.push_back(
-        "no accumulation order of the known family explains these bits; the proved set stands");
-    return proved;
+    return likely;
+  }
+
+  /// What errors are measured against: the best explanation; without one, the program as it stands, in float32.
+  const Trial* Natural(const std::set<PrecisionModel>& likely) const {
+    const Trial* best = nullptr;
+    for (const Trial& trial : trials_) {
+      if (!likely.contains(trial.hypothesis->model()) || !trial.survived) continue;
+      if (best == nullptr || trial.log_likelihood > best->log_likelihood) best = &trial;
+    }
+    if (best != nullptr) return best;
+    size_t fewest = 0;
+    int candidates = 0;
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      const bool plain = model.in.empty() && model.prod == "exact" && model.out.ends_with("_rne") &&
+                         (model.acc == "float32" || model.acc == "float64" || model.acc == "exact");
+      if (!plain || ++candidates > 16) continue;
+      size_t outside = 0;
+      for (size_t i = 0; i < sample_.size(); ++i)
+        outside += trial.hypothesis->Enclose(sample_[i]).Holds(sample_stored_[i]) ? 0 : 1;
+      const bool float32 = model.acc == "float32" || best == nullptr;
+      if (best != nullptr && (outside > fewest || (outside == fewest && !float32))) continue;
+      best = &trial;
+      fewest = outside;
+    }
+    return best;
+  }
+
+  /// An element that `model` does not explain, with `reach` of its worst-case bound.
+  bool IsOdd(const Hypothesis& model, double reach, int64_t element, double stored,
+             const Interval& sum) const {
+    if (!std::isfinite(stored) || !std::isfinite(sum.lo) || !std::isfinite(sum.hi) || sum.special)
+      return IsOddSpecial(model, element, stored, sum);
+    if (FormatOf(observed_.dtype)->precision > 51) return !model.Enclose(element).Holds(stored);
+    const double centre = sum.lo + (sum.hi - sum.lo) / 2, radius = (sum.hi - sum.lo) / 2 * reach;
+    return stored < model.Store(centre - radius) || stored > model.Store(centre + radius);
+  }
+
+  std::vector<int64_t> OddOf(const Hypothesis& model, double reach,
+                             const std::vector<int64_t>& elements) const {
+    std::vector<int64_t> odd;
+    for (const int64_t element : elements) {
+      if (IsOdd(model, reach, element, observed_.At(element), model.EncloseUnstored(element)))
+        odd.push_back(element);
+    }
+    return odd;
+  }
+
+  /// Every element, as far as that is affordable: gross errors, special values, and how many bits the results use. A
+  /// sample has no tails, and no single element. Models that it refutes leave `likely`.
+  void LookEverywhere(const Trial* natural, std::set<PrecisionModel>* likely) {
+    if (only_ != nullptr) return;
+    const int64_t most = kCensusTerms / std::max<int64_t>(1, shape_.terms);
+    const auto looked = ElementsToCheck(observed_.shape, most);
+    looked_ = static_cast<int64_t>(looked.size());
+    std::vector<int64_t> odd =
+        OddOf(*natural->hypothesis, likely->empty() ? 1 : Reach(*natural->hypothesis), looked);
+    CountBits(*natural->hypothesis, looked, likely);
+    if (!odd.empty()) {
+      // Another model may explain what the first one does not.
+      std::vector<const Trial*> rivals;
+      for (const Trial& trial : trials_) {
+        if (trial.survived && likely->contains(trial.hypothesis->model())) rivals.push_back(&trial);
+      }
+      std::stable_sort(rivals.begin(), rivals.end(),
+                       [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+      std::set<PrecisionModel> explain;
+      int wholes = 0;
+      for (const Trial* rival : rivals) {
+        const double reach = Reach(*rival->hypothesis);
+        if (!OddOf(*rival->hypothesis, reach, odd).empty()) continue;
+        // The first that explains these is asked for all of them.
+        if (explain.empty() && wholes < 3) {
+          ++wholes;
+          const auto others = OddOf(*rival->hypothesis, reach, looked);
+          rival->hypothesis->Forget();
+          if (!others.empty()) {
+            odd.insert(odd.end(), others.begin(), others.end());
+            continue;
+          }
+        } else if (explain.empty()) {
+          break;
+        }
+        explain.insert(rival->hypothesis->model());
+      }
+      if (!explain.empty()) {
+        *likely = explain;
+        odd.clear();
+      }
+    }
+    natural->hypothesis->Forget();
+    std::sort(odd.begin(), odd.end());
+    odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
+    odd_ = static_cast<int64_t>(odd.size());
+    if (odd.empty()) return;
+    if (!likely->empty() || odd.size() < looked.size()) SayWhere(looked, odd);
+    likely->clear();
+    const auto zeros = static_cast<size_t>(std::count_if(
+        odd.begin(), odd.end(), [&](const int64_t element) { return observed_.At(element) == 0; }));
+    if (zeros == odd.size() && odd.size() > 1)
+      result_.says.push_back(fmt::format("{} results are zero", zeros));
+  }
+
+  /// Each result that wants more bits than any has would have had them with even odds, bit by bit.
+  void CountBits(const Hypothesis& model, const std::vector<int64_t>& looked,
+                 std::set<PrecisionModel>* likely) {
+    const FloatFormat& format = *FormatOf(observed_.dtype);
+    int bits = 0;
+    for (const int64_t element : looked) {
+      const double stored = observed_.At(element);
+      if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
+      if (bits >= format.precision - 1) return;
+    }
+    int64_t fuller = 0, missing = 0;
+    for (const int64_t element : looked) {
+      const Interval sum = model.EncloseUnstored(element);
+      if (!std::isfinite(sum.lo) || !std::isfinite(sum.hi)) continue;
+      const int want = SignificantBits(RoundTo(sum.lo + (sum.hi - sum.lo) / 2, format));
+      fuller += want > bits ? 1 : 0;
+      missing += std::max(0, want - bits);
+    }
+    if (bits < 2 || missing < 128 || AnyStoresIn(*likely, bits)) return;
+    result_.says.push_back(fmt::format("at most {} significant bits in {} results, of which {} want more",
+                                       bits, looked.size(), fuller));
+    bits_ = bits;
+    likely->clear();
+  }
+
+  bool AnyStoresIn(const std::set<PrecisionModel>& models, int bits) const {
+    return std::any_of(models.begin(), models.end(), [&](const PrecisionModel& model) {
+      const auto mid = ParseMid(model.mid);
+      const auto acc = ParseAcc(model.acc);
+      return (mid && mid->format != nullptr && mid->format->precision <= bits) ||
+             (acc && acc->bits() <= bits);
+    });
+  }
+
+  bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {
+    if (!std::isfinite(stored) && !model.Enclose(element).Holds(stored)) return true;
+    if (std::isfinite(stored) && std::isnan(sum.lo)) return true;
+    if (std::isfinite(sum.lo) && std::isfinite(sum.hi)) return false;
+    const Reference reference = oracle_.References(value_, std::span(&element, 1)).front();
+    if (reference.kind != ReferenceKind::kDomain) return false;
+    return !(std::isnan(stored) && std::isnan(reference.hi)) && stored != reference.hi;
+  }
+
+  /// The share of its worst-case bound that a model's simulated orders use, with room for orders that are not simulated.
+  double Reach(const Hypothesis& model) const {
+    if (model.order_free() || !model.smooth()) return 1;
+    double largest = 0;
+    std::vector<Interval> ranges;
+    for (const int64_t element : sample_) ranges.push_back(model.EncloseUnstored(element));
+    for (size_t order = 0; order < model.orders().size(); ++order) {
+      const auto run = model.Simulate(static_cast<int>(order), sample_);
+      for (size_t i = 0; i < run.size(); ++i) {
+        const double radius = (ranges[i].hi - ranges[i].lo) / 2;
+        const double error = std::fabs(run[i] - (ranges[i].lo + radius));
+        if (radius > 0 && std::isfinite(radius) && std::isfinite(error))
+          largest = std::max(largest, error / radius);
+      }
+    }
+    if (largest == 0) return 1;
+    return std::min(1.0, largest * (4 + 6 / std::sqrt(static_cast<double>(sample_.size()))));
+  }
+
+  /// Says where the odd elements are, and how the parts were computed when each shares a model.
+  void SayWhere(const std::vector<int64_t>& looked, const std::vector<int64_t>& odd) {
+    const auto place = PlaceOf(observed_.shape, looked, odd);
+    if (!place) {
+      result_.says.push_back(
+          fmt::format("{} of {} results lie outside what the rest agrees with, [{}] the first", odd.size(),
+                      looked.size(), Join(Texts(Coordinates(odd[0], observed_.shape)), ", ")));
+      return;
+    }
+    result_.says.push_back("wrong only in " + place->words);
+    constexpr size_t kLeast = 8;
+    if (place->inside.size() < kLeast || place->outside.size() < kLeast) return;
+    for (const auto* part : {&place->inside, &place->outside}) {
+      std::vector<int64_t> elements;
+      const auto most = static_cast<size_t>(options_.most_elements);
+      const size_t step = std::max<size_t>(1, part->size() / most);
+      for (size_t i = 0; i < part->size(); i += step) elements.push_back((*part)[i]);
+      const Classification each = Classifier(oracle_, value_, observed_, options_, &elements).Run();
+      result_.regions.push_back(
+          {.where = part == &place->inside ? place->words : "elsewhere", .label = each.label});
+    }
+  }
+
+  static std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
+    std::vector<std::string> texts;
+    for (const int64_t number : numbers) texts.push_back(std::to_string(number));
+    return texts;
+  }
+
+  /// Nothing of the bank explains the value: what the numbers do say, and models that the search proposes.
+  std::set<PrecisionModel> Search(const Trial& natural) {
+    const Hypothesis& model = *natural.hypothesis;
+    std::vector<Proposal> proposals;
+    if (bits_ > 1) proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
+    if (!model.order_free() && odd_ == 0) {
+      const Yardstick yardstick(model, sample_, sample_stored_);
+      const double ratio = yardstick.residuals().ratio;
+      if (!yardstick.residuals().fits && std::isfinite(ratio))
+        errors_ =
+            fmt::format("errors {} times those of {} in any order tried", Times(ratio), model.model().acc);
+      if (std::isfinite(ratio) && ratio > 1) {
+        const int wide = ParseAcc(model.model().acc)->bits(),
+                  lost = static_cast<int>(std::lround(std::log2(ratio)));
+        for (int p = wide - lost - 2; p <= wide - lost + 2; ++p) {
+          if (p >= 4 && p < std::min(wide, 52))
+            proposals.push_back({.in = {}, .acc = "p" + std::to_string(p), .mid = "none"});
+        }
+      }
+    }
+    if (odd_ < looked_ || only_ != nullptr) Explain(model, &proposals);
+    std::set<PrecisionModel> likely;
+    if (!proposals.empty()) {
+      const size_t before = trials_.size();
+      TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+      std::set<PrecisionModel> proposed;
+      for (size_t i = before; i < trials_.size(); ++i) proposed.insert(trials_[i].hypothesis->model());
+      for (const PrecisionModel& each : Likely()) {
+        if (proposed.contains(each)) likely.insert(each);
+      }
+    }
+    if (!likely.empty() && odd_ == 0) {
+      // What was said of bits is now said by a model.
+      result_.says.clear();
+      bits_ = 0;
+      return likely;
+    }
+    if (!errors_.empty()) result_.says.push_back(errors_);
+    return {};
+  }
+
+  /// Another product than the program's, or narrower operands. On values that are not wrong in a place of their own.
+  void Explain(const Hypothesis& model, std::vector<Proposal>* proposals) {
+    if (!result_.regions.empty()) return;
+    std::vector<int64_t> elements;
+    std::vector<double> stored;
+    const size_t count = std::min(kSearchElements, sample_.size());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t pick = i * sample_.size() / count;
+      if (!std::isfinite(sample_stored_[pick])) continue;
+      elements.push_back(sample_[pick]);
+      stored.push_back(sample_stored_[pick]);
+    }
+    if (elements.size() < 2) return;
+    const Yardstick yardstick(model, elements, stored);
+    bool near = true;
+    for (size_t i = 0; i < elements.size(); ++i)
+      near = near && yardstick.Deviation(i, yardstick.centre(i)) <= 6;
+    if (near) return;
+    ulpscope::Search found =
+        oracle_.Explain(value_, elements, [&](size_t i, double sum) { return yardstick.Deviation(i, sum); });
+    for (Proposal& proposal : found.proposals) proposals->push_back(std::move(proposal));
+    for (std::string& sentence : found.says) result_.says.push_back(std::move(sentence));
+    if (!found.says.empty()) return;
+    // A factor that all results share.
+    double products = 0, squares = 0;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      products += stored[i] * yardstick.centre(i);
+      squares += yardstick.centre(i) * yardstick.centre(i);
+    }
+    const double factor = squares > 0 ? products / squares : 1;
+    bool scaled = std::isfinite(factor) && std::fabs(factor - 1) > 1e-6, zero = true;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      scaled = scaled && yardstick.Deviation(i, factor * yardstick.centre(i)) <= 6;
+      zero = zero && stored[i] == 0;
+    }
+    if (zero) return;
+    if (scaled) result_.says.push_back(fmt::format("{:.6g} times the exact value", factor));
   }
 
   /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says
@@ -289,6 +567,7 @@ class Classifier {
       if (!trial.survived) continue;
       trial.match = ExactMatch(*trial.hypothesis, elements, stored);
       trial.log_likelihood = trial.match.log_likelihood;
+      trial.residuals = trial.match.residuals;
       best = std::max(best, trial.log_likelihood);
       if (trial.match.matches == 0 && !trial.hypothesis->order_free()) rivals.push_back(&trial);
     }
@@ -302,6 +581,7 @@ class Classifier {
       const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);
       trial->log_likelihood = likelihood.log_likelihood;
       trial->fit = likelihood.fit;
+      trial->residuals = likelihood.residuals;
       best = std::max(best, trial->log_likelihood);
     }
     return best;
@@ -346,6 +626,12 @@ class Classifier {
   std::vector<Reference> references_;
   std::vector<Trial> trials_;
   bool all_points_ = true;
+  const std::vector<int64_t>* only_ = nullptr;
+  std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on
+  std::vector<double> sample_stored_;
+  int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
+  int bits_ = 0;                  ///< that the results use, where that is too few; else 0
+  std::string errors_;
 };
 
 }  // namespace

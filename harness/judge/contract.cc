@@ -58,20 +58,19 @@ ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& cla
     case ClassificationKind::kNotFloating:
       return kUndetermined;
     case ClassificationKind::kUnmodelled:
-      return kUnmodelled;
     case ClassificationKind::kIdentified:
     case ClassificationKind::kIndistinguishable:
     case ClassificationKind::kExactOnly:
       break;
   }
-  const auto& proved = classification.models_proved;
-  if (proved.empty())
-    return classification.kind == ClassificationKind::kExactOnly ? kUndetermined : kUnmodelled;
-  const auto inside = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
-    return IsInside(model, demand, classification);
-  });
-  if (static_cast<size_t>(inside) == proved.size()) return kConforms;
-  return inside == 0 ? kViolates : kUndetermined;
+  const auto inside = [&](const PrecisionModel& model) { return IsInside(model, demand, classification); };
+  const auto &proved = classification.models_proved, &models = classification.models;
+  if (proved.empty()) return kUnmodelled;
+  // Exclusion is proof: where nothing that the contract allows is left, it is violated, whatever explains the value.
+  if (std::none_of(proved.begin(), proved.end(), inside)) return kViolates;
+  // It proves nothing about what is left: to conform, a value has to fit.
+  if (std::none_of(models.begin(), models.end(), inside)) return kUnmodelled;
+  return classification.fits && std::all_of(proved.begin(), proved.end(), inside) ? kConforms : kUndetermined;
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification) {
   switch (classification.kind) {
     case ClassificationKind::kUnmodelled:
-      return "no model of the bank gives these bits";
+      return classification.says.empty() ? "no model of the bank gives these bits"
+                                         : "unmodelled: " + Join(classification.says, "; ");
     case ClassificationKind::kExactOnly:
       return "exact: every model gives these bits";
     case ClassificationKind::kNotFloating:

@@ -213,11 +213,46 @@ Learnt Learn(const Hypothesis& hypothesis, std::span<const int64_t> elements) {
   return learnt;
 }
 
+/// `stored[i]` is an observed value of the element that law.centre[i] stands for.
+Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
+                           std::span<const double> stored) {
+  const Law& law = learnt.law;
+  double largest_simulated = 0, square = 0, largest = 0;
+  size_t count = 0;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const bool quiet = hypothesis.Store(law.centre[i]) == stored[i];
+    if (law.width[i] == 0) {
+      if (!quiet) return {.ratio = kInf, .largest = kInf, .fits = false};
+      continue;
+    }
+    ++count;
+    for (const auto& run : learnt.runs) {
+      const double error = std::fabs(run[i] - law.centre[i]) / law.width[i];
+      if (std::isfinite(error)) largest_simulated = std::max(largest_simulated, error);
+    }
+    if (quiet) continue;
+    const Interval cell = CellOf(hypothesis, stored[i]);
+    const double outside = std::max({cell.lo - law.centre[i], law.centre[i] - cell.hi, 0.0}) / law.width[i];
+    square += outside * outside;
+    largest = std::max(largest, outside);
+  }
+  if (count == 0) return {.ratio = 0, .largest = 0, .fits = true};
+  Residuals residuals{.ratio = std::sqrt(square / static_cast<double>(count)) / law.kappa_high,
+                      .largest = largest / largest_simulated};
+  residuals.fits = FitsOrders(residuals.ratio, residuals.largest, count);
+  return residuals;
+}
+
 size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, 24); }
 
 double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / static_cast<double>(elements)); }
 
 }  // namespace
+
+bool FitsOrders(double ratio, double largest, size_t elements) {
+  const double few = 1 / std::sqrt(static_cast<double>(std::max<size_t>(elements, 1)));
+  return ratio <= 2 + 6 * few && largest <= 4 + 6 * few;
+}
 
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed) {
@@ -225,24 +260,27 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   const auto matches = [&](int order, size_t count) {
     const auto run = hypothesis.Simulate(order, elements.first(count));
     for (size_t i = 0; i < run.size(); ++i) {
-      if (hypothesis.Store(run[i]) != observed[i]) return false;
+      const double value = hypothesis.Store(run[i]);
+      if (value != observed[i] && !(std::isnan(value) && std::isnan(observed[i]))) return false;
     }
     return true;
   };
-  const size_t probe = ProbeCount(elements.size());
+  const size_t probe = ProbeCount(elements.size()), first = std::min<size_t>(2, probe);
   if (hypothesis.order_free()) {
     result.matches = matches(-1, probe) && matches(-1, elements.size()) ? 1 : 0;
     result.log_likelihood = result.matches > 0 ? 0 : -kInf;
+    result.residuals.fits = result.matches > 0;
     return result;
   }
   const auto orders = static_cast<int>(hypothesis.orders().size());
   for (int order = 0; order < orders; ++order) {
     // Most orders are refuted by the first few elements.
-    if (!matches(order, probe) || !matches(order, elements.size())) continue;
+    if (!matches(order, first) || !matches(order, probe) || !matches(order, elements.size())) continue;
     ++result.matches;
     if (result.matching_order < 0) result.matching_order = order;
   }
   result.log_likelihood = result.matches > 0 ? std::log(0.5 * result.matches / orders) : -kInf;
+  result.residuals.fits = result.matches > 0;
   return result;
 }
 
@@ -264,9 +302,28 @@ LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_
       std::exp(Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size()));
   const double exact = static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size());
   result.log_likelihood = std::log(0.5 * exact + 0.5 * composite);
+  if (match.matches == 0) result.residuals = MeasureResiduals(hypothesis, learnt, observed);
   if (match.matches == 0 && fit_check == FitCheck::kMeasure && result.log_likelihood > -kInf)
     result.fit = GoodnessOfFit(hypothesis, learnt.law, observed, learnt.runs);
   return result;
+}
+
+Yardstick::Yardstick(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                     std::span<const double> stored)
+    : hypothesis_(hypothesis), stored_(stored) {
+  const Learnt learnt = Learn(hypothesis, elements);
+  centre_ = learnt.law.centre;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    error_.push_back(learnt.law.width[i] * learnt.law.kappa_high);
+    cells_.push_back(CellOf(hypothesis, stored[i]));
+  }
+  residuals_ = MeasureResiduals(hypothesis, learnt, stored);
+}
+
+double Yardstick::Deviation(size_t i, double sum) const {
+  if (hypothesis_.Store(sum) == stored_[i]) return 0;
+  const double outside = std::max({cells_[i].lo - sum, sum - cells_[i].hi, 0.0});
+  return error_[i] > 0 ? outside / error_[i] : kInf;
 }
 
 }  // namespace ulpscope

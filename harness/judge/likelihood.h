@@ -15,11 +15,25 @@
 
 namespace ulpscope {
 
+/// Errors beyond the rounding cell of what is stored, in units of what the model's own orders do at that element.
+struct Residuals {
+  double ratio = 0;    ///< their root mean square, over that of the worst simulated order before its store
+  double largest = 0;  ///< the largest, over the largest of all simulated orders
+  bool fits = false;
+};
+
+/// An honest order that is not simulated errs like those that are: the root mean square of its errors stays below
+/// 2 + 6 / sqrt(n) times the worst one's, its largest error below four times the largest. Sequential sums are among the
+/// simulated orders, and nothing that people run is worse. What errs by less than that is not told from an honest
+/// order; what errs by more is no order of this model.
+bool FitsOrders(double ratio, double largest, size_t elements);
+
 struct LikelihoodResult {
   double log_likelihood = 0;  ///< -infinity: these bits cannot come from the simulated family
   int matches = 0;            ///< simulated orders that give every bit
   int matching_order = -1;    ///< the first of them
   double fit = 0;             ///< z-score of the goodness of fit against the model's own simulated outputs
+  Residuals residuals;
 };
 
 /// The first half alone: which simulated orders give every bit. `observed[i]` is the stored value of
@@ -39,5 +53,25 @@ enum class FitCheck { kSkip, kMeasure };
 LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed, const LikelihoodResult& match,
                             FitCheck fit_check);
+
+/// How far off honest orders of one model are at each element: what other explanations are measured with.
+class Yardstick {
+ public:
+  /// `stored[i]` is the observed value of `elements[i]`. Keeps both spans.
+  Yardstick(const Hypothesis& hypothesis, std::span<const int64_t> elements, std::span<const double> stored);
+
+  /// The exact sum before its store.
+  double centre(size_t i) const { return centre_[i]; }
+  /// How far `sum` lies from what rounds to the observed value, in typical errors of the worst order; 0 inside.
+  double Deviation(size_t i, double sum) const;
+  const Residuals& residuals() const { return residuals_; }
+
+ private:
+  const Hypothesis& hypothesis_;
+  std::span<const double> stored_;
+  std::vector<double> centre_, error_;
+  std::vector<Interval> cells_;
+  Residuals residuals_;
+};
 
 }  // namespace ulpscope

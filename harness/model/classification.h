@@ -51,10 +51,21 @@ struct Exclusion {
   std::string why;           ///< one sentence
 };
 
+/// Elements that share a model which the rest does not.
+struct Region {
+  std::string where;  ///< "columns 256 to 299", "row 3", "elsewhere"
+  std::string label;
+};
+
 struct Classification {
   ClassificationKind kind = ClassificationKind::kNoReference;
-  std::vector<PrecisionModel> models;         ///< survive hard evidence and the likelihood
-  std::vector<PrecisionModel> models_proved;  ///< survive hard evidence alone
+  std::vector<PrecisionModel> models;  ///< explain the bits: hard evidence and likelihood; empty if none does
+  std::vector<PrecisionModel>
+      models_proved;  ///< not excluded by hard evidence, which need not say that they fit
+  /// The residuals fit one of `models`, everywhere: without that nothing is confirmed.
+  bool fits = false;
+  std::vector<std::string> says;  ///< what the numbers do say where no model explains them
+  std::vector<Region> regions;    ///< where the elements do not share one model
   std::vector<Exclusion> excluded;
   bool rests_on_likelihood = false;  ///< models is smaller than models_proved
   int64_t elements = 0, checked = 0;

@@ -7,6 +7,8 @@
 // would it produce in a given order.
 #pragma once
 
+#include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -20,10 +22,15 @@
 
 namespace ulpscope {
 
-/// A closed interval of binary64 values.
+/// A closed interval of binary64 values; `special`: or a NaN, or an infinity, besides. Both ends NaN: nothing but those.
 struct Interval {
   double lo = 0;
   double hi = 0;
+  bool special = false;
+
+  bool Holds(double value) const {
+    return (value >= lo && value <= hi) || (special && !std::isfinite(value));
+  }
 };
 
 /// One precision model bound to one value of one case.
@@ -34,12 +41,20 @@ class Hypothesis {
   /// Holds every stored result the model can give for `element`, in any accumulation order. Proven; may be
   /// wide.
   virtual Interval Enclose(int64_t element) const = 0;
+  /// The same before Store: what the last operation can give in any accumulation order.
+  virtual Interval EncloseUnstored(int64_t element) const = 0;
   /// Where an element sums at most a few non-zero terms: every result that some summation tree can give,
   /// sorted, each stored. Empty where the trees cannot be listed; Enclose holds then all the same.
   virtual std::vector<double> Possible(int64_t) const { return {}; }
+<<<<<<< HEAD
   /// Of partial sums: the positions of an element's terms where nothing but one chunk that holds all of them gives
   /// `stored`; else empty.
   virtual std::vector<int64_t> Together(int64_t, double) const { return {}; }
+=======
+  /// No intermediate is rounded to less than float32: errors spread about the middle of EncloseUnstored. A coarser
+  /// rounding on the way goes one way or the other, to either end of it.
+  virtual bool smooth() const = 0;
+>>>>>>> b57fdc2 (A verdict needs a fit: every element is looked at, what nothing explains is unmodelled and described)
   /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last
   /// operation; monotone.
   virtual double Store(double before) const = 0;
@@ -65,6 +80,19 @@ struct ValueShape {
   bool has_products = false;
 };
 
+/// Words of a model that the bank does not list.
+struct Proposal {
+  std::map<std::string, std::string> in;
+  std::string acc = "float32", mid = "none";
+};
+
+using Deviates = std::function<double(size_t element, double sum)>;
+
+struct Search {
+  std::vector<Proposal> proposals;
+  std::vector<std::string> says;  ///< "as if the last 4 of 64 products were missing"
+};
+
 /// Everything exact about one case. Thread-compatible: calls on one object must not overlap.
 class CaseOracle {
  public:
@@ -76,6 +104,23 @@ class CaseOracle {
   virtual OracleCounts Counts() const { return {}; }
   /// The bank for a value that was observed with dtype `observed`.
   virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
+  /// Explanations beyond the bank, found from the numbers: `deviates(i, sum)` says by how many times the error of an
+  /// honest float32 kernel the observed value of elements[i] lies away from what an exact sum before its store gives.
+  virtual Search Explain(const std::string& value, std::span<const int64_t> elements,
+                         const Deviates& deviates) const {
+    static_cast<void>(value);
+    static_cast<void>(elements);
+    static_cast<void>(deviates);
+    return {};
+  }
+  /// One hypothesis for each of `roundings` and each way to round the intermediates that the bank has.
+  virtual std::vector<std::unique_ptr<Hypothesis>> Propose(const std::string& value, DType observed,
+                                                           std::span<const Proposal> roundings) const {
+    static_cast<void>(value);
+    static_cast<void>(observed);
+    static_cast<void>(roundings);
+    return {};
+  }
   /// Models that drop subnormals, for a value that nothing of the bank explains.
   virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
                                                                 DType observed) const {

@@ -77,11 +77,16 @@ Exclusion ExclusionFromJson(const json& object, std::string& error) {
 }
 
 json ToJson(const Classification& classification) {
-  json excluded = json::array();
+  json excluded = json::array(), regions = json::array();
   for (const auto& exclusion : classification.excluded) excluded.push_back(ToJson(exclusion));
+  for (const auto& region : classification.regions)
+    regions.push_back({{"where", region.where}, {"label", region.label}});
   return {{"kind", Name(classification.kind)},
           {"models", ToJson(classification.models)},
           {"models_proved", ToJson(classification.models_proved)},
+          {"fits", classification.fits},
+          {"says", classification.says},
+          {"regions", regions},
           {"excluded", excluded},
           {"rests_on_likelihood", classification.rests_on_likelihood},
           {"elements", classification.elements},
@@ -94,6 +99,11 @@ json ToJson(const Classification& classification) {
           {"facets", classification.facets},
           {"facets_in", classification.facets_in},
           {"cuts", classification.cuts}};
+}
+
+Region RegionFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  return {.where = fields.Text("where"), .label = fields.Text("label")};
 }
 
 ClassificationKind KindFrom(JsonFields& fields) {
@@ -112,6 +122,9 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
   return {.kind = KindFrom(fields),
           .models = ListFrom(fields, "models", ModelFromJson),
           .models_proved = ListFrom(fields, "models_proved", ModelFromJson),
+          .fits = fields.Flag("fits"),
+          .says = fields.Texts("says"),
+          .regions = ListFrom(fields, "regions", RegionFromJson),
           .excluded = ListFrom(fields, "excluded", ExclusionFromJson),
           .rests_on_likelihood = fields.Flag("rests_on_likelihood"),
           .elements = fields.Integer("elements"),

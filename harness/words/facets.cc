@@ -38,13 +38,22 @@ std::vector<std::string> FormatNames() {
   return names;
 }
 
+/// A format by its name, or by the bits that it keeps of float32: p12.
+const FloatFormat* FormatOrBits(std::string_view word) {
+  if (const FloatFormat* format = FindFormat(word)) return format;
+  const auto bits = word.starts_with('p') ? Number(word.substr(1), 2, 52) : std::nullopt;
+  return bits ? &FormatOfBits(*bits) : nullptr;
+}
+
+constexpr std::string_view kBitsPattern = "p([2-9]|[1-4][0-9]|5[0-2])";
+
 /// "bfloat16_rne": format and mode.
 std::optional<RoundSpec> ParseFormatAndMode(std::string_view word) {
   const size_t split = word.rfind('_');
   if (split == word.npos) return std::nullopt;
   const auto mode = ParseRounding(word.substr(split + 1));
   RoundSpec spec;
-  spec.format = FindFormat(word.substr(0, split));
+  spec.format = FormatOrBits(word.substr(0, split));
   if (!mode || spec.format == nullptr) return std::nullopt;
   spec.rounding = *mode;
   return spec;
@@ -145,6 +154,7 @@ std::string AccPattern() {
     else
       kinds.push_back(std::string(row.word) + (row.read == nullptr ? "" : "[(]" + row.arguments + "[)]"));
   }
+  kinds.emplace_back(kBitsPattern);
   return "^" + Alternatives(classes) + "$|^" + Alternatives(kinds) + "([+]ftz)?$";
 }
 
@@ -203,6 +213,8 @@ std::optional<RoundSpec> ParseProd(std::string_view word) {
 
 std::optional<AccSpec> ParseAcc(std::string_view word) {
   const bool flushed = TakeSuffix(&word, "+ftz");
+  if (const FloatFormat* bits = word.starts_with('p') ? FormatOrBits(word) : nullptr)
+    return AccSpec{.format = bits, .subnormals = flushed ? Subnormals::kFlushed : Subnormals::kGradual};
   const size_t open = word.find('(');
   const std::string_view head = word.substr(0, open);
   for (const AccRow& row : AccRows()) {
@@ -221,10 +233,8 @@ std::optional<AccSpec> ParseAcc(std::string_view word) {
 
 std::optional<RoundSpec> ParseMid(std::string_view word) {
   if (word == "none") return RoundSpec{};
-  if (const FloatFormat* format = FindFormat(word)) return RoundSpec{.format = format};
-  if (!word.starts_with('p')) return std::nullopt;
-  const auto bits = Number(word.substr(1), 2, 52);
-  return bits ? std::optional(RoundSpec{.format = &FormatOfBits(*bits)}) : std::nullopt;
+  const FloatFormat* format = FormatOrBits(word);
+  return format == nullptr ? std::nullopt : std::optional(RoundSpec{.format = format});
 }
 
 std::optional<RoundSpec> ParseOut(std::string_view word) {
@@ -302,13 +312,15 @@ const std::vector<FacetRow>& Facets() {
     const std::string formats = Alternatives(FormatNames()), modes = "_" + Alternatives(AllRoundingNames());
     return std::vector<FacetRow>{
         {"in", "a word for how an operand is rounded (as_is, bfloat16_rne, tf32_rna ...)",
-         "^(as_is|" + Join(splits, "|") + "|" + formats + modes + ")([+]daz)?$", Knows<ParseIn>},
+         "^(as_is|" + Join(splits, "|") + "|(" + formats + "|" + std::string(kBitsPattern) + ")" + modes +
+             ")([+]daz)?$",
+         Knows<ParseIn>},
         {"prod", "exact, float32, float16 or bfloat16", "^" + Alternatives(ProdWords()) + "$",
          Knows<ParseProd>},
         {"acc", "a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)",
          AccPattern(), KnowsAcc},
         {"mid", "none, bfloat16, float16, tf32, float32 or p<bits>",
-         "^(none|" + formats + "|p([2-9]|[1-4][0-9]|5[0-2]))$", Knows<ParseMid>},
+         "^(none|" + formats + "|" + std::string(kBitsPattern) + ")$", Knows<ParseMid>},
         {"out", "a dtype and a rounding, as in float32_rne",
          "^" + Alternatives(stored) + modes + "([+]ftz)?$", Knows<ParseOut>}};
   }();

@@ -21,7 +21,7 @@
 
 namespace ulpscope {
 
-inline constexpr Interval kEverything{.lo = -kInf, .hi = kInf};
+inline constexpr Interval kEverything{.lo = -kInf, .hi = kInf, .special = true};
 
 /// The neighbouring double: a bound rounded outwards.
 inline double Down(double value) { return std::nextafter(value, -kInf); }

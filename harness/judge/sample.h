@@ -1,0 +1,17 @@
+// Which elements of a large result are judged where looking at all of them costs too much.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/model/tensor.h"
+
+namespace ulpscope {
+
+/// At most about `most` element indices, ascending, the same for every backend and run; all of them where there are no
+/// more. Whole rows along the last axis (neighbours share a row's sums, and a row of a normalisation is evaluated
+/// whole), among them the first and the last one; of long rows both ends, where kernels keep their tails, and runs
+/// between.
+std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most);
+
+}  // namespace ulpscope

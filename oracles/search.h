@@ -1,0 +1,41 @@
+// Explanations beyond the bank: which other product, or which narrower operands, an observed sum is the sum of.
+//
+// The bank is a list; arithmetic is not. Where nothing of the bank explains a value, the same exact products are summed
+// once more with one thing changed (so many bits of an operand, so many terms, an absolute value, a factor), and what
+// then comes within the errors of an honest kernel is said. None of it is a proof: it is what the numbers agree with.
+#pragma once
+
+#include <span>
+
+#include "harness/model/oracle.h"
+#include "oracles/binding.h"
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+/// The sum that a value is, apart from casts, views and constant factors after it.
+struct LinearPart {
+  int reduction = -1;  ///< node; -1: the value is no such sum
+  double factor = 1;   ///< what it is multiplied with on the way to the value
+};
+LinearPart LinearPartOf(const Plan& plan, int root);
+
+/// The operands of one element's sum; `b` is empty where nothing is multiplied.
+struct SearchElement {
+  std::span<const double> a, b;
+  double centre = 0;  ///< the exact value
+  double factor = 1;  ///< of the sum in the value
+  double addend = 0;  ///< what else the value holds
+};
+
+/// What one operand is: its name in the program, its precision, the largest magnitude of the whole tensor.
+struct SearchOperand {
+  std::string name;
+  int bits = 53;
+  double largest = 0;
+};
+
+Search SearchSums(std::span<const SearchElement> elements, std::span<const SearchOperand> operands,
+                  const Deviates& deviates);
+
+}  // namespace ulpscope
