@@ -168,7 +168,9 @@ TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t,
                                       std::span<const TwoDoubles> terms) const {
   std::vector<SumTerm> summands;
   summands.reserve(terms.size());
-  for (const TwoDoubles& term : terms) {
+  const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
+  for (const TwoDoubles& whole : terms) {
+    const TwoDoubles term = in.none() ? whole : TwoDoubles{.hi = in.Apply(whole), .lo = 0};
     SumTerm summand = TermOf(term.hi, 1);
     summand.value = term;
     summands.push_back(summand);

@@ -291,8 +291,10 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
   PairSum low, high;
   double magnitude = 0;
   bool broken = false;
-  for (const Interval& term : terms) {
-    if (term.special) return kEverything;
+  const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
+  for (const Interval& whole : terms) {
+    if (whole.special) return kEverything;
+    const Interval term = in.none() ? whole : Rounded(in, whole);
     broken = broken || IsNotFinite(term);
     low.Add(term.lo);
     high.Add(term.hi);

@@ -187,13 +187,13 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
   return all;
 }
 
-/// Input roundings are looked for on operands of more than 16 bits; a narrow operand is taken as it is.
+/// Of more than 16 bits: what `in=WORD` for every operand means.
 bool IsWide(const FloatFormat* format) { return format != nullptr && format->precision > 11; }
 
 std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
   std::vector<std::string> wide;
   for (const auto& [operand, dtype] : path.operands) {
-    if (IsWide(FormatOf(dtype))) wide.push_back(operand);
+    if (FormatOf(dtype) != nullptr) wide.push_back(operand);
   }
   std::vector<std::map<std::string, std::string>> all{{}};
   for (const auto& word : InWords()) {
@@ -201,7 +201,7 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
     std::map<std::string, std::string> every;
     for (const auto& operand : wide) every[operand] = word;
     all.push_back(std::move(every));
-    if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne")) {
+    if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne" || word == "float16_rne")) {
       for (const auto& operand : wide) all.push_back({{operand, word}});
     }
   }
@@ -281,6 +281,13 @@ ValuePath PathOf(const Plan& plan, int node) {
       }
     }
     if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
+  }
+  // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.
+  if (path.reductions.size() == 1) {
+    const PlanNode& sum = At(plan, path.reductions.front());
+    const PlanNode& summed = At(plan, plan.Root(sum.args[0]));
+    if (sum.kind == NodeKind::kReduce && summed.kind == NodeKind::kInput && FormatOf(summed.dtype) != nullptr)
+      path.operands[summed.tensor] = summed.dtype;
   }
   return path;
 }
@@ -390,8 +397,7 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
                                                 : Rounding::kNearestEven;
   for (const int id : path.reductions) {
     const PlanNode& node = At(plan, id);
-    if (node.kind != NodeKind::kContract) continue;
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < (node.kind == NodeKind::kContract ? 2u : 1u); ++i) {
       if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end())
         binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
     }
@@ -419,11 +425,10 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
 
 namespace {
 
-/// Kernels split sums of hundreds of terms or more: below this length split-K is no model of a sum.
-constexpr int64_t kLeastSplit = 128;
+/// Chunks hold two products or more: fewer than four are no split.
+constexpr int64_t kLeastSplit = 4;
 
-/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the
-/// operands' format or the result's; units of 13 fraction bits take float8.
+/// The accumulators that a value's path can have been summed in. Units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {"exact"};
   // Steps of a composite without a sum have a format, but no accumulator.
@@ -442,9 +447,7 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
-    if (acc.partial != nullptr &&
-        (path.reduction_length < kLeastSplit || !formats.contains(acc.partial->name) || !path.has_products))
-      continue;
+    if (acc.partial != nullptr && path.reduction_length < kLeastSplit) continue;
     if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) ||
                           (acc.format->precision < 24 && !formats.contains(acc.format->name))))
       continue;
@@ -469,8 +472,8 @@ bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>&
     widest = std::max(widest, spec && spec->pieces > 1 ? 24 : format == nullptr ? 53 : format->precision);
   }
   if (split)
-    return acc.binary() && acc.format->precision == 24 && acc.rounding == Rounding::kNearestEven &&
-           prod == "exact";
+    return path.has_products && acc.binary() && acc.format->precision == 24 &&
+           acc.rounding == Rounding::kNearestEven && prod == "exact";
   if (acc.exact() || acc.binary()) return true;
   if (prod != "exact") return false;
   return acc.block > 0 ? widest <= 11 : !rounded;

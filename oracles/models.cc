@@ -57,6 +57,11 @@ double AbsoluteBound(const AccSpec& acc, int64_t n) {
 
 double StepIn(const AccSpec& acc, double s, TwoDoubles t) {
   if (!std::isfinite(s) || !std::isfinite(t.hi)) return s + t.hi;
+  // What most sums are: float32 to nearest, products that one double holds. The sum in round to odd leaves the second
+  // rounding to the conversion.
+  if (acc.format == &Binary32() && t.lo == 0 && acc.rounding == Rounding::kNearestEven && !acc.via_float32 &&
+      acc.combine == nullptr && acc.subnormals == Subnormals::kGradual)
+    return static_cast<float>(ToOdd(TwoSum(s, t.hi)));
   return StoreIn(acc, AddExactly(s, t));
 }
 

@@ -99,6 +99,7 @@ Json Value(const ValueResult& value) {
   json["models_tried"] = classification.models_tried;
   if (!value.part.empty()) json["part"] = Text(value.part);
   json["fits"] = classification.fits;
+  if (!classification.floors.empty()) json["floors"] = classification.floors;
   if (!classification.says.empty()) json["says"] = Texts(classification.says);
   for (const auto& region : classification.regions)
     json["regions"].push_back({{"where", Text(region.where)}, {"label", Text(region.label)}});

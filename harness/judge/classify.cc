@@ -184,6 +184,7 @@ class Classifier {
       LookEverywhere(natural, &likely);
       if (likely.empty() && natural != nullptr) likely = Search(*natural);
     }
+    if (!likely.empty() && only_ == nullptr) MeasureFloors();
     std::set<PrecisionModel> tried, proved;
     for (const Trial& trial : trials_) {
       tried.insert(trial.hypothesis->model());
@@ -487,6 +488,49 @@ class Classifier {
     return {};
   }
 
+  /// How few bits each facet might keep without that one saw it here: a rounding to so many bits or more would leave
+  /// these results as likely as they are. By bisection, since fewer bits are easier to see.
+  void MeasureFloors() {
+    const bool sums = shape_.reduction_length > 0 && shape_.cut_points.empty() && !sample_.empty();
+    if (!sums) return;
+    double best = -kInf;
+    for (const Trial& trial : trials_) {
+      if (trial.survived) best = std::max(best, trial.log_likelihood);
+    }
+    const auto may_be = [&](const Proposal& proposal) {
+      for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
+        Trial trial;
+        trial.hypothesis = std::move(hypothesis);
+        Try(&trial);
+        if (!trial.survived) continue;
+        trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
+        if (trial.match.matches > 0) return true;
+        if (trial.hypothesis->order_free()) continue;
+        const LikelihoodResult likelihood =
+            Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kSkip);
+        if (likelihood.residuals.fits && likelihood.log_likelihood >= best - std::log(options_.keep_factor))
+          return true;
+      }
+      return false;
+    };
+    const auto floor = [&](const auto& propose) {
+      int low = 2, high = Binary32().precision;  // `high` bits are none to see, `low` are
+      while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        (may_be(propose("p" + std::to_string(middle))) ? high : low) = middle;
+      }
+      return high;
+    };
+    result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
+    result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
+    for (const auto& operand : shape_.operands) {
+      if (operand.starts_with("scalar.")) continue;
+      result_.floors["in." + operand] = floor([&](const std::string& bits) {
+        return Proposal{.in = {{operand, bits + "_rne"}}};
+      });
+    }
+  }
+
   /// Another product than the program's, or narrower operands. On values that are not wrong in a place of their own.
   void Explain(const Hypothesis& model, std::vector<Proposal>* proposals) {
     if (!result_.regions.empty()) return;
@@ -563,8 +607,22 @@ class Classifier {
   double Weigh(std::span<const int64_t> elements, std::span<const double> stored) {
     double best = -kInf;
     std::vector<Trial*> rivals;
+    // The same sums of operands as they are, by what else there is to a model.
+    std::map<std::string, const Hypothesis*> plain;
+    const auto sums = [](const PrecisionModel& model) {
+      PrecisionModel key{
+          .in = {}, .prod = "exact", .acc = model.acc, .mid = "", .out = "", .cuts = model.cuts};
+      return key.Name();
+    };
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (model.in.empty() && model.prod == "exact") plain.emplace(sums(model), trial.hypothesis.get());
+    }
     for (Trial& trial : trials_) {
       if (!trial.survived) continue;
+      trial.log_likelihood = -kInf;
+      const auto like = plain.find(sums(trial.hypothesis->model()));
+      if (like != plain.end() && !MayFit(*trial.hypothesis, *like->second, elements, stored)) continue;
       trial.match = ExactMatch(*trial.hypothesis, elements, stored);
       trial.log_likelihood = trial.match.log_likelihood;
       trial.residuals = trial.match.residuals;

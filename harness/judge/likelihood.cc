@@ -213,33 +213,55 @@ Learnt Learn(const Hypothesis& hypothesis, std::span<const int64_t> elements) {
   return learnt;
 }
 
+/// Root mean square of errors in units of the law, and their mean towards larger magnitudes as a share of it.
+struct Moments {
+  double square = 0, sum = 0, largest = 0;
+  size_t count = 0;
+
+  void Add(double error, double centre) {
+    square += error * error;
+    sum += std::signbit(centre) ? -error : error;
+    largest = std::max(largest, std::fabs(error));
+    ++count;
+  }
+  double rms() const { return std::sqrt(square / static_cast<double>(count)); }
+  double lean() const { return square == 0 ? 0 : sum / static_cast<double>(count) / rms(); }
+};
+
 /// `stored[i]` is an observed value of the element that law.centre[i] stands for.
 Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
                            std::span<const double> stored) {
   const Law& law = learnt.law;
-  double largest_simulated = 0, square = 0, largest = 0;
-  size_t count = 0;
+  std::vector<Moments> orders(learnt.runs.size());
+  Moments observed;
+  double largest = 0;
   for (size_t i = 0; i < stored.size(); ++i) {
     const bool quiet = hypothesis.Store(law.centre[i]) == stored[i];
     if (law.width[i] == 0) {
       if (!quiet) return {.ratio = kInf, .largest = kInf, .fits = false};
       continue;
     }
-    ++count;
-    for (const auto& run : learnt.runs) {
-      const double error = std::fabs(run[i] - law.centre[i]) / law.width[i];
-      if (std::isfinite(error)) largest_simulated = std::max(largest_simulated, error);
+    for (size_t order = 0; order < learnt.runs.size(); ++order) {
+      const double error = (learnt.runs[order][i] - law.centre[i]) / law.width[i];
+      if (!std::isfinite(error)) continue;
+      orders[order].Add(error, law.centre[i]);
+      largest = std::max(largest, std::fabs(error));
     }
-    if (quiet) continue;
-    const Interval cell = CellOf(hypothesis, stored[i]);
-    const double outside = std::max({cell.lo - law.centre[i], law.centre[i] - cell.hi, 0.0}) / law.width[i];
-    square += outside * outside;
-    largest = std::max(largest, outside);
+    double outside = 0;
+    if (!quiet) {
+      const Interval cell = CellOf(hypothesis, stored[i]);
+      outside = std::max(cell.lo - law.centre[i], 0.0) - std::max(law.centre[i] - cell.hi, 0.0);
+    }
+    observed.Add(outside / law.width[i], law.centre[i]);
   }
-  if (count == 0) return {.ratio = 0, .largest = 0, .fits = true};
-  Residuals residuals{.ratio = std::sqrt(square / static_cast<double>(count)) / law.kappa_high,
-                      .largest = largest / largest_simulated};
-  residuals.fits = FitsOrders(residuals.ratio, residuals.largest, count);
+  if (observed.count == 0) return {.ratio = 0, .largest = 0, .fits = true};
+  Residuals residuals{.ratio = observed.rms() / law.kappa_high, .largest = observed.largest / largest};
+  double lean = observed.square == 0 ? 0 : kInf;
+  for (const Moments& order : orders) {
+    if (order.count > 0 && observed.square > 0)
+      lean = std::min(lean, std::fabs(observed.lean() - order.lean()));
+  }
+  residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }
 
@@ -249,9 +271,9 @@ double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / stat
 
 }  // namespace
 
-bool FitsOrders(double ratio, double largest, size_t elements) {
+bool FitsOrders(double ratio, double largest, double lean, size_t elements) {
   const double few = 1 / std::sqrt(static_cast<double>(std::max<size_t>(elements, 1)));
-  return ratio <= 2 + 6 * few && largest <= 4 + 6 * few;
+  return ratio <= 2 + 6 * few && largest <= 4 + 6 * few && lean <= 0.2 + 3 * few;
 }
 
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
@@ -290,6 +312,31 @@ double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
   const size_t probe = ProbeCount(elements.size());
   const Learnt learnt = Learn(hypothesis, elements.first(probe));
   return Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, probe);
+}
+
+bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<const int64_t> elements,
+            std::span<const double> observed) {
+  if (hypothesis.order_free() || like.order_free()) return true;
+  // Four elements in every order: enough to see that a sum is hundreds of its errors off.
+  const size_t few = std::min<size_t>(elements.size(), 4);
+  const auto some = elements.first(few);
+  const Learnt learnt = Learn(like, some);
+  const auto centre = &hypothesis == &like ? learnt.law.centre : hypothesis.Simulate(-1, some);
+  double square = 0;
+  size_t count = 0;
+  for (size_t i = 0; i < few; ++i) {
+    if (learnt.law.width[i] == 0 || !std::isfinite(observed[i]) ||
+        hypothesis.Store(centre[i]) == observed[i]) {
+      ++count;
+      continue;
+    }
+    const Interval cell = CellOf(hypothesis, observed[i]);
+    const double outside = std::max({cell.lo - centre[i], centre[i] - cell.hi, 0.0}) / learnt.law.width[i];
+    square += outside * outside;
+    ++count;
+  }
+  constexpr double kRoom = 16;
+  return std::sqrt(square / static_cast<double>(count)) <= kRoom * learnt.law.kappa_high;
 }
 
 LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements,

@@ -25,8 +25,9 @@ struct Residuals {
 /// An honest order that is not simulated errs like those that are: the root mean square of its errors stays below
 /// 2 + 6 / sqrt(n) times the worst one's, its largest error below four times the largest. Sequential sums are among the
 /// simulated orders, and nothing that people run is worse. What errs by less than that is not told from an honest
-/// order; what errs by more is no order of this model.
-bool FitsOrders(double ratio, double largest, size_t elements);
+/// order; what errs by more is no order of this model. A truncating sum errs to one side: the mean of the errors, as a
+/// share of their root mean square, comes within `lean` = 0.2 + 3 / sqrt(n) of that of one of the orders.
+bool FitsOrders(double ratio, double largest, double lean, size_t elements);
 
 struct LikelihoodResult {
   double log_likelihood = 0;  ///< -infinity: these bits cannot come from the simulated family
@@ -45,6 +46,11 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 /// each further element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed);
+
+/// A few elements alone: whether the residuals can be those of the model's orders. `like`: a model of the same sums
+/// whose operands are not rounded; its errors are taken for this one's, and only the centre is this one's own.
+bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<const int64_t> elements,
+            std::span<const double> observed);
 
 /// The goodness of fit matters only where no model matches exactly.
 enum class FitCheck { kSkip, kMeasure };

@@ -64,6 +64,8 @@ struct Classification {
       models_proved;  ///< not excluded by hard evidence, which need not say that they fit
   /// The residuals fit one of `models`, everywhere: without that nothing is confirmed.
   bool fits = false;
+  /// Facet (acc, mid, in.OPERAND) of a value that fits -> the fewest bits that it may keep for all that these inputs tell.
+  std::map<std::string, int> floors;
   std::vector<std::string> says;  ///< what the numbers do say where no model explains them
   std::vector<Region> regions;    ///< where the elements do not share one model
   std::vector<Exclusion> excluded;

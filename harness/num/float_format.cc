@@ -212,7 +212,9 @@ const std::vector<std::string>& AllRoundingNames() {
 double ToOdd(TwoDoubles value) {
   const double hi = value.hi;
   if (value.lo == 0 || !std::isfinite(hi) || (std::bit_cast<uint64_t>(hi) & 1) != 0) return hi;
-  return std::nextafter(hi, value.lo > 0 ? kInf : -kInf);
+  // Doubles of one sign are ordered as their bits are.
+  const bool outwards = std::signbit(value.lo) == std::signbit(hi);
+  return hi == 0 ? value.lo : std::bit_cast<double>(std::bit_cast<uint64_t>(hi) + (outwards ? 1 : -1ull));
 }
 
 double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, Subnormals subnormals) {

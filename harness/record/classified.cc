@@ -85,6 +85,7 @@ json ToJson(const Classification& classification) {
           {"models", ToJson(classification.models)},
           {"models_proved", ToJson(classification.models_proved)},
           {"fits", classification.fits},
+          {"floors", classification.floors},
           {"says", classification.says},
           {"regions", regions},
           {"excluded", excluded},
@@ -106,6 +107,19 @@ Region RegionFromJson(const json& object, std::string& error) {
   return {.where = fields.Text("where"), .label = fields.Text("label")};
 }
 
+std::map<std::string, int> FloorsFrom(JsonFields& fields) {
+  std::map<std::string, int> floors;
+  const json* object = fields.Find("floors");
+  if (object == nullptr || !object->is_object()) {
+    fields.Complain("floors", "object");
+    return floors;
+  }
+  for (const auto& [facet, bits] : object->items()) {
+    if (bits.is_number_integer()) floors[facet] = bits.get<int>();
+  }
+  return floors;
+}
+
 ClassificationKind KindFrom(JsonFields& fields) {
   using enum ClassificationKind;
   const std::string word = fields.Text("kind");
@@ -123,6 +137,7 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .models = ListFrom(fields, "models", ModelFromJson),
           .models_proved = ListFrom(fields, "models_proved", ModelFromJson),
           .fits = fields.Flag("fits"),
+          .floors = FloorsFrom(fields),
           .says = fields.Texts("says"),
           .regions = ListFrom(fields, "regions", RegionFromJson),
           .excluded = ListFrom(fields, "excluded", ExclusionFromJson),
