@@ -120,40 +120,65 @@ SumTerm EmulatedArithmetic::OneProduct(const std::array<RoundSpec, 2>& in, TwoDo
   return term;
 }
 
+std::vector<std::vector<SumTerm>> EmulatedArithmetic::PassesOf(const std::array<RoundSpec, 2>& in,
+                                                               const RoundSpec& prod,
+                                                               std::span<const double> a,
+                                                               std::span<const double> b) {
+  std::vector<std::vector<SumTerm>> passes(1);
+  passes[0].reserve(a.size());
+  const bool split = in[0].pieces > 1 || in[1].pieces > 1;
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (b.empty() || !split) {
+      const double x = in[0].Apply(a[k]), y = b.empty() ? 1 : in[1].Apply(b[k]);
+      SumTerm term = TermOf(x, y);
+      if (prod.format != nullptr) term.value = {.hi = prod.Apply(term.value), .lo = 0};
+      passes[0].push_back(term);
+      continue;
+    }
+    const Products products = ulpscope::Multiply(in[0], in[1], prod, a[k], b[k]);
+    passes.resize(static_cast<size_t>(products.count));
+    for (size_t pass = 0; pass < passes.size(); ++pass) {
+      SumTerm term = TermOf(products.a[pass], products.b[pass]);
+      term.value = products.value[pass];
+      passes[pass].push_back(term);
+    }
+  }
+  return passes;
+}
+
+TwoDoubles EmulatedArithmetic::SumPasses(const AccSpec& acc, const SumOrder& order,
+                                         const std::vector<std::vector<SumTerm>>& passes,
+                                         const TwoDoubles* addend) {
+  TwoDoubles total;
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    const TwoDoubles sum = SumInOrder(acc, order, passes[pass], pass + 1 == passes.size() ? addend : nullptr);
+    total = pass == 0     ? sum
+            : acc.exact() ? Add(total, sum)
+                          : TwoDoubles{.hi = AddPartials(acc, total.hi, sum.hi), .lo = 0};
+  }
+  return total;
+}
+
 TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a,
                                         std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
   const auto& in = binding_->in[static_cast<size_t>(id)];
-  std::vector<std::vector<SumTerm>> passes;
+  std::vector<std::vector<SumTerm>> passes(1);
   if (in[0].pieces == 1 && in[1].pieces == 1) {
-    passes.resize(1);
     passes[0].reserve(a.size());
     const bool aligned = Acc().block > 0;
     for (size_t k = 0; k < a.size(); ++k) passes[0].push_back(OneProduct(in, a[k], b[k], aligned));
   } else {
-    for (size_t k = 0; k < a.size(); ++k) {
-      const Products products = ulpscope::Multiply(in[0], in[1], binding_->prod, a[k].hi, b[k].hi);
-      passes.resize(static_cast<size_t>(products.count));
-      for (size_t pass = 0; pass < passes.size(); ++pass) {
-        SumTerm term = TermOf(products.a[pass], products.b[pass]);
-        term.value = products.value[pass];
-        passes[pass].push_back(term);
-      }
-    }
+    std::vector<double> x, y;
+    for (const TwoDoubles& value : a) x.push_back(value.hi);
+    for (const TwoDoubles& value : b) y.push_back(value.hi);
+    passes = PassesOf(in, binding_->prod, x, y);
   }
-  if (passes.empty()) passes.resize(1);
-  // The passes of split operands are products of their own, added to one another.
-  TwoDoubles total;
-  for (size_t pass = 0; pass < passes.size(); ++pass) {
-    const bool last = pass + 1 == passes.size();
-    TwoDoubles scaled;
-    if (addend != nullptr && node.alpha == 1)
-      scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
-    const TwoDoubles sum =
-        Sum(passes[pass], last && addend != nullptr && node.alpha == 1 ? &scaled : nullptr);
-    total = pass == 0       ? sum
-            : Acc().exact() ? Add(total, sum)
-                            : TwoDoubles{.hi = AddPartials(Acc(), total.hi, sum.hi), .lo = 0};
-  }
+  static const SumOrder sequential;
+  TwoDoubles scaled;
+  const bool added = addend != nullptr && node.alpha == 1;
+  if (added) scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
+  const TwoDoubles total =
+      SumPasses(Acc(), order_ == nullptr ? sequential : *order_, passes, added ? &scaled : nullptr);
   if (node.alpha == 1) return Stored(id, total);
   TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, total);
   if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};

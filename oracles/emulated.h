@@ -12,11 +12,9 @@
 
 #include "harness/model/tensor.h"
 #include "oracles/binding.h"
-#include "oracles/dot/orders.h"
+#include "oracles/dot/sum.h"
 
 namespace ulpscope {
-
-struct SumTerm;
 
 class EmulatedArithmetic {
  public:
@@ -33,6 +31,13 @@ class EmulatedArithmetic {
   EmulatedArithmetic(const Binding* binding, EvaluationCache* cache, const SumOrder* order, int unstored = -1,
                      int inexact = 0)
       : binding_(binding), cache_(cache), order_(order), unstored_(unstored), inexact_(inexact) {}
+
+  /// The products of `a` and `b` as they enter a sum, by the pass of split operands; an empty `b` multiplies nothing.
+  static std::vector<std::vector<SumTerm>> PassesOf(const std::array<RoundSpec, 2>& in, const RoundSpec& prod,
+                                                    std::span<const double> a, std::span<const double> b);
+  /// Their sum: each pass a sum of its own, added to one another.
+  static TwoDoubles SumPasses(const AccSpec& acc, const SumOrder& order,
+                              const std::vector<std::vector<SumTerm>>& passes, const TwoDoubles* addend);
 
   std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;

@@ -524,6 +524,24 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   return choices;
 }
 
+std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DType observed) {
+  std::vector<Choice> choices;
+  std::set<std::string> seen;
+  const bool sums = !path.reductions.empty() || path.has_inner;
+  for (const auto& cut : EnumerateCuts(plan, path)) {
+    Choice choice{.in = {},
+                  .prod = "exact",
+                  .acc = sums ? "float32" : "exact",
+                  .mid = "none",
+                  .out = std::string(Name(observed)) + "_rne",
+                  .cuts = cut,
+                  .mode = "_rne"};
+    choice = Canonical(plan, path, std::move(choice));
+    if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
 std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;
   if (!path.has_products) return choices;

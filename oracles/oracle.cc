@@ -9,6 +9,7 @@
 
 #include "harness/base/check.h"
 #include "oracles/dot/few_terms.h"
+#include "oracles/dot/sum.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
 #include "oracles/enclosure.h"
@@ -23,12 +24,18 @@
 namespace ulpscope {
 namespace {
 
+/// The products of one element, by the pass of split operands.
+using Passes = std::vector<std::vector<SumTerm>>;
+
 /// What all hypotheses of a case share.
 struct Shared {
   Plan plan;
   std::map<std::string, TensorData> inputs;
   EvaluationCache cache;
   std::unordered_map<std::string, std::vector<double>> simulations;
+  /// Of the roundings of operands and products that were asked for last: all orders and accumulators sum the same terms.
+  std::string term_key;
+  std::unordered_map<int64_t, Passes> terms;
 
   Shared(Plan p, std::map<std::string, TensorData> i)
       : plan(std::move(p)), inputs(std::move(i)), cache(plan) {}
@@ -184,8 +191,13 @@ class BoundHypothesis : public Hypothesis {
         EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
     std::vector<double> values;
     values.reserve(elements.size());
+    const bool plain = IsPlainSum();
     for (const int64_t element : elements) {
-      const TwoDoubles value = evaluator.At(bank_->node, element);
+      const TwoDoubles value = plain
+                                   ? EmulatedArithmetic::SumPasses(tree == nullptr ? AccSpec{} : binding_.acc,
+                                                                   tree == nullptr ? SumOrder{} : *tree,
+                                                                   TermsOf(&evaluator, element), nullptr)
+                                   : evaluator.At(bank_->node, element);
       values.push_back(whole ? out->Apply(value) : ToOdd(value));
     }
     shared_->simulations.emplace(std::move(key), values);
@@ -215,7 +227,11 @@ class BoundHypothesis : public Hypothesis {
     if (!probe_)
       probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
           shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
-    std::vector<double> values = SumsOfTerms(binding_.acc, probe_->Raw(sum, at).a);
+    const RoundSpec& in = binding_.in[static_cast<size_t>(sum)][0];
+    if (in.pieces > 1) return {};
+    std::vector<double> terms = probe_->Raw(sum, at).a;
+    for (double& term : terms) term = in.Apply(term);
+    std::vector<double> values = SumsOfTerms(binding_.acc, terms);
     for (double& value : values) {
       if (sum != bank_->path.root) {
         for (const auto& spec : binding_.store[static_cast<size_t>(sum)]) value = spec.Apply(value);
@@ -234,6 +250,29 @@ class BoundHypothesis : public Hypothesis {
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
+  }
+
+  /// The value is one sum of tensors of the case, and nothing else.
+  bool IsPlainSum() const {
+    const auto root = static_cast<size_t>(bank_->path.root);
+    const PlanNode& node = shared_->plan.nodes[root];
+    return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha == 1;
+  }
+
+  const Passes& TermsOf(Evaluator<EmulatedArithmetic>* evaluator, int64_t element) const {
+    const int root = bank_->path.root;
+    const std::string key = std::to_string(root) + "|" + binding_.term_key;
+    if (shared_->term_key != key) {
+      shared_->term_key = key;
+      shared_->terms.clear();
+    }
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    const auto known = shared_->terms.find(at);
+    if (known != shared_->terms.end()) return known->second;
+    const RawOperands& raw = evaluator->Raw(root, at);
+    const auto& in = binding_.in[static_cast<size_t>(root)];
+    return shared_->terms.emplace(at, EmulatedArithmetic::PassesOf(in, binding_.prod, raw.a, raw.b))
+        .first->second;
   }
 
   std::shared_ptr<Shared> shared_;
@@ -358,16 +397,13 @@ class ConcreteOracle : public CaseOracle {
     made->path = PathOf(shared_->plan, node);
     for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
     std::set<std::string> seen;
-    for (const Choice& plain : EnumerateChoices(shared_->plan, made->path, observed)) {
-      const bool natural = plain.in.empty() && plain.prod == "exact" && plain.mid == "none" &&
-                           plain.mode == "_rne" &&
-                           (plain.acc == "float32" || plain.acc == "exact" || plain.acc == "float64");
-      if (!natural) continue;
+    auto& naturals = naturals_[{node, observed}];
+    if (naturals.empty()) naturals = NaturalChoices(shared_->plan, made->path, observed);
+    for (const Choice& plain : naturals) {
       for (const Proposal& proposal : roundings) {
-        if (!ParseAcc(plain.acc)->exact() && plain.acc != "float32") continue;
         Choice choice = plain;
         choice.in = proposal.in;
-        if (plain.acc != "exact" || proposal.acc == "exact") choice.acc = proposal.acc;
+        if (plain.acc != "exact") choice.acc = proposal.acc;
         choice.mid = proposal.mid;
         choice = Canonical(shared_->plan, made->path, std::move(choice));
         if (seen.insert(ModelOf(shared_->plan, made->path, choice).Name()).second)
@@ -436,6 +472,7 @@ class ConcreteOracle : public CaseOracle {
 
   std::shared_ptr<Shared> shared_;
   mutable Banks banks_, flushing_banks_;
+  mutable std::map<std::pair<int, DType>, std::vector<Choice>> naturals_;
   std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost
   ExactArithmetic::Source known_;
   mutable Evaluators mixed_;  ///< take sums and products from fast_

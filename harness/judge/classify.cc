@@ -24,6 +24,8 @@ constexpr size_t kMostExclusions = 64;
 /// How many products an all-element look may cost.
 constexpr int64_t kCensusTerms = int64_t{1} << 25;
 constexpr size_t kSearchElements = 16;
+/// Elements that every model is held against, and those of a search for the least bits.
+constexpr size_t kFirstElements = 512, kFloorElements = 64;
 
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
@@ -132,15 +134,32 @@ class Classifier {
     for (auto& hypothesis : hypotheses) {
       trials_.emplace_back();
       trials_.back().hypothesis = std::move(hypothesis);
-      Try(&trials_.back());
+      Try(&trials_.back(), 0, std::min(kFirstElements, elements_.size()));
       trials_.back().hypothesis->Forget();
     }
   }
 
-  void Try(Trial* trial) {
+  /// Few elements before many: those that explain the first ones are held against all.
+  void TryRest(std::set<PrecisionModel>* likely) {
+    for (Trial& trial : trials_) {
+      if (!trial.survived || trial.passed == elements_.size() || !likely->contains(trial.hypothesis->model()))
+        continue;
+      Try(&trial, trial.passed, elements_.size());
+      trial.hypothesis->Forget();
+    }
+    std::set<PrecisionModel> left;
+    for (const Trial& trial : trials_) {
+      if (trial.survived && likely->contains(trial.hypothesis->model()))
+        left.insert(trial.hypothesis->model());
+    }
+    *likely = left;
+  }
+
+  /// Looks at elements [first, last).
+  void Try(Trial* trial, size_t first, size_t last) {
     const Hypothesis& hypothesis = *trial->hypothesis;
     // Representability first: it needs no enclosure.
-    for (size_t i = 0; i < elements_.size(); ++i) {
+    for (size_t i = first == 0 ? 0 : elements_.size(); i < elements_.size(); ++i) {
       const double again = hypothesis.Store(stored_[i]);
       if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
       Fall(trial, i, {.lo = again, .hi = again},
@@ -148,7 +167,7 @@ class Classifier {
                        FormatNumber(again)));
       return;
     }
-    for (size_t i = 0; i < elements_.size(); ++i) {
+    for (size_t i = first; i < last; ++i) {
       const Interval range = hypothesis.Enclose(elements_[i]);
       if (range.lo != range.hi) all_points_ = false;
       if (range.Holds(stored_[i])) {
@@ -171,7 +190,8 @@ class Classifier {
                        FormatNumber(references_[i].hi)));
       return;
     }
-    trial->passed = elements_.size();
+    trial->passed = last;
+    if (last < elements_.size()) return;
     if (const auto witness = ShowOneChunk(hypothesis, shape_.reduction_length, elements_, stored_))
       Fall(trial, witness->index, {.lo = stored_[witness->index], .hi = stored_[witness->index]},
            witness->why);
@@ -179,6 +199,7 @@ class Classifier {
 
   void Conclude() {
     std::set<PrecisionModel> likely = Likely();
+    TryRest(&likely);
     const Trial* natural = Natural(likely);
     if (!likely.empty() || natural != nullptr) {
       LookEverywhere(natural, &likely);
@@ -501,7 +522,7 @@ class Classifier {
       for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
         Trial trial;
         trial.hypothesis = std::move(hypothesis);
-        Try(&trial);
+        Try(&trial, 0, std::min(kFloorElements, elements_.size()));
         if (!trial.survived) continue;
         trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
         if (trial.match.matches > 0) return true;

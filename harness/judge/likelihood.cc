@@ -265,7 +265,7 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   return residuals;
 }
 
-size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, 24); }
+size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, elements > 64 ? 24 : 8); }
 
 double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / static_cast<double>(elements)); }
 
