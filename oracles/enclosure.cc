@@ -69,14 +69,15 @@ Interval SquareRoot(Interval a) {
           .hi = std::fma(high, high, -a.hi) == 0 ? high : Up(high)};
 }
 
-double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
+inline double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs(a.hi)); }
 
 /// An infinity or a NaN for certain. A sum that takes one in is never finite again.
 bool IsNotFinite(Interval a) { return HasNan(a) || (a.lo == a.hi && !std::isfinite(a.lo)); }
 
 template <class Spec>
 Interval Rounded(const Spec& spec, Interval a) {
-  return {.lo = spec.Apply(a.lo), .hi = spec.Apply(a.hi)};
+  const double low = spec.Apply(a.lo);
+  return {.lo = low, .hi = a.hi == a.lo ? low : spec.Apply(a.hi)};
 }
 
 }  // namespace
@@ -259,7 +260,8 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
       AddPasses(in, a[k], b[k], &low, &high, &magnitude);
       continue;
     }
-    const Interval x = Rounded(in[0], a[k]), y = Rounded(in[1], b[k]);
+    const Interval x = in[0].none() ? a[k] : Rounded(in[0], a[k]),
+                   y = in[1].none() ? b[k] : Rounded(in[1], b[k]);
     Interval p;
     if (x.lo == x.hi && y.lo == y.hi && binding_->prod.format == nullptr &&
         std::fabs(x.lo * y.lo) > 0x1p-960 && std::isfinite(x.lo * y.lo)) {

@@ -24,8 +24,9 @@ constexpr size_t kMostExclusions = 64;
 /// How many products an all-element look may cost.
 constexpr int64_t kCensusTerms = int64_t{1} << 25;
 constexpr size_t kSearchElements = 16;
-/// Elements that every model is held against, and those of a search for the least bits.
-constexpr size_t kFirstElements = 512, kFloorElements = 64;
+/// Elements that every model is held against, less where sums are long, and those of a search for the least bits.
+constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17;
+constexpr size_t kFloorElements = 64;
 
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
@@ -134,9 +135,15 @@ class Classifier {
     for (auto& hypothesis : hypotheses) {
       trials_.emplace_back();
       trials_.back().hypothesis = std::move(hypothesis);
-      Try(&trials_.back(), 0, std::min(kFirstElements, elements_.size()));
+      Try(&trials_.back(), 0, FirstElements());
       trials_.back().hypothesis->Forget();
     }
+  }
+
+  size_t FirstElements() const {
+    const int64_t affordable = kFirstTerms / std::max<int64_t>(1, shape_.terms);
+    return std::min(elements_.size(),
+                    static_cast<size_t>(std::clamp<int64_t>(affordable, 16, kFirstElements)));
   }
 
   /// Few elements before many: those that explain the first ones are held against all.
@@ -522,7 +529,7 @@ class Classifier {
       for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
         Trial trial;
         trial.hypothesis = std::move(hypothesis);
-        Try(&trial, 0, std::min(kFloorElements, elements_.size()));
+        Try(&trial, 0, std::min(kFloorElements, FirstElements()));
         if (!trial.survived) continue;
         trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
         if (trial.match.matches > 0) return true;

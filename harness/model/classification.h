@@ -5,6 +5,7 @@
 // oracles/.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,8 +27,7 @@ struct PrecisionModel {
   /// "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne", with `in=x:bfloat16_rne` for a rounded operand and
   /// `;cuts=product:bfloat16` when an intermediate is rounded. ParsePrecisionModel reads it back.
   std::string Name() const;
-  bool operator==(const PrecisionModel&) const = default;
-  bool operator<(const PrecisionModel& other) const { return Name() < other.Name(); }
+  auto operator<=>(const PrecisionModel&) const = default;
 };
 
 enum class ClassificationKind {
