@@ -240,7 +240,7 @@ class Classifier {
   /// The elements that orders are simulated on, without those that may overflow on the way in some order.
   void ChooseSample() {
     const int64_t budget =
-        std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 32, options_.likelihood_elements);
+        std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 16, options_.likelihood_elements);
     const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
     for (size_t i = 0; i < count; ++i) {
       const size_t pick = count == 1 ? 0 : i * (elements_.size() - 1) / (count - 1);

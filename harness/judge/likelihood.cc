@@ -335,7 +335,7 @@ bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<cons
     square += outside * outside;
     ++count;
   }
-  constexpr double kRoom = 16;
+  constexpr double kRoom = 6;
   return std::sqrt(square / static_cast<double>(count)) <= kRoom * learnt.law.kappa_high;
 }
 
