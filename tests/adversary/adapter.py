@@ -10,9 +10,24 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import kernels
 import numpy
+import ops
 from kernel import Call
+from products import Recipe
 from ulpscope_adapter import Adapter, Result, Unsupported, serve
 from ulpscope_adapter.tensor import write_safetensors
+OPS = {
+    "matmul": ["out_dtype"],
+    "linear": [],
+    "backward": ["grad"],
+    "sum": ["dim", "dtype"],
+    "mean": ["dim", "dtype"],
+    "softmax": ["dim", "dtype"],
+    "layer_norm": ["normalized_shape", "eps"],
+    "rms_norm": ["normalized_shape", "eps"],
+    "gelu": [],
+    "silu": [],
+    "tanh": []
+}
 
 
 class Adversary(Adapter):
@@ -29,7 +44,9 @@ class Adversary(Adapter):
             "versions": {"numpy": numpy.__version__},
             "knobs": {"threads": ["1"], "kernel": ["by_case", *self.kernels], "keep": [self.knobs.get("keep", "no")]},
             "dtypes": ["float32", "float16", "bfloat16"],
-            "ops": {"matmul": ["out_dtype"]}
+            "capabilities": ["autograd"],
+            "observations": ["grad"],
+            "ops": OPS
         }
 
     def kernel(self, request):
@@ -49,13 +66,26 @@ class Adversary(Adapter):
             write_safetensors(os.path.join(self.knobs["keep"], request.case.rpartition("/")[2] + ".safetensors"),
                               {tensor.name: tensor.tensor for tensor in request.tensors})
         for step in request.steps:
-            if step.op != kernel.op:
+            if step.op == "backward":
+                self.gradients(request, step, values, before)
+            elif kernel.op == "backward":
+                values[step.name] = ops.apply(step.op, Recipe(), self.call(step, step.operands(values), before))
+            elif step.op != kernel.op:
                 raise Unsupported(f"{kernel.name} serves {kernel.op}, not {step.op}")
-            operands = tuple(step.operands(values))
-            dtype = step.attrs.get("out_dtype", operands[0].dtype.name)
-            call = Call(operands=operands, dtype=dtype, attrs=dict(step.attrs), count=before)
-            values[step.name] = kernel.run(call)
+            else:
+                values[step.name] = kernel.run(self.call(step, step.operands(values), before))
         return Result({name: values[name] for name in request.observe})
+
+    def call(self, step, operands, before):
+        wanted = [step.attrs[name] for name in ("out_dtype", "dtype") if name in step.attrs]
+        return Call(operands=tuple(operands), dtype=wanted[0] if wanted else operands[0].dtype.name, attrs=dict(step.attrs), count=before)
+
+    def gradients(self, request, step, values, before):
+        """The gradients of the linear layer whose result `step` starts from, the weight's by the kernel."""
+        layer = next(each for each in request.steps if each.name == step.of[0])
+        x, w = layer.operands(values)[:2]
+        g = values[step.attrs["grad"]]
+        values[f"{layer.of[1]}.grad"] = self.kernel(request).run(Call(operands=(x, g), dtype=w.dtype.name, attrs={}, count=before))
 
     def read_back(self):
         return {"threads": "1", "kernel": self.knobs.get("kernel", "by_case")}

@@ -1,17 +1,8 @@
 """What a result is, from numbers alone: the bits of an honest order, an error like theirs, or visibly something else."""
 
 import numpy as np
-from products import HONEST, exact_sum, product
 
 SAME, TWICE, VISIBLE = "same bits", "within twice", "visible"
-
-
-def products(call):
-    """(honest results, the exact value as a float64 head and tail) of a matrix product."""
-    a, b = (np.asarray(x).astype(np.float64) for x in call.operands)
-    fused = np.asarray(call.operands[0]).dtype == np.float32
-    results = [product(a, b, recipe, call.dtype) for recipe in HONEST if fused or recipe.prod == "float32" or recipe.acc != "float32"]
-    return results, exact_sum(a, b)
 
 
 def errors(y, head, tail):
@@ -63,10 +54,3 @@ def _rms(error):
 
 def _ratio(mine, worst):
     return float(mine / worst) if worst > 0 else (0.0 if mine == 0 else float(np.finfo(np.float64).max))
-
-
-HONEST_RESULTS = {"matmul": products}
-
-
-def honest_results(op, call):
-    return HONEST_RESULTS[op](call)

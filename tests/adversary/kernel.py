@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from ops import OPERANDS
 from products import Recipe, product
 
 # Rounding names -> the facet's word; what is not here has none ("other").
@@ -38,7 +39,9 @@ class Kernel:
         """facet -> word, "other" where the vocabulary has none, for operands of dtype `inputs` and a result of `output`."""
         if self.recipe is None:
             return dict(self.words)
-        return {**words_of(self.recipe, inputs, output), **self.words}
+        words = words_of(self.recipe, inputs, output)
+        words["in"] = {name: words["in"][place] for name, place in zip(OPERANDS[self.op], ("x", "w")) if name}
+        return {**words, **self.words}
 
 
 def words_of(recipe, inputs, output):

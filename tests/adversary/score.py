@@ -1,6 +1,6 @@
 """Scores the verdicts on kernels of known arithmetic: which are wrong?
 
-usage: score.py [--whole] [--cells N] [--only REGEX] [--salt TEXT] [--jobs N] [--prove] [--plant] [--json FILE]
+usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT] [--jobs N] [--prove] [--plant] [--json FILE]
 
 Without --whole about 600 cells, in a minute or so; with it 10,000. Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model
 that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict. --plant falsifies one verdict
@@ -27,6 +27,7 @@ import cells as cell_list
 import classes
 import kernels as tables
 import labels
+import ops
 from kernel import Call
 from ulpscope_adapter.tensor import read_safetensors
 
@@ -55,7 +56,7 @@ def run_batch(job):
                                env={**os.environ, "ULPSCOPE_PYTHON": sys.executable})
         took = time.monotonic() - begin
         if not (folder / "run/report.json").exists():
-            return [{"cell": each.name, "kernel": each.kernel, "about": each.about(), "trouble": ended.stderr[-500:]} for each in batch], took
+            return [{"cell": each.name, "kernel": each.kernel, "about": each.about(), "trouble": ended.stderr[-300:].strip()} for each in batch], took
         report = json.loads((folder / "run/report.json").read_text())
         results = {result["id"].rpartition("/")[2]: result for result in report["results"]}
         outputs = _outputs(folder / "run")
@@ -75,35 +76,35 @@ def _outputs(run):
 def _row(cell, result, outputs, kept, seed):
     kernel = KERNELS[cell.kernel]
     row = {"cell": cell.name, "kernel": cell.kernel, "kind": kernel.kind, "about": cell.about(), "seed": seed}
-    value = (result or {}).get("values", {}).get("y")
+    value_name = cell_list.observed(cell)
+    value = (result or {}).get("values", {}).get(value_name)
     file = kept / f"{cell.name}.safetensors"
     if not value or value["contract"] not in VERDICTS or not file.exists() or cell.name not in outputs:
         return {**row, "trouble": f"{(result or {}).get('status', 'no result')} {(result or {}).get('reason', '')}"[:300]}
     tensors = read_safetensors(file)
-    operands = tuple(tensors[name].numpy() for name in ("x", "w"))
-    call = Call(operands=operands, dtype=cell.output, attrs={})
-    y = read_safetensors(outputs[cell.name])["y"].numpy()
-    honest, exact = classes.honest_results(cell.op, call)
+    operands = tuple(tensors[name].numpy() for name in cell_list.operands(cell))
+    call = Call(operands=operands, dtype=cell.output, attrs=cell_list.attributes(cell))
+    y = read_safetensors(outputs[cell.name])[value_name].numpy()
+    honest, exact = ops.honest_results(cell.op, call)
     facts = classes.compare(y, honest, *exact)
     same = facts["class"]
     facts["class"] = "honest" if kernel.kind == "honest" else "accepted" if kernel.accepted and same == classes.VISIBLE else same
     truth = kernel.truth(cell.inputs, cell.output)
     row.update(facts, verdict=value["contract"], status=result["status"], classification=value["classification"],
                models=value.get("models", []), proved=value.get("models_proved", []), truth=truth)
-    row["excluded"] = _excluded(row, kernel, operands, y, cell)
+    row["excluded"] = _excluded(row, kernel, call, y)
     said = value["classification"] in ("identified", "indistinguishable")
-    row["false"] = labels.false_words(kernel, truth, row["models"], operands, y, cell.output, same == classes.VISIBLE) if said else []
+    row["false"] = labels.false_words(kernel, truth, row["models"], call, y, same == classes.VISIBLE) if said else []
     return row
 
 
-def _excluded(row, kernel, operands, y, cell):
+def _excluded(row, kernel, call, y):
     """"yes" where the true model was excluded; "merged" where a proved model gives these very bits."""
     if kernel.recipe is None or not labels.known(row["truth"]) or not row["proved"]:
         return ""
-    if row["classification"] not in ("identified", "indistinguishable") or not labels.excluded(row["truth"], row["proved"]):
+    if row["classification"] not in ("identified", "indistinguishable") or not labels.excluded(row["truth"], row["proved"], kernel.op):
         return ""
-    made = (labels.recipe_of(labels.parse(model), kernel.recipe, cell.output) for model in row["proved"])
-    return "merged" if any(each is not None and labels.gives(each, operands, y, cell.output) for each in made) else "yes"
+    return "merged" if any(labels.gives_model(model, kernel, call, y) for model in row["proved"]) else "yes"
 
 
 def findings(rows):
@@ -177,17 +178,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--whole", action="store_true", help="10,000 cells in place of 600")
     parser.add_argument("--cells", type=int, help="how many cells")
+    parser.add_argument("--longest", type=int, help="the longest sum (64; 16,384 with --whole)")
     parser.add_argument("--only", default="", help="kernels whose names match")
     parser.add_argument("--salt", default="", help="other cells of the same kind")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=50, help="cells of one run of the harness")
+    parser.add_argument("--batch", type=int, default=30, help="cells of one run of the harness")
     parser.add_argument("--prove", action="store_true", help="contracts ask for proof")
     parser.add_argument("--plant", action="store_true", help="falsify verdicts: the score must fail")
     parser.add_argument("--json", help="write the rows there")
     options = parser.parse_args()
     began = time.monotonic()
     chosen = [kernel for kernel in KERNELS.values() if re.search(options.only, kernel.name)]
-    wanted = cell_list.choose(chosen, options.cells or (10_000 if options.whole else 600), options.salt) if chosen else []
+    wanted = cell_list.choose(chosen, options.cells or (10_000 if options.whole else 600), options.salt, options.longest or (16384 if options.whole else 64)) if chosen else []
     batches = [(index, wanted[start:start + options.batch], options.prove)
                for index, start in enumerate(range(0, len(wanted), options.batch))]
     rows = []
