@@ -8,7 +8,7 @@ from ops import PRODUCTS
 from rounding import STORES, rounding
 
 # Terms of a sum and their weights in the draw; judging a float32 cell takes time in proportion to its length.
-LENGTHS = {1: 3, 2: 3, 3: 4, 8: 24, 64: 32, 100: 24, 1000: 6, 4096: 2, 16384: 1}
+LENGTHS = {1: 3, 2: 3, 3: 4, 8: 26, 64: 34, 100: 24, 1000: 4, 4096: 1.2, 16384: 0.4}
 FILLS = {"normal": 8, "positive": 4, "wide": 4, "integers": 2, "cancel": 2, "special": 2, "subnormals": 1}
 CHAIN_LENGTHS = {8: 2, 64: 4, 100: 2, 300: 1}
 CHAIN_FILLS = {"normal": 6, "steep": 3, "faint": 3, "shifted": 2, "positive": 2, "wide": 1}

@@ -14,9 +14,9 @@ def errors(y, head, tail):
 
 
 def specials(y):
-    """Which elements are NaN, infinite or negative infinite, as bytes to compare."""
+    """1 where an element is NaN, 2 and 3 where it is infinite, 0 elsewhere."""
     y = np.asarray(y).astype(np.float64)
-    return np.where(np.isnan(y), 1, np.where(np.isinf(y), np.where(y > 0, 2, 3), 0)).astype(np.uint8).tobytes()
+    return np.where(np.isnan(y), 1, np.where(np.isinf(y), np.where(y > 0, 2, 3), 0))
 
 
 def same_bits(y, other):
@@ -37,12 +37,13 @@ def compare(y, honest, head, tail):
         return {"class": SAME, **facts}
     if np.asarray(y).dtype != honest[0].dtype or np.asarray(y).shape != honest[0].shape:
         return {"class": VISIBLE, **facts}
-    alike = [other for other in honest if specials(other) == specials(y)]
+    mine = specials(y)
+    alike = np.any([specials(other) == mine for other in honest], axis=0).all()  # some order overflows there, another here
     worst_rms = max((_rms(errors(other, head, tail)) for other in honest), default=0.0)
     worst_max = max((errors(other, head, tail).max(initial=0.0) for other in honest), default=0.0)
     mine = errors(y, head, tail)
     facts = {"rms": _ratio(_rms(mine), worst_rms), "max": _ratio(mine.max(initial=0.0), worst_max)}
-    within = alike and facts["rms"] <= 2.0 and facts["max"] <= 2.0
+    within = bool(alike) and facts["rms"] <= 2.0 and facts["max"] <= 2.0
     return {"class": TWICE if within else VISIBLE, **facts}
 
 

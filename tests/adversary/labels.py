@@ -28,7 +28,15 @@ def parse(model, op="matmul"):
 
 
 def known(truth):
+    """Whether there is a word for every facet."""
     return all(word != "other" for word in (*truth["in"].values(), *(truth[facet] for facet in FACETS[1:])))
+
+
+def certain(truth, op):
+    """Whether the words have one meaning alone: not those of partial sums (which part is rounded when?), nor a narrow format where a
+    bias is added or a mean divided after the sum (in which format?)."""
+    plain = truth["acc"] in ("exact", "float64", "compensated", "float32") and truth["mid"] == "none"
+    return not truth["acc"].startswith("split_k") and (op not in ("linear", "mean") or plain)
 
 
 def recipe_of(words, recipe, output, op):

@@ -102,7 +102,7 @@ def chains():
     yield _flow("softmax", "no_max", "wrong", "the maximum is not subtracted", form="no_max")
     yield _flow("softmax", "left_out", "wrong", "the last exponential is not in the sum", form="last_left_out")
     yield _flow("softmax", "eps", "wrong", "1/1000 added to the sum", form="eps")
-    yield _flow("softmax", "base2", "narrow", "2^(x log2 e) with the factor in float32", form="base2")
+    yield _flow("softmax", "base2", "honest", "2^(x log2 e) in float32, as fused attention has it", form="base2")
     for op in ("layer_norm", "rms_norm"):
         yield _flow(op, "n_minus_1", "wrong", "n - 1 in place of n", form="n_minus_1")
         yield _flow(op, "no_eps", "wrong", "without eps", form="no_eps")

@@ -7,7 +7,7 @@ combined. Steps are walked one by one, vectorised over lanes and outputs.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rounding import add_odd, bfloat16, float32, rounding, store, tf32_like, to_bits, to_odd, two_sum
+from rounding import add_odd, bfloat16, float32, ranged, rounding, store, to_odd, two_sum
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def accumulate(a, b, recipe):
 
 def split(x, parts, kind):
     """x as `parts` numbers of a narrow format, the largest first."""
-    narrow = bfloat16 if kind == "bf16" else tf32_like(11)
+    narrow = bfloat16 if kind == "bf16" else ranged(11)
     pieces = []
     for _ in range(parts):
         pieces.append(narrow(x))
@@ -226,4 +226,4 @@ HONEST = [Recipe(order=order, prod=prod) for order in ORDERS for prod in ("exact
 ]
 
 __all__ = ["HONEST", "ORDERS", "Recipe", "accumulate", "add_odd", "block_sum", "emulated_split", "exact_sum", "finish",
-           "product", "replace", "to_bits"]
+           "product", "replace"]

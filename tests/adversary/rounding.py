@@ -99,10 +99,10 @@ def through(dtype):
 bfloat16 = through(ml_dtypes.bfloat16)
 
 
-def tf32_like(p, mode="rne"):
-    """p bits with the exponent range of float32: subnormals at its quantum, overflow to infinity (rz: to the largest)."""
-    quantum = 2.0**(-126 - (p - 1))
-    largest = (2.0 - 2.0**(1 - p)) * 2.0**127
+def ranged(p, mode="rne", low=-126, high=127):
+    """p bits and normal exponents low..high, by default those of float32: subnormals at its quantum, overflow to infinity (rz: to the largest)."""
+    quantum = 2.0**(low - (p - 1))
+    largest = (2.0 - 2.0**(1 - p)) * 2.0**high
 
     def convert(x):
         x = np.asarray(x, np.float64)
@@ -112,7 +112,7 @@ def tf32_like(p, mode="rne"):
             near = np.rint(scaled) if mode == "rne" else np.trunc(scaled)
             if mode == "rna":
                 near = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
-            y = np.where(np.abs(x) < 2.0**-126, near * quantum, y)
+            y = np.where(np.abs(x) < 2.0**low, near * quantum, y)
             over = largest if mode == "rz" else np.inf
             return np.where((np.abs(y) > largest) & np.isfinite(x), np.copysign(over, x), y)
 
@@ -148,19 +148,21 @@ NAMED = {
     "float64": lambda x: x,
     "float32": float32,
     "float32_rz": float32_rz,
+    "float32_rna": ranged(24, "rna"),
     "float32_ftz": flushed(float32),
     "daz": flushed(lambda x: x),
     "float16": float16,
     "float16_rz": float16_rz,
+    "float16_rna": ranged(11, "rna", -14, 15),
     "float16_ftz": flushed(float16, 2.0**-14),
     "float16_sat": saturating(float16, 65504.0),
     "bfloat16": bfloat16,
-    "bfloat16_rz": tf32_like(8, "rz"),
+    "bfloat16_rz": ranged(8, "rz"),
     "bfloat16_ftz": flushed(bfloat16),
-    "bfloat16_rna": tf32_like(8, "rna"),
-    "tf32": tf32_like(11),
-    "tf32_rz": tf32_like(11, "rz"),
-    "tf32_rna": tf32_like(11, "rna"),
+    "bfloat16_rna": ranged(8, "rna"),
+    "tf32": ranged(11),
+    "tf32_rz": ranged(11, "rz"),
+    "tf32_rna": ranged(11, "rna"),
     "e4m3": _E4M3,
     "e5m2": _E5M2,
     "e4m3_sat": saturating(_E4M3, 448.0),
@@ -198,8 +200,6 @@ def store(x, dtype, how="rne"):
         wide = rounding(dtype)(x)
     elif how == "sr":
         wide = rounding(dtype)(rounding(f"p{bits}_sr")(x))
-    elif how == "rna" and dtype == "float32":
-        wide = float32(rounding("p24_rna")(x))
     else:
         wide = rounding(f"{dtype}_{how}")(x)
     with np.errstate(all="ignore"):
