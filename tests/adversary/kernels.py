@@ -17,7 +17,14 @@ def load():
     return kernels
 
 
+def spelled(truth):
+    """The known words, as a model writes them."""
+    inside = ",".join(f"{operand}:{word}" for operand, word in truth.get("in", {}).items())
+    return ";".join([f"in={inside}"] * bool(inside) + [f"{facet}={truth[facet]}" for facet in ("prod", "acc", "mid", "out") if facet in truth])
+
+
 if __name__ == "__main__":
     for kernel in load().values():
-        print(f"{kernel.name:24} {kernel.op:12} {kernel.kind:7} {kernel.why}")
+        dtype = kernel.inputs[0]
+        print(f"{kernel.name:28} {kernel.op:10} {kernel.kind:7} {kernel.why}\n{'':47}{dtype}: {spelled(kernel.truth(dtype, dtype)) or 'no words'}")
     print(len(load()), "kernels")

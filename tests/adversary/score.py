@@ -180,15 +180,10 @@ def _detail(gate, row):
     if gate == "false label":
         return "; ".join(f"{facet} said {said}, true {true}" for facet, said, true in row["false"])
     if gate.startswith("truth excluded"):
-        return f"true {_words(row['truth'])}, {len(row['proved'])} proved, e.g. {row['proved'][0]}"
+        return f"true {tables.spelled(row['truth'])}, {len(row['proved'])} proved, e.g. {row['proved'][0]}"
     if gate == "wrong CONFORMS":
         return f"rms x{row['rms']:.3g}, max x{row['max']:.3g} of honest: {why}"
     return f"{why}; {row['classification']}"
-
-
-def _words(truth):
-    inside = ",".join(f"{operand}:{word}" for operand, word in truth["in"].items())
-    return ";".join([f"in={inside}", *(f"{facet}={truth[facet]}" for facet in labels.FACETS[1:])])
 
 
 def main():
