@@ -78,14 +78,16 @@ class Adversary(Adapter):
 
     def call(self, step, operands, before):
         wanted = [step.attrs[name] for name in ("out_dtype", "dtype") if name in step.attrs]
-        return Call(operands=tuple(operands), dtype=wanted[0] if wanted else operands[0].dtype.name, attrs=dict(step.attrs), count=before)
+        return Call(operands=tuple(operands), dtype=wanted[0] if wanted else operands[0].dtype.name, attrs=dict(step.attrs),
+                    count=before)
 
     def gradients(self, request, step, values, before):
         """The gradients of the linear layer whose result `step` starts from, the weight's by the kernel."""
         layer = next(each for each in request.steps if each.name == step.of[0])
         x, w = layer.operands(values)[:2]
         g = values[step.attrs["grad"]]
-        values[f"{layer.of[1]}.grad"] = self.kernel(request).run(Call(operands=(x, g), dtype=w.dtype.name, attrs={}, count=before))
+        values[f"{layer.of[1]}.grad"] = self.kernel(request).run(Call(operands=(x, g), dtype=w.dtype.name, attrs={},
+                                                                      count=before))
 
     def read_back(self):
         return {"threads": "1", "kernel": self.knobs.get("kernel", "by_case")}

@@ -105,7 +105,8 @@ def _listed(kind, shape, dtype, rng, first, along):
 
 
 # (op, tensor) -> the axis of the sum; a sum of one operand alone cancels by itself.
-_ALONG = {("matmul", "x"): 1, ("matmul", "w"): 0, ("linear", "x"): 1, ("linear", "w"): 1, ("backward", "x"): 0, ("backward", "g"): 0,
+_ALONG = {("matmul", "x"): 1, ("matmul", "w"): 0, ("linear", "x"): 1, ("linear", "w"): 1, ("backward", "x"): 0,
+          ("backward", "g"): 0,
           ("sum", "x"): 1, ("mean", "x"): 1}
 
 
@@ -172,7 +173,8 @@ def _steps(cell):
     attributes_ = dict(attributes(cell))
     if cell.output != cell.inputs:
         attributes_[WIDENS[cell.op]] = cell.output
-    more = "".join(f", {name}: {value:.1e}" if isinstance(value, float) else f", {name}: {value}" for name, value in attributes_.items())
+    more = "".join(f", {name}: {value:.1e}" if isinstance(value, float) else f", {name}: {value}" for name,
+                   value in attributes_.items())
     return [f"{{op: {cell.op}, of: [{', '.join(operands(cell))}]{more}, as: y}}"]
 
 

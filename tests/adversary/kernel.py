@@ -6,17 +6,20 @@ from ops import OPERANDS
 from products import Recipe, product
 
 # Rounding names -> the facet's word; what is not here has none ("other").
-IN_WORDS = {"as_is": "as_is", "bfloat16": "bfloat16_rne", "bfloat16_rz": "bfloat16_rz", "tf32": "tf32_rne", "tf32_rna": "tf32_rna",
+IN_WORDS = {"as_is": "as_is", "bfloat16": "bfloat16_rne", "bfloat16_rz": "bfloat16_rz", "tf32": "tf32_rne",
+            "tf32_rna": "tf32_rna",
             "tf32_rz": "tf32_rz", "float16": "float16_rne", "daz": "as_is+daz", "p8": "bfloat16_rne", "p8_rz": "bfloat16_rz",
             "p11": "tf32_rne", "p11_rz": "tf32_rz", "p11_rna": "tf32_rna"}
-ACC_WORDS = {name: name for name in ("exact", "float64", "compensated", "float32", "float32_rz", "float16", "float16_via_float32",
+ACC_WORDS = {name: name for name in ("exact", "float64", "compensated", "float32", "float32_rz", "float16",
+                                     "float16_via_float32",
                                      "bfloat16", "bfloat16_via_float32")}
 ACC_WORDS["float32_ftz"] = "float32+ftz"
 PROD_WORDS = {name: name for name in ("exact", "float32", "float16", "bfloat16")}
 MID_WORDS = {name: name for name in ("none", "bfloat16", "float16", "tf32", "float32")}
 BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 # Formats of operands that hold every value of a dtype: rounding to them is no rounding.
-HOLDS = {"bfloat16": ("bfloat16", "bfloat16_rz", "tf32", "tf32_rz", "tf32_rna"), "float16": ("float16", "tf32", "tf32_rz", "tf32_rna"),
+HOLDS = {"bfloat16": ("bfloat16", "bfloat16_rz", "tf32", "tf32_rz", "tf32_rna"),
+         "float16": ("float16", "tf32", "tf32_rz", "tf32_rna"),
          "float32": (), "float64": ()}
 
 

@@ -20,7 +20,8 @@ def load():
 def spelled(truth):
     """The known words, as a model writes them."""
     inside = ",".join(f"{operand}:{word}" for operand, word in truth.get("in", {}).items())
-    return ";".join([f"in={inside}"] * bool(inside) + [f"{facet}={truth[facet]}" for facet in ("prod", "acc", "mid", "out") if facet in truth])
+    return ";".join([f"in={inside}"] * bool(inside) + [f"{facet}={truth[facet]}" for facet in ("prod", "acc", "mid",
+                                                                                               "out") if facet in truth])
 
 
 if __name__ == "__main__":

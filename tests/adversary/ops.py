@@ -46,7 +46,8 @@ def apply(op, recipe, call, bias_after="none"):
         if op == "mean":
             total = total / a.shape[1] if recipe.acc in ("float64", "exact") else rounding("float32")(total / a.shape[1])
         if bias is not None:
-            total = rounding("float32" if recipe.acc not in ("float64", "exact") else "none")(add_odd(rounding(bias_after)(total), bias))
+            total = rounding("float32" if recipe.acc not in ("float64",
+                                                             "exact") else "none")(add_odd(rounding(bias_after)(total), bias))
     return finish(total, recipe, call.dtype).reshape(shape)
 
 
@@ -167,7 +168,8 @@ def _tanh(call, flow):
 
 CHAINS = {"softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm, "gelu": _gelu, "silu": _silu, "tanh": _tanh}
 # What a careful float32 implementation may do otherwise.
-HONEST_FORMS = {"softmax": ("", "reciprocal"), "layer_norm": ("", ), "rms_norm": ("", ), "gelu": ("", "erfc"), "silu": ("", "sigmoid_first"),
+HONEST_FORMS = {"softmax": ("", "reciprocal"), "layer_norm": ("", ), "rms_norm": ("", ), "gelu": ("", "erfc"),
+                "silu": ("", "sigmoid_first"),
                 "tanh": ("", )}
 SUMMED = ("softmax", "layer_norm", "rms_norm")
 

@@ -15,7 +15,8 @@ def _apply(op, recipe, **more):
 
 def _row(op, name, kind, why, accepted=False, inputs=("float32", "bfloat16", "float16"), **recipe):
     made = Recipe(**recipe)
-    return Kernel(name=f"{op}_{name}", op=op, kind=kind, why=why, run=_apply(op, made), recipe=made, accepted=accepted, inputs=inputs)
+    return Kernel(name=f"{op}_{name}", op=op, kind=kind, why=why, run=_apply(op, made), recipe=made, accepted=accepted,
+                  inputs=inputs)
 
 
 def _changed(op, name, why, change, inputs=("float32", "bfloat16", "float16"), kind="wrong"):
@@ -44,9 +45,11 @@ def sums():
         yield _row(op, "mid_bfloat16", "narrow", "rounded through bfloat16 before the store", mid="bfloat16")
         yield _row(op, "mid_p20", "narrow", "rounded through 20 bits before the store", mid="p20")
         yield _row(op, "parts_bfloat16", "narrow", "four partial sums in bfloat16", order="split4", combine="bfloat16")
-        yield _changed(op, "last_left_out", "the last term left out", lambda x, call: [x[0] * (np.arange(x[0].shape[1]) < x[0].shape[1] - 1)])
+        yield _changed(op, "last_left_out", "the last term left out", lambda x,
+                       call: [x[0] * (np.arange(x[0].shape[1]) < x[0].shape[1] - 1)])
         yield _changed(op, "abs", "sum of sizes", lambda x, call: [np.abs(x[0])])
-    yield _changed("mean", "n_minus_1", "divided by n - 1", lambda x, call: [x[0] * (x[0].shape[1] / max(x[0].shape[1] - 1, 1))])
+    yield _changed("mean", "n_minus_1", "divided by n - 1", lambda x,
+                   call: [x[0] * (x[0].shape[1] / max(x[0].shape[1] - 1, 1))])
     yield _changed("sum", "nan_to_zero", "NaN left out", lambda x, call: [np.where(np.isnan(x[0]), 0.0, x[0])])
 
 
@@ -55,13 +58,15 @@ def linears():
         yield _row("linear", f"f32_{order}", "honest", f"float32, the bias added last, {order}", order=order, prod="float32")
     yield _row("linear", "f64", "honest", "float64", acc="float64")
     for name in ("bfloat16", "p12", "float16"):
-        yield Kernel(name=f"linear_then_{name}", op="linear", kind="narrow", why=f"the product through {name} before the bias is added",
+        yield Kernel(name=f"linear_then_{name}", op="linear", kind="narrow",
+                     why=f"the product through {name} before the bias is added",
                      run=_apply("linear", Recipe(order="lanes8"), bias_after=name))
         yield _row("linear", f"acc_{name}", "narrow", f"accumulator {name}", acc=name)
         yield _row("linear", f"mid_{name}", "narrow", f"the result through {name} before the store", mid=name)
     yield _row("linear", "in_bfloat16", "narrow", "operands through bfloat16", a="bfloat16", b="bfloat16", inputs=("float32", ))
     yield _row("linear", "in_tf32", "narrow", "operands through tf32", a="tf32", b="tf32", inputs=("float32", ))
-    yield _changed("linear", "bias_e5m2", "the bias through e5m2", lambda o, call: [o[0], o[1], rounding("e5m2_sat")(o[2])], kind="narrow")
+    yield _changed("linear", "bias_e5m2", "the bias through e5m2", lambda o, call: [o[0], o[1], rounding("e5m2_sat")(o[2])],
+                   kind="narrow")
     yield _changed("linear", "no_bias", "the bias forgotten", lambda o, call: [o[0], o[1], 0 * o[2]])
     yield _changed("linear", "bias_twice", "the bias added twice", lambda o, call: [o[0], o[1], 2 * o[2]])
     yield _changed("linear", "bias_shifted", "the bias of the next column", lambda o, call: [o[0], o[1], np.roll(o[2], 1)])
@@ -70,10 +75,13 @@ def linears():
     yield _row("backward", "f64", "honest", "weight gradient in float64", acc="float64")
     for name in ("bfloat16", "p12", "float16_via_float32"):
         yield _row("backward", f"acc_{name}", "narrow", f"weight gradient, accumulator {name}", acc=name)
-    yield _row("backward", "in_bfloat16", "narrow", "weight gradient of operands through bfloat16", a="bfloat16", b="bfloat16", inputs=("float32", ))
+    yield _row("backward", "in_bfloat16", "narrow", "weight gradient of operands through bfloat16", a="bfloat16", b="bfloat16",
+               inputs=("float32", ))
     yield _row("backward", "in_g_e5m2", "narrow", "the incoming gradient through e5m2", a="e5m2_sat")
-    yield _row("backward", "mid_bfloat16", "narrow", "weight gradient through bfloat16", mid="bfloat16", inputs=("float32", "float16"))
-    yield _row("backward", "part_bfloat16", "narrow", "partial weight gradients in bfloat16", order="split4", combine="bfloat16")
+    yield _row("backward", "mid_bfloat16", "narrow", "weight gradient through bfloat16", mid="bfloat16",
+               inputs=("float32", "float16"))
+    yield _row("backward", "part_bfloat16", "narrow", "partial weight gradients in bfloat16", order="split4",
+               combine="bfloat16")
     yield _changed("backward", "one_sample", "the last sample left out", lambda o, call: [o[0][:-1], o[1][:-1]])
     yield _changed("backward", "mean", "a mean over samples in place of a sum", lambda o, call: [o[0] / len(o[0]), o[1]])
 
@@ -81,7 +89,8 @@ def linears():
 def _flow(op, name, kind, why, inputs=("float32", "bfloat16", "float16"), **flow):
     made = Flow(**flow)
     words = {"mid": made.mid} if made.mid in MID_WORDS and made.mid != "none" else {}
-    return Kernel(name=f"{op}_{name}", op=op, kind=kind, why=why, run=lambda call: chain(op, made, call), words=words, inputs=inputs)
+    return Kernel(name=f"{op}_{name}", op=op, kind=kind, why=why, run=lambda call: chain(op, made, call), words=words,
+                  inputs=inputs)
 
 
 def chains():
@@ -118,7 +127,8 @@ def chains():
         for name in ("bfloat16", "float16", "p14", "p20"):
             yield _flow(op, f"steps_{name}", "narrow", f"every step in {name}", step=name)
             yield _flow(op, f"read_{name}", "narrow", f"x through {name}", read=name, inputs=("float32", ))
-        yield _flow(op, "mid_bfloat16", "narrow", "through bfloat16 before the store", mid="bfloat16", inputs=("float32", "float16"))
+        yield _flow(op, "mid_bfloat16", "narrow", "through bfloat16 before the store", mid="bfloat16",
+                    inputs=("float32", "float16"))
         yield _flow(op, "inner_bfloat16", "narrow", "the transcendental in bfloat16", exp="bfloat16")
     yield _flow("gelu", "erfc", "honest", "by erfc", form="erfc")
     yield _flow("gelu", "tanh_form", "wrong", "the tanh approximation", form="tanh")

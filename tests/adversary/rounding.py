@@ -100,7 +100,8 @@ bfloat16 = through(ml_dtypes.bfloat16)
 
 
 def ranged(p, mode="rne", low=-126, high=127):
-    """p bits and normal exponents low..high, by default those of float32: subnormals at its quantum, overflow to infinity (rz: to the largest)."""
+    """p bits and normal exponents low..high, by default those of float32: subnormals at its quantum, overflow
+    to infinity (rz: to the largest)."""
     quantum = 2.0**(low - (p - 1))
     largest = (2.0 - 2.0**(1 - p)) * 2.0**high
 

@@ -1,10 +1,11 @@
 """Scores the verdicts on kernels of known arithmetic: which are wrong?
 
-usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT] [--jobs N] [--minutes N] [--prove] [--plant] [--json FILE]
+usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT] [--jobs N] [--minutes N] [--prove] [--plant]
+                [--json FILE]
 
 Without --whole about 600 cells, in a minute or so; with it 10,000. Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model
-that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict. --plant falsifies one verdict
-of each sort on its way to the score, which must then fail.
+that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict. --plant falsifies one
+verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else build/release/bin/ulpscope.
 """
 
 import argparse
@@ -58,7 +59,8 @@ def run_batch(job):
                                env={**os.environ, "ULPSCOPE_PYTHON": sys.executable})
         took = time.monotonic() - begin
         if not (folder / "run/report.json").exists():
-            return [{"cell": each.name, "kernel": each.kernel, "about": each.about(), "trouble": ended.stderr[-300:].strip()} for each in batch], took
+            return [{"cell": each.name, "kernel": each.kernel, "about": each.about(),
+                     "trouble": ended.stderr[-300:].strip()} for each in batch], took
         report = json.loads((folder / "run/report.json").read_text())
         results = {result["id"].rpartition("/")[2]: result for result in report["results"]}
         outputs = _outputs(folder / "run")
@@ -105,7 +107,8 @@ def _excluded(row, kernel, call, y):
     gives these very bits."""
     if kernel.recipe is None or not labels.known(row["truth"]) or not row["proved"]:
         return ""
-    if row["classification"] not in ("identified", "indistinguishable") or not labels.excluded(row["truth"], row["proved"], kernel.op):
+    if row["classification"] not in ("identified", "indistinguishable") or not labels.excluded(row["truth"], row["proved"],
+                                                                                               kernel.op):
         return ""
     if any(labels.gives_model(model, kernel, call, y) for model in row["proved"]):
         return "merged"
@@ -202,7 +205,8 @@ def main():
     options = parser.parse_args()
     began = time.monotonic()
     chosen = [kernel for kernel in KERNELS.values() if re.search(options.only, kernel.name)]
-    wanted = cell_list.choose(chosen, options.cells or (10_000 if options.whole else 600), options.salt, options.longest or (16384 if options.whole else 64)) if chosen else []
+    wanted = cell_list.choose(chosen, options.cells or (10_000 if options.whole else 600), options.salt,
+                              options.longest or (16384 if options.whole else 64)) if chosen else []
     until = time.time() + 60 * options.minutes
     batches = [(index, wanted[start:start + options.batch], options.prove, until)
                for index, start in enumerate(range(0, len(wanted), options.batch))]

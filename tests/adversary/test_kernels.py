@@ -56,11 +56,13 @@ def calls(kernel):
                 rng = np.random.default_rng([k, FILLS.index(fill)])
                 shapes = cells.tensors(cell)
                 # Of a chain only x is unusual, as in the cells; of a product the second operand stays near 1.
-                made = {name: data(fill if name in ("x", "g") else "normal", shape, dtype, rng) for name, shape in shapes.items()}
+                made = {name: data(fill if name in ("x", "g") else "normal", shape, dtype, rng) for name,
+                        shape in shapes.items()}
                 if fill == "huge" and "w" in made and kernel.op in ops.PRODUCTS:
                     made["w"] = data(fill, shapes["w"], dtype, rng)
                 for output in dict.fromkeys((dtype, "float32")) if kernel.op in cells.WIDENS else (dtype, ):
-                    yield (kernel.op, dtype, fill, k, output), Call(operands=tuple(made[name] for name in cells.operands(cell)), dtype=output, attrs=cells.attributes(cell))
+                    yield (kernel.op, dtype, fill, k, output), Call(operands=tuple(made[name] for name in cells.operands(cell)),
+                                                                    dtype=output, attrs=cells.attributes(cell))
 
 
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
@@ -115,11 +117,13 @@ class Cells(unittest.TestCase):
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class Score(unittest.TestCase):
     def row(self, **more):
-        return {"class": "honest", "verdict": "CONFORMS", "excluded": "", "false": [], "status": "PASS", "cell": "f32_sequential__0",
+        return {"class": "honest", "verdict": "CONFORMS", "excluded": "", "false": [], "status": "PASS",
+                "cell": "f32_sequential__0",
                 "kernel": "f32_sequential", "about": "", "kind": "honest", **more}
 
     def test_gates(self):
-        rows = [self.row(), self.row(), self.row(verdict="UNDETERMINED"), self.row(**{"class": classes.SAME}), self.row(**{"class": classes.TWICE}),
+        rows = [self.row(), self.row(), self.row(verdict="UNDETERMINED"), self.row(**{"class": classes.SAME}),
+                self.row(**{"class": classes.TWICE}),
                 self.row(**{"class": classes.VISIBLE, "verdict": "VIOLATES"})]
         self.assertEqual({gate: len(bad) for gate, bad in score.findings(rows).items()}, dict.fromkeys(score.GATES, 0))
         score.plant(rows)
@@ -136,18 +140,23 @@ class Score(unittest.TestCase):
         table = kernels.load()
         kernel = table["acc_bfloat16"]
         rng = np.random.default_rng(7)
-        call = Call(operands=(data("normal", (9, 40), "float32", rng), data("normal", (40, 9), "float32", rng)), dtype="float32", attrs={})
+        call = Call(operands=(data("normal", (9, 40), "float32", rng), data("normal", (40, 9), "float32", rng)),
+                    dtype="float32", attrs={})
         y, truth = kernel.run(call), kernel.truth("float32", "float32")
         model = "in=as_is;prod=exact;acc={};mid=none;out=float32_rne"
-        self.assertEqual(labels.false_words(kernel, truth, [model.format("float32")], call, y, True), [("acc", "float32", "bfloat16")])
+        self.assertEqual(labels.false_words(kernel, truth, [model.format("float32")], call, y, True),
+                         [("acc", "float32", "bfloat16")])
         self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16")], call, y, True), [])
-        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16"), model.format("float32")], call, y, True), [])
+        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16"), model.format("float32")], call, y, True),
+                         [])
         self.assertTrue(labels.excluded(truth, [model.format("float32")], "matmul"))
         self.assertFalse(labels.excluded(truth, [model.format("float32"), model.format("bfloat16")], "matmul"))
         # A word that shows nothing is not false: these operands are bfloat16 numbers already.
         other = table["in_bfloat16"]
-        call = Call(operands=tuple(x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in call.operands), dtype="float32", attrs={})
-        said = labels.false_words(other, other.truth("float32", "float32"), [model.format("float32")], call, other.run(call), False)
+        call = Call(operands=tuple(x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in call.operands), dtype="float32",
+                    attrs={})
+        said = labels.false_words(other, other.truth("float32", "float32"), [model.format("float32")], call, other.run(call),
+                                  False)
         self.assertEqual(said, [])
 
 

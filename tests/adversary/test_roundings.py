@@ -58,7 +58,8 @@ class Roundings(unittest.TestCase):
 
     def test_formats(self):
         rng, seen = random.Random(1), 0
-        formats = {"float32": (24, -149, "rne"), "float32_rz": (24, -149, "rz"), "float32_rna": (24, -149, "rna"), "bfloat16": (8, -133, "rne"),
+        formats = {"float32": (24, -149, "rne"), "float32_rz": (24, -149, "rz"), "float32_rna": (24, -149, "rna"),
+                   "bfloat16": (8, -133, "rne"),
                    "bfloat16_rz": (8, -133, "rz"), "bfloat16_rna": (8, -133, "rna"), "tf32": (11, -136, "rne"),
                    "tf32_rz": (11, -136, "rz"), "tf32_rna": (11, -136, "rna")}
         for name, (bits, lowest, mode) in formats.items():
@@ -67,7 +68,8 @@ class Roundings(unittest.TestCase):
             seen += self.check(name, values, bits, lowest, mode)
         for bits in range(4, 24):
             for mode in ("rne", "rz", "rna"):
-                seen += self.check(f"p{bits}" + ("" if mode == "rne" else f"_{mode}"), list(numbers(200, rng)), bits, -1000, mode)
+                seen += self.check(f"p{bits}" + ("" if mode == "rne" else f"_{mode}"), list(numbers(200, rng)), bits, -1000,
+                                   mode)
         small = [value for value in numbers(4000, rng) if abs(value) < 2.0**8]
         seen += self.check("float16", small, 11, -24, "rne") + self.check("float16_rz", small, 11, -24, "rz")
         seen += self.check("float16_rna", small, 11, -24, "rna")
@@ -77,7 +79,8 @@ class Roundings(unittest.TestCase):
     def test_overflow(self):
         big = np.array([1e300, -1e300, np.inf, 65520.0, 65519.0])
         self.assertEqual(rounding.rounding("float32")(big)[:3].tolist(), [np.inf, -np.inf, np.inf])
-        self.assertEqual(rounding.rounding("float32_rz")(big)[:3].tolist(), [2.0**128 - 2.0**104, -(2.0**128 - 2.0**104), np.inf])
+        self.assertEqual(rounding.rounding("float32_rz")(big)[:3].tolist(),
+                         [2.0**128 - 2.0**104, -(2.0**128 - 2.0**104), np.inf])
         self.assertEqual(rounding.rounding("float16")(big)[3:].tolist(), [np.inf, 65504.0])
         self.assertEqual(rounding.rounding("e5m2_sat")(big)[0], 57344.0)
         self.assertTrue(np.isnan(rounding.rounding("e4m3")(big)[0]))
@@ -122,7 +125,8 @@ class Roundings(unittest.TestCase):
             for k in (1, 2, 3, 8, 63, 64, 65, 100, 300):
                 taken = sorted(index for index in indices(k).ravel().tolist() if index >= 0)
                 self.assertEqual(taken, list(range(k)), f"{name}, {k} terms")
-                whole = products.product(np.ones((2, k), np.float32), np.ones((k, 3), np.float32), products.Recipe(order=name), "float32")
+                whole = products.product(np.ones((2, k), np.float32), np.ones((k, 3), np.float32), products.Recipe(order=name),
+                                         "float32")
                 self.assertTrue((whole == k).all(), f"{name}, {k} terms, {how}")
 
     def test_sequential_is_the_loop(self):

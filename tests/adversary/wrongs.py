@@ -54,13 +54,15 @@ def table():
     yield _kernel("wrong_first_k", "the first product left out", _without(lambda k: np.arange(k) > 0))
     yield _kernel("wrong_last_3", "the last three products left out", _without(lambda k: np.arange(k) < k - 3))
     yield _kernel("wrong_tail_8", "products beyond the last whole 8 left out", _without(lambda k: np.arange(k) < k // 8 * 8))
-    yield _kernel("wrong_tail_32", "products beyond the last whole 32 left out", _without(lambda k: np.arange(k) < k // 32 * 32))
+    yield _kernel("wrong_tail_32", "products beyond the last whole 32 left out",
+                  _without(lambda k: np.arange(k) < k // 32 * 32))
     yield _kernel("wrong_twice", "one product taken twice", _without(lambda k: 1.0 + (np.arange(k) == k // 2)))
     yield _kernel("wrong_smallest", "the smallest column of the first operand left out",
                   lambda a, b, call: _sum(np.where(np.abs(a).max(0) == np.abs(a).max(0).min(), 0.0, a), b))
     yield _kernel("wrong_times_1001", "times 1.001", lambda a, b, call: _sum(a, b) * 1.001)
     for bits in (8, 12, 16, 20):
-        yield _kernel(f"wrong_times_2m{bits}", f"times 1 + 2^-{bits}", lambda a, b, call, bits=bits: _sum(a, b) * (1 + 2.0**-bits))
+        yield _kernel(f"wrong_times_2m{bits}", f"times 1 + 2^-{bits}", lambda a, b, call,
+                      bits=bits: _sum(a, b) * (1 + 2.0**-bits))
     yield _kernel("wrong_offset", "plus 2^-10", lambda a, b, call: _sum(a, b) + 2.0**-10)
     yield _kernel("wrong_offset_tiny", "plus 2^-24 of the largest result",
                   lambda a, b, call: _sum(a, b) + 2.0**-24 * np.nanmax(np.abs(_sum(a, b))))
@@ -74,7 +76,8 @@ def table():
     yield _kernel("wrong_swap", "two elements exchanged", _one(lambda y: ((0, -1), (0, -1)), lambda v: v[::-1]))
     yield _kernel("wrong_transposed", "the second operand transposed, or its columns reversed", _transposed)
     yield _kernel("wrong_abs", "sizes of the first operand", lambda a, b, call: _sum(np.abs(a), b))
-    yield _kernel("wrong_nan_to_zero", "NaN replaced by 0", lambda a, b, call: np.nan_to_num(_sum(a, b), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    yield _kernel("wrong_nan_to_zero", "NaN replaced by 0", lambda a, b,
+                  call: np.nan_to_num(_sum(a, b), nan=0.0, posinf=np.inf, neginf=-np.inf))
     yield _kernel("wrong_inf_to_max", "infinities replaced by the largest float32",
                   lambda a, b, call: np.clip(_sum(a, b), -3.4028234663852886e38, 3.4028234663852886e38))
     yield _kernel("wrong_noise", "differs in the last bit from call to call", _noisy)
