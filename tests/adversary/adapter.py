@@ -42,7 +42,7 @@ class Adversary(Adapter):
             "name": "adversary",
             "backends": ["adversary"],
             "versions": {"numpy": numpy.__version__},
-            "knobs": {"threads": ["1"], "kernel": ["by_case", *self.kernels], "keep": [self.knobs.get("keep", "no")]},
+            "knobs": {"threads": ["1"], "kernel": ["by_case", *self.kernels], "keep": ["no", *filter(os.path.isdir, [self.knobs.get("keep", "")])]},
             "dtypes": ["float32", "float16", "bfloat16"],
             "capabilities": ["autograd"],
             "observations": ["grad"],
@@ -62,7 +62,7 @@ class Adversary(Adapter):
         values = {tensor.name: tensor.numpy() for tensor in request.tensors}
         before = self.calls.get(request.case, 0)
         self.calls[request.case] = before + 1
-        if before == 0 and "keep" in self.knobs:
+        if before == 0 and self.knobs.get("keep", "no") != "no":
             write_safetensors(os.path.join(self.knobs["keep"], request.case.rpartition("/")[2] + ".safetensors"),
                               {tensor.name: tensor.tensor for tensor in request.tensors})
         for step in request.steps:

@@ -148,6 +148,8 @@ def _plain32(a, b, index, how):
 
 def accumulate(a, b, recipe):
     """The sum before mid and out. a and b are float64 arrays of at most 24 bits, rounded already."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ValueError(f"{a.shape} and {b.shape} have no product")
     if recipe.acc == "exact":
         return exact(a, b)
     if recipe.acc == "compensated":
