@@ -7,7 +7,7 @@ combined. Steps are walked one by one, vectorised over lanes and outputs.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rounding import add_odd, bfloat16, float32, ranged, rounding, store, to_odd, two_sum
+from rounding import add_odd, bfloat16, ranged, rounding, store, to_odd, two_sum
 
 
 @dataclass(frozen=True)
@@ -114,25 +114,21 @@ def exact(a, b):
     return to_odd(*exact_sum(a, b))
 
 
-def _kahan(a, b, rounded):
-    """Compensated sum of the rounded products, all in one format."""
-    total = np.zeros((a.shape[0], b.shape[1]))
-    lost = np.zeros_like(total)
-    plain = np.zeros_like(total)
-    for k in range(a.shape[1]):
-        # The product's own error is carried along, as in a compensated dot product (Ogita, Rump, Oishi).
-        with np.errstate(all="ignore"):
-            exact_term = a[:, k, None] * b[None, k, :]
-            term = rounded(exact_term)
-            rest = exact_term - term
-            new = rounded(add_odd(total, term))
-            shown = rounded(add_odd(new, -total))
-            error = rounded(add_odd(rounded(add_odd(total, -rounded(add_odd(new, -shown)))), rounded(add_odd(term, -shown))))
-            lost = rounded(add_odd(lost, rounded(add_odd(error, rest))))
-            plain, total = rounded(add_odd(plain, term)), new
+def _compensated(a, b):
+    """A compensated dot product in float32 (Ogita, Rump, Oishi): the errors of products and sums are carried along."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    lost, plain = total, total
     with np.errstate(all="ignore"):
-        total = rounded(add_odd(total, lost))
-    return np.where(np.isfinite(total), total, plain)
+        for k in range(a.shape[1]):
+            whole = a[:, k, None] * b[None, k, :]
+            term = whole.astype(np.float32)
+            rest = (whole - term).astype(np.float32)
+            new = total + term
+            shown = new - total
+            lost = lost + (((total - (new - shown)) + (term - shown)) + rest)
+            total, plain = new, plain + term
+        total = total + lost
+    return np.where(np.isfinite(total), total, plain).astype(np.float64)
 
 
 def _plain32(a, b, index, how):
@@ -153,7 +149,7 @@ def accumulate(a, b, recipe):
     if recipe.acc == "exact":
         return exact(a, b)
     if recipe.acc == "compensated":
-        return _kahan(a, b, float32)
+        return _compensated(a, b)
     indices, how = ORDERS[recipe.order]
     index = indices(a.shape[1])
     with np.errstate(all="ignore"):

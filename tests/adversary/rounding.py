@@ -28,7 +28,7 @@ def to_odd(s, error):
 def add_odd(a, b):
     """a + b rounded to odd."""
     with np.errstate(all="ignore"):
-        s, error = two_sum(*np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64)))
+        s, error = two_sum(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return to_odd(s, error)
 
 
