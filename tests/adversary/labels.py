@@ -1,0 +1,143 @@
+"""What a classification says, held against the truth: is the true model left out, is a label false?
+
+A word that differs from the truth is false only where it can be seen: where the kernel, recomputed with that word in place of
+the true one, gives other bits, in its own order and in every honest one.
+"""
+
+import re
+from dataclasses import replace
+
+from classes import same_bits
+from kernel import ACC_WORDS, IN_WORDS, MID_WORDS, PROD_WORDS, words_of
+from ops import OPERANDS, apply
+from products import HONEST
+
+FACETS = ("in", "prod", "acc", "mid", "out")
+_FORMAT = {facet: {word: name for name, word in reversed(words.items())}
+           for facet, words in (("in", IN_WORDS), ("prod", PROD_WORDS), ("acc", ACC_WORDS), ("mid", MID_WORDS))}
+
+
+def parse(model, op="matmul"):
+    """facet -> word of a model; the operands' as a map."""
+    words = dict(part.partition("=")[::2] for part in re.split(r";(?=in=|prod=|acc=|mid=|out=)", model))
+    inside = words.get("in", "as_is")
+    names = OPERANDS.get(op, ("x", ""))
+    words["in"] = dict(each.split(":") for each in inside.split(",")) if ":" in inside else dict.fromkeys(names, inside)
+    words["in"] = {**dict.fromkeys(names, "as_is"), **words["in"]}
+    return words
+
+
+def known(truth):
+    """Whether there is a word for every facet."""
+    return all(word != "other" for word in (*truth["in"].values(), *(truth[facet] for facet in FACETS[1:])))
+
+
+def certain(truth, op):
+    """Whether the words have one meaning alone: not those of partial sums (which part is rounded when?), nor a narrow format where a
+    bias is added or a mean divided after the sum (in which format?)."""
+    plain = truth["acc"] in ("exact", "float64", "compensated", "float32") and truth["mid"] == "none"
+    return not truth["acc"].startswith("split_k") and (op not in ("linear", "mean") or plain)
+
+
+def recipe_of(words, recipe, output, op):
+    """`recipe` with the words of a model in place of its own; None where a word has no rounding here."""
+    made = {}
+    for side, operand in zip("ab", OPERANDS[op]):
+        made[side] = _FORMAT["in"].get(words["in"].get(operand, "as_is"))
+    for facet in ("prod", "acc", "mid"):
+        made[facet] = _FORMAT[facet].get(words[facet])
+        if facet == "mid" and re.fullmatch(r"p\d+", words[facet]):
+            made[facet] = words[facet]
+    out, _, flush = words["out"].partition("+")
+    made["out"] = "ftz" if flush else out.removeprefix(f"{output}_")
+    if None in made.values() or made["out"] not in ("rne", "rz", "rna", "ftz"):
+        return None
+    if recipe.combine and words["acc"] == words_of(recipe, "float32", output)["acc"]:
+        made.pop("acc")  # the kernel's own partial sums
+        return replace(recipe, **made)
+    return replace(recipe, combine="", **made)
+
+
+def orders_of(recipe):
+    """The recipe in its own order and in every honest one."""
+    seen = [recipe]
+    for honest in HONEST:
+        other = replace(recipe, order=honest.order)
+        if other not in seen:
+            seen.append(other)
+    return seen
+
+
+def gives(op, recipe, call, y):
+    """Whether some order of the recipe gives the bits of y."""
+    return any(same_bits(apply(op, each, call), y) for each in orders_of(recipe))
+
+
+def _agree(words, truth):
+    """Whether a model is the true one; what it says of operands that are none of the truth's does not count."""
+    same = all(words["in"].get(operand, "as_is") == word for operand, word in truth["in"].items())
+    return same and all(words[facet] == truth[facet] for facet in FACETS[1:])
+
+
+def excluded(truth, proved, op):
+    """Whether no model of the proved set is the true one."""
+    return not any(_agree(parse(model, op), truth) for model in proved)
+
+
+def agreed(models, op):
+    """facet -> the word that all models have, operands one by one."""
+    parsed = [parse(model, op) for model in models]
+    words = {}
+    for facet in FACETS[1:]:
+        if parsed and len({each[facet] for each in parsed}) == 1:
+            words[facet] = parsed[0][facet]
+    for operand in OPERANDS.get(op, ("x", )):
+        if parsed and len({each["in"].get(operand) for each in parsed}) == 1:
+            words[f"in {operand}"] = parsed[0]["in"].get(operand)
+    return words
+
+
+def _contradictions(truth, models, op):
+    """(facet, word that all models have, the true word), where the two differ and the truth is known."""
+    for facet, word in agreed(models, op).items():
+        true = truth.get("in", {}).get(facet[3:]) if facet.startswith("in ") else truth.get(facet)
+        if true is not None and word != true:
+            yield facet, word, true
+
+
+def gives_model(model, kernel, call, y):
+    """Whether a model that contradicts the truth gives these bits all the same: then nothing shows the difference."""
+    if kernel.recipe is None:
+        return False
+    made = recipe_of(parse(model, kernel.op), kernel.recipe, call.dtype, kernel.op)
+    return made is not None and gives(kernel.op, made, call, y)
+
+
+def false_words(kernel, truth, models, call, y, visible):
+    """[(facet, word said, true word)] that are false where it shows."""
+    contradicted = list(_contradictions(truth, models, kernel.op))
+    if not contradicted or any(gives_model(model, kernel, call, y) for model in models):
+        return []
+    if kernel.recipe is None:
+        return contradicted if visible else []
+    false = []
+    for facet, word, true in contradicted:
+        other = _changed(kernel.recipe, facet, word, call.dtype, kernel.op)
+        if other is not None and not gives(kernel.op, other, call, y):
+            false.append((facet, word, true))
+    return false
+
+
+def _changed(recipe, facet, word, output, op):
+    """The kernel with one word changed; None where it cannot be recomputed."""
+    if facet == "out":
+        base, _, flush = word.partition("+")
+        how = "ftz" if flush else base.removeprefix(f"{output}_")
+        return replace(recipe, out=how) if how in ("rne", "rz", "rna", "ftz") else None
+    if facet.startswith("in "):
+        name = _FORMAT["in"].get(word)
+        return None if name is None else replace(recipe, **{"ab"[OPERANDS[op].index(facet[3:])]: name})
+    name = word if facet == "mid" and re.fullmatch(r"p\d+", word) else _FORMAT[facet].get(word)
+    if name is None:
+        return None
+    return replace(recipe, acc=name, combine="") if facet == "acc" else replace(recipe, **{facet: name})
