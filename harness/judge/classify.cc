@@ -141,6 +141,7 @@ class Classifier {
   }
 
   size_t FirstElements() const {
+    if (HardOnly()) return elements_.size();
     const int64_t affordable = kFirstTerms / std::max<int64_t>(1, shape_.terms);
     return std::min(elements_.size(),
                     static_cast<size_t>(std::clamp<int64_t>(affordable, 16, kFirstElements)));
@@ -161,6 +162,8 @@ class Classifier {
     }
     *likely = left;
   }
+
+  bool HardOnly() const { return options_.evidence == ClassifyOptions::Evidence::kHard; }
 
   /// Looks at elements [first, last).
   void Try(Trial* trial, size_t first, size_t last) {
@@ -205,19 +208,17 @@ class Classifier {
   }
 
   void Conclude() {
-    std::set<PrecisionModel> likely = Likely();
+    std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
     TryRest(&likely);
-    const Trial* natural = Natural(likely);
-    if (!likely.empty() || natural != nullptr) {
+    const Trial* natural = HardOnly() ? nullptr : Natural(likely);
+    if (natural != nullptr) {
       LookEverywhere(natural, &likely);
       if (likely.empty() && natural != nullptr) likely = Search(*natural);
     }
-    if (!likely.empty() && only_ == nullptr) MeasureFloors();
-    std::set<PrecisionModel> tried, proved;
-    for (const Trial& trial : trials_) {
-      tried.insert(trial.hypothesis->model());
-      if (trial.survived) proved.insert(trial.hypothesis->model());
-    }
+    if (!likely.empty() && only_ == nullptr && !HardOnly()) MeasureFloors();
+    const std::set<PrecisionModel> proved = Survivors();
+    std::set<PrecisionModel> tried;
+    for (const Trial& trial : trials_) tried.insert(trial.hypothesis->model());
     result_.models_tried = static_cast<int64_t>(tried.size());
     result_.models_proved.assign(proved.begin(), proved.end());
     result_.models.assign(likely.begin(), likely.end());
@@ -235,6 +236,14 @@ class Classifier {
     KeepExclusions(proved);
     ProjectFacets(shape_, &result_);
     result_.label = LabelOf(shape_, observed_.dtype, result_);
+  }
+
+  std::set<PrecisionModel> Survivors() const {
+    std::set<PrecisionModel> left;
+    for (const Trial& trial : trials_) {
+      if (trial.survived) left.insert(trial.hypothesis->model());
+    }
+    return left;
   }
 
   /// The elements that orders are simulated on, without those that may overflow on the way in some order.

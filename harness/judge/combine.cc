@@ -48,6 +48,7 @@ void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed,
   joined->kind = kUnmodelled;
   joined->models.clear();
   joined->models_proved.clear();
+  joined->fits = false;
   joined->rests_on_likelihood = false;
   joined->notes.push_back(std::move(note));
   ProjectFacets(shape, joined);
@@ -95,9 +96,12 @@ Classification Combine(const Classification& base, DType observed, std::span<con
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {
-    joined.models = joined.models_proved;
-    joined.notes.push_back(
-        "the further inputs exclude what was most likely on the case's own data; the proved set stands");
+    // What is left was not excluded, and explains nothing.
+    std::vector<PrecisionModel> left = joined.models_proved;
+    BecomeUnmodelled("the further inputs exclude all that explains the case's own data", shape, observed,
+                     &joined);
+    joined.models_proved = std::move(left);
+    return joined;
   }
   joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size();
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;

@@ -46,15 +46,12 @@ class Hypothesis {
   /// Where an element sums at most a few non-zero terms: every result that some summation tree can give,
   /// sorted, each stored. Empty where the trees cannot be listed; Enclose holds then all the same.
   virtual std::vector<double> Possible(int64_t) const { return {}; }
-<<<<<<< HEAD
   /// Of partial sums: the positions of an element's terms where nothing but one chunk that holds all of them gives
   /// `stored`; else empty.
   virtual std::vector<int64_t> Together(int64_t, double) const { return {}; }
-=======
   /// No intermediate is rounded to less than float32: errors spread about the middle of EncloseUnstored. A coarser
   /// rounding on the way goes one way or the other, to either end of it.
   virtual bool smooth() const = 0;
->>>>>>> b57fdc2 (A verdict needs a fit: every element is looked at, what nothing explains is unmodelled and described)
   /// The model's last roundings (accumulator format, MID, OUT) applied to the exact value of the last
   /// operation; monotone.
   virtual double Store(double before) const = 0;
