@@ -111,6 +111,13 @@ class Writer {
     Exclusions(classification);
     for (const auto& [cut, words] : classification.cuts)
       SayInner("between", fmt::format("{}: {}", cut, Join(words, " or ")));
+    for (const auto& region : classification.regions)
+      SayInner("region", fmt::format("{}: {}", region.where, region.label));
+    std::vector<std::string> floors;
+    for (const auto& [facet, bits] : classification.floors)
+      floors.push_back(fmt::format("{} {}", facet, bits));
+    if (!floors.empty())
+      SayInner("open", "roundings to so many bits or more cannot be seen here: " + Join(floors, ", "));
     for (const auto& note : classification.notes) SayInner("note", note);
     SayInner("contract", Name(value.contract));
   }

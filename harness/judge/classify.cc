@@ -210,6 +210,7 @@ class Classifier {
   void Conclude() {
     std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
     TryRest(&likely);
+    if (!HardOnly()) DoubtLikelihood(&likely);
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       LookEverywhere(natural, &likely);
@@ -288,6 +289,68 @@ class Classifier {
       const auto acc = ParseAcc(model.acc);
       if (trial.survived && acc && acc->block > 0 && !likely.contains(model))
         KeepOrderWitness(*trial.hypothesis, sample_, sample_stored_);
+    }
+    return likely;
+  }
+
+  /// A likelihood ranks models, it accuses none. Where no simulated order gives the bits, and all that explains them is a
+  /// truncating or a narrow sum in an order of its own, other causes are as plausible: narrower operands, a store that is
+  /// not to nearest. What the search finds for them takes its place.
+  void DoubtLikelihood(std::set<PrecisionModel>* likely) {
+    if (likely->empty() || only_ != nullptr) return;
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (!trial.survived || !likely->contains(model)) continue;
+      const auto acc = ParseAcc(model.acc);
+      const bool usual = acc && acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven;
+      if (trial.match.matches > 0 || usual) return;
+    }
+    const Trial* natural = Natural({});
+    if (natural == nullptr || natural->hypothesis->order_free()) return;
+    if (!natural->survived && IsFaithful(*natural->hypothesis)) {
+      result_.says.push_back(
+          "every result is one of the two neighbours of the exact value, but not always the nearest");
+      likely->clear();
+      return;
+    }
+    std::vector<Proposal> proposals;
+    Explain(*natural->hypothesis, &proposals);
+    if (!result_.says.empty()) {
+      likely->clear();
+      return;
+    }
+    const auto proposed = Proposed(proposals);
+    if (!proposed.empty()) *likely = proposed;
+  }
+
+  /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.
+  bool IsFaithful(const Hypothesis& model) const {
+    const FloatFormat& format = *FormatOf(observed_.dtype);
+    constexpr size_t kLeast = 32;
+    if (sample_.size() < kLeast || format.precision > 11) return false;
+    bool nearest = true;
+    const auto exact = model.Simulate(-1, sample_);
+    for (size_t i = 0; i < sample_.size(); ++i) {
+      const double error = std::fabs(sample_stored_[i] - exact[i]);
+      if (!(error < Ulp(exact[i], format))) return false;
+      nearest = nearest && model.Store(exact[i]) == sample_stored_[i];
+    }
+    return !nearest;
+  }
+
+  /// Those of the proposals that explain the bits. An accumulator of so many bits has to give them in some order: of
+  /// errors alone there are many causes.
+  std::set<PrecisionModel> Proposed(std::span<const Proposal> proposals) {
+    std::set<PrecisionModel> likely;
+    if (proposals.empty()) return likely;
+    const size_t before = trials_.size();
+    TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+    const std::set<PrecisionModel> all = Likely();
+    for (size_t i = before; i < trials_.size(); ++i) {
+      const PrecisionModel& model = trials_[i].hypothesis->model();
+      const auto acc = ParseAcc(model.acc);
+      const bool narrow = acc && acc->bits() < Binary32().precision;
+      if (all.contains(model) && (!narrow || trials_[i].match.matches > 0)) likely.insert(model);
     }
     return likely;
   }
@@ -505,16 +568,7 @@ class Classifier {
       }
     }
     if (odd_ < looked_ || only_ != nullptr) Explain(model, &proposals);
-    std::set<PrecisionModel> likely;
-    if (!proposals.empty()) {
-      const size_t before = trials_.size();
-      TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
-      std::set<PrecisionModel> proposed;
-      for (size_t i = before; i < trials_.size(); ++i) proposed.insert(trials_[i].hypothesis->model());
-      for (const PrecisionModel& each : Likely()) {
-        if (proposed.contains(each)) likely.insert(each);
-      }
-    }
+    const std::set<PrecisionModel> likely = Proposed(proposals);
     if (!likely.empty() && odd_ == 0) {
       // What was said of bits is now said by a model.
       result_.says.clear();

@@ -79,9 +79,32 @@ def _agree(words, truth):
     return same and all(words[facet] == truth[facet] for facet in FACETS[1:])
 
 
-def excluded(truth, proved, op):
-    """Whether no model of the proved set is the true one."""
-    return not any(_agree(parse(model, op), truth) for model in proved)
+def bits_of(recipe, facet):
+    """The significant bits that a kernel keeps at a facet (`acc`, `mid`, `in x`), where that is all there is to its rounding; else None."""
+    if recipe is None:
+        return None
+    name = getattr(recipe, facet, None)
+    if facet.startswith("in "):
+        name = recipe.a if facet == "in x" else recipe.b
+    found = re.match(r"p(\d+)(_|$)", str(name))
+    return int(found[1]) if found else None
+
+
+def left_open(recipe, facet, floors):
+    """Whether the classification says that it cannot see a rounding as coarse as the kernel's. A floor is of rounding to nearest: a
+    truncation loses one bit more."""
+    bits, floor = bits_of(recipe, facet), floors.get(facet.replace(" ", "."))
+    return bits is not None and floor is not None and bits >= floor - 1
+
+
+def excluded(truth, proved, op, recipe=None, floors=None):
+    """Whether no model of the proved set is the true one, nor one with words that are said to be open in place of the true ones."""
+    open_ = {facet for facet in ("acc", "mid") if left_open(recipe, facet, floors or {})}
+    for model in proved:
+        words = parse(model, op)
+        if _agree({**words, **{facet: truth[facet] for facet in open_}}, truth):
+            return False
+    return True
 
 
 def agreed(models, op):
@@ -97,9 +120,11 @@ def agreed(models, op):
     return words
 
 
-def _contradictions(truth, models, op):
-    """(facet, word that all models have, the true word), where the two differ and the truth is known."""
+def _contradictions(truth, models, op, recipe, floors):
+    """(facet, word that all models have, the true word), where the two differ, the truth is known and not said to be open."""
     for facet, word in agreed(models, op).items():
+        if left_open(recipe, facet, floors):
+            continue
         true = truth.get("in", {}).get(facet[3:]) if facet.startswith("in ") else truth.get(facet)
         if true is not None and word != true:
             yield facet, word, true
@@ -113,9 +138,9 @@ def gives_model(model, kernel, call, y):
     return made is not None and gives(kernel.op, made, call, y)
 
 
-def false_words(kernel, truth, models, call, y, visible):
+def false_words(kernel, truth, models, call, y, visible, floors):
     """[(facet, word said, true word)] that are false where it shows."""
-    contradicted = list(_contradictions(truth, models, kernel.op))
+    contradicted = list(_contradictions(truth, models, kernel.op, kernel.recipe, floors))
     if not contradicted or any(gives_model(model, kernel, call, y) for model in models):
         return []
     if kernel.recipe is None:

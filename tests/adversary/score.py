@@ -95,10 +95,12 @@ def _row(cell, result, outputs, kept, seed):
     facts["class"] = "honest" if kernel.kind == "honest" else "accepted" if kernel.accepted and same == classes.VISIBLE else same
     truth = kernel.truth(cell.inputs, cell.output)
     row.update(facts, verdict=value["contract"], status=result["status"], classification=value["classification"],
-               models=value.get("models", []), proved=value.get("models_proved", []), truth=truth)
+               models=value.get("models", []), proved=value.get("models_proved", []), truth=truth,
+               says=value.get("says", []), floors=value.get("floors", {}))
     row["excluded"] = _excluded(row, kernel, call, y)
     said = value["classification"] in ("identified", "indistinguishable")
-    row["false"] = labels.false_words(kernel, truth, row["models"], call, y, same == classes.VISIBLE) if said else []
+    row["false"] = labels.false_words(kernel, truth, row["models"], call, y, same == classes.VISIBLE,
+                                     row["floors"]) if said else []
     return row
 
 
@@ -108,7 +110,8 @@ def _excluded(row, kernel, call, y):
     if kernel.recipe is None or not labels.known(row["truth"]) or not row["proved"]:
         return ""
     if row["classification"] not in ("identified", "indistinguishable") or not labels.excluded(row["truth"], row["proved"],
-                                                                                               kernel.op):
+                                                                                               kernel.op, kernel.recipe,
+                                                                                               row["floors"]):
         return ""
     if any(labels.gives_model(model, kernel, call, y) for model in row["proved"]):
         return "merged"

@@ -144,10 +144,10 @@ class Score(unittest.TestCase):
                     dtype="float32", attrs={})
         y, truth = kernel.run(call), kernel.truth("float32", "float32")
         model = "in=as_is;prod=exact;acc={};mid=none;out=float32_rne"
-        self.assertEqual(labels.false_words(kernel, truth, [model.format("float32")], call, y, True),
+        self.assertEqual(labels.false_words(kernel, truth, [model.format("float32")], call, y, True, {}),
                          [("acc", "float32", "bfloat16")])
-        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16")], call, y, True), [])
-        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16"), model.format("float32")], call, y, True),
+        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16")], call, y, True, {}), [])
+        self.assertEqual(labels.false_words(kernel, truth, [model.format("bfloat16"), model.format("float32")], call, y, True, {}),
                          [])
         self.assertTrue(labels.excluded(truth, [model.format("float32")], "matmul"))
         self.assertFalse(labels.excluded(truth, [model.format("float32"), model.format("bfloat16")], "matmul"))
