@@ -82,8 +82,24 @@ Interval Rounded(const Spec& spec, Interval a) {
 
 }  // namespace
 
-/// The sum of terms one of which is not finite.
-constexpr TermSum kNotFinite{.lo = 0, .hi = 0, .magnitude = std::numeric_limits<double>::quiet_NaN()};
+/// Terms that are not finite for certain: an infinity of one sign makes the sum that infinity, unless the others
+/// overflow to the opposite one on the way.
+struct BrokenTerms {
+  bool up = false, down = false, none = false;  ///< an infinity of either sign, a NaN
+
+  void See(Interval term) {
+    if (HasNan(term))
+      none = true;
+    else if (term.lo == term.hi && std::isinf(term.lo))
+      (term.lo > 0 ? up : down) = true;
+  }
+  bool any() const { return up || down || none; }
+  /// `magnitude`: of the finite terms. A sum that is not finite has no magnitude of its own: NaN.
+  TermSum Sum(double magnitude) const {
+    const double kNan = std::numeric_limits<double>::quiet_NaN();
+    return {.lo = none || (up && down) ? kNan : up ? kInf : -kInf, .hi = magnitude, .magnitude = kNan};
+  }
+};
 
 /// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
 class EnclosureArithmetic::PairSum {
@@ -252,7 +268,7 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
                                        const Interval* addend) {
   PairSum low, high;
   double magnitude = 0;
-  bool broken = false;
+  BrokenTerms broken;
   const auto& in = binding_->in[static_cast<size_t>(id)];
   for (size_t k = 0; k < a.size(); ++k) {
     if (a[k].special || b[k].special) return kEverything;
@@ -271,7 +287,10 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
       p = {.lo = exact.hi, .hi = exact.hi};
     } else {
       p = Rounded(binding_->prod, Multiply(x, y));
-      broken = broken || IsNotFinite(x) || IsNotFinite(y) || IsNotFinite(p);
+      if (IsNotFinite(x) || IsNotFinite(y) || IsNotFinite(p)) {
+        broken.See(HasNan(x) ? x : HasNan(y) ? y : p);
+        continue;
+      }
     }
     low.Add(p.lo);
     high.Add(p.hi);
@@ -280,10 +299,10 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
   magnitude *= 1 + 0x1p-30;
   const int passes = std::max(in[0].passes, in[1].passes);
   const double count = 3.0 * passes * static_cast<double>(a.size()) + 4;
-  const TermSum sum = broken ? kNotFinite
-                             : TermSum{.lo = low.Bound(-1, magnitude, count),
-                                       .hi = high.Bound(1, magnitude, count),
-                                       .magnitude = magnitude};
+  const TermSum sum = broken.any() ? broken.Sum(magnitude)
+                                   : TermSum{.lo = low.Bound(-1, magnitude, count),
+                                             .hi = high.Bound(1, magnitude, count),
+                                             .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, addend, passes);
 }
@@ -292,22 +311,25 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
                                      std::span<const Interval> terms) {
   PairSum low, high;
   double magnitude = 0;
-  bool broken = false;
+  BrokenTerms broken;
   const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
   for (const Interval& whole : terms) {
     if (whole.special) return kEverything;
     const Interval term = in.none() ? whole : Rounded(in, whole);
-    broken = broken || IsNotFinite(term);
+    if (IsNotFinite(term)) {
+      broken.See(term);
+      continue;
+    }
     low.Add(term.lo);
     high.Add(term.hi);
     magnitude += Magnitude(term);
   }
   magnitude *= 1 + 0x1p-30;
   const double count = 3.0 * static_cast<double>(terms.size()) + 4;
-  const TermSum sum = broken ? kNotFinite
-                             : TermSum{.lo = low.Bound(-1, magnitude, count),
-                                       .hi = high.Bound(1, magnitude, count),
-                                       .magnitude = magnitude};
+  const TermSum sum = broken.any() ? broken.Sum(magnitude)
+                                   : TermSum{.lo = low.Bound(-1, magnitude, count),
+                                             .hi = high.Bound(1, magnitude, count),
+                                             .magnitude = magnitude};
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, nullptr, 1);
 }
@@ -317,8 +339,11 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   TermSum sum = terms;
   int64_t count = node.k * passes;
   if (std::isnan(sum.magnitude)) {
-    return node.alpha == 0 ? kEverything
-                           : Interval{.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
+    if (node.alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
+    const double others = sum.hi * std::fabs(node.alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
+    if (std::isinf(sum.lo) && !MayOverflow(binding_->acc, others, count))
+      return Stored(id, {.lo = sum.lo * node.alpha, .hi = sum.lo * node.alpha});
+    return {.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
   }
   if (addend != nullptr && addend->special) return kEverything;
   if (node.alpha != 1) {

@@ -198,11 +198,21 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
   std::vector<std::map<std::string, std::string>> all{{}};
   for (const auto& word : InWords()) {
     if (word == "as_is" || wide.empty()) continue;
+    // A format of as many bits and another range changes nothing but what overflows.
+    const RoundSpec spec = *ParseIn(word);
+    const auto loses = [&](const std::string& operand) {
+      return FormatOf(path.operands.at(operand))->precision > spec.format->precision;
+    };
     std::map<std::string, std::string> every;
-    for (const auto& operand : wide) every[operand] = word;
+    for (const auto& operand : wide) {
+      if (loses(operand)) every[operand] = word;
+    }
+    if (every.empty()) continue;
     all.push_back(std::move(every));
     if (wide.size() > 1 && (word == "bfloat16_rne" || word == "tf32_rne" || word == "float16_rne")) {
-      for (const auto& operand : wide) all.push_back({{operand, word}});
+      for (const auto& operand : wide) {
+        if (loses(operand)) all.push_back({{operand, word}});
+      }
     }
   }
   for (const auto& [scalar, words] : path.scalars) {
@@ -428,6 +438,16 @@ namespace {
 /// Chunks hold two products or more: fewer than four are no split.
 constexpr int64_t kLeastSplit = 4;
 
+/// Partial sums of products are seen by their store; those of single values only where the values are wider, and no step
+/// comes after the sum.
+bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) {
+  if (path.has_products) return true;
+  if (At(plan, path.root).kind != NodeKind::kReduce) return false;
+  return std::any_of(path.operands.begin(), path.operands.end(), [&](const auto& operand) {
+    return FormatOf(operand.second)->precision > acc.partial->precision;
+  });
+}
+
 /// The accumulators that a value's path can have been summed in. Units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {"exact"};
@@ -447,7 +467,8 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
-    if (acc.partial != nullptr && path.reduction_length < kLeastSplit) continue;
+    if (acc.partial != nullptr && (path.reduction_length < kLeastSplit || !ShowsPartials(plan, path, acc)))
+      continue;
     if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) ||
                           (acc.format->precision < 24 && !formats.contains(acc.format->name))))
       continue;

@@ -144,13 +144,14 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<int64_t> Together(int64_t element, double stored) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
-    if (binding_.acc.partial == nullptr || root.kind != NodeKind::kContract || root.alpha != 1 ||
+    if (binding_.acc.partial == nullptr || !IsReduction(root.kind) || root.alpha != 1 ||
         root.args.size() == 3 || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)])
       return {};
     if (!probe_)
       probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
           shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
-    const RawOperands& raw = probe_->Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
+    RawOperands raw = probe_->Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
+    if (raw.b.empty()) raw.b.assign(raw.a.size(), 1.0);
     return PositionsTogether(
         binding_.acc, binding_.in[static_cast<size_t>(bank_->path.root)], binding_.prod, raw,
         [this](double sum) { return Store(sum); }, stored);

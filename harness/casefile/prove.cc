@@ -19,8 +19,8 @@ constexpr int64_t kWantedResults = 192;
 /// Companions of one product and probe, and of one case.
 constexpr int64_t kMostRounds = 6;
 constexpr size_t kMostCompanions = 24;
-/// Sums shorter than this are not split by any kernel; the bank of models holds no split of them either.
-constexpr int64_t kLeastSplitLength = 128;
+/// Shorter sums are not split: the bank of models holds no split of them either.
+constexpr int64_t kLeastSplitLength = 4;
 
 /// A value that shows the elements of a tensor of the case: axis i of it is axis axes[i] of the tensor.
 struct Seen {
@@ -242,7 +242,10 @@ std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduc
   std::vector<std::string> probes = product.IsSum()
                                         ? std::vector<std::string>{"tie", "swamp", "wide"}
                                         : std::vector<std::string>{"single", "cancel", "swamp", "wide"};
-  if (k >= kLeastSplitLength && !product.IsSum()) probes.emplace_back("chunk");
+  // Single values of 16 bits are stored between chunks as they are: their split leaves no trace.
+  const FloatFormat* format = FormatOf(product.a.tensor->dtype);
+  const bool traced = !product.IsSum() || (format != nullptr && format->precision > Binary16().precision);
+  if (k >= kLeastSplitLength && traced) probes.emplace_back("chunk");
   std::erase_if(probes, [&](const std::string& probe) { return k < LeastCrossLength(probe); });
   return probes;
 }
@@ -288,7 +291,7 @@ int64_t RoundsOf(const ProvedProduct& product, const std::string& probe) {
   int64_t rounds = (kWantedResults + product.results - 1) / std::max<int64_t>(1, product.results);
   if (probe == "chunk") {
     const auto partners = static_cast<int64_t>(ChunkPartners(product.a.k()).size());
-    const int64_t lines = std::max<int64_t>(1, product.b.lines());
+    const int64_t lines = std::max<int64_t>(1, product.IsSum() ? product.a.lines() : product.b.lines());
     rounds = std::max(rounds, (partners + lines - 1) / lines);
   }
   return std::clamp<int64_t>(rounds, 1, kMostRounds);

@@ -90,7 +90,7 @@ class Classifier {
     const auto all = only_ != nullptr ? *only_ : ElementsToCheck(observed_.shape, options_.most_elements);
     const auto references = oracle_.References(value_, all);
     const FloatFormat& format = *FormatOf(observed_.dtype);
-    int64_t special = 0, undecided = 0;
+    int64_t undecided = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const Reference& reference = references[i];
       const double stored = observed_.At(all[i]);
@@ -98,11 +98,7 @@ class Classifier {
         ++undecided;
         continue;
       }
-      if (reference.kind == ReferenceKind::kDomain) {
-        const bool same = (std::isnan(stored) && std::isnan(reference.hi)) || stored == reference.hi;
-        if (!same) ++special;
-        continue;
-      }
+      if (reference.kind == ReferenceKind::kDomain) continue;
       elements_.push_back(all[i]);
       stored_.push_back(stored);
       references_.push_back(reference);
@@ -112,9 +108,6 @@ class Classifier {
       result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
     }
     result_.checked = static_cast<int64_t>(elements_.size());
-    if (special > 0)
-      result_.says.push_back(
-          fmt::format("{} element(s) differ from the NaN or infinity that IEEE 754 gives", special));
     if (undecided > 0)
       result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
   }
@@ -496,7 +489,9 @@ class Classifier {
     if (std::isfinite(sum.lo) && std::isfinite(sum.hi)) return false;
     const Reference reference = oracle_.References(value_, std::span(&element, 1)).front();
     if (reference.kind != ReferenceKind::kDomain) return false;
-    return !(std::isnan(stored) && std::isnan(reference.hi)) && stored != reference.hi;
+    // A NaN stays one. An infinity may become one, where the other terms can overflow to its opposite on the way.
+    if (std::isnan(reference.hi) || std::isfinite(stored)) return !std::isnan(stored);
+    return stored != reference.hi && !sum.special;
   }
 
   /// The share of its worst-case bound that a model's simulated orders use, with room for orders that are not simulated.
