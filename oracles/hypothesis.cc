@@ -435,8 +435,9 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
 
 namespace {
 
-/// Chunks hold two products or more: fewer than four are no split.
-constexpr int64_t kLeastSplit = 4;
+/// Kernels split sums of hundreds of terms or more: below this length split-K is no model of a sum. Tried there, it
+/// would join every set that holds a rounding of the result.
+constexpr int64_t kLeastSplit = 128;
 
 /// Partial sums of products are seen by their store; those of single values only where the values are wider, and no step
 /// comes after the sum.
@@ -448,7 +449,8 @@ bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) 
   });
 }
 
-/// The accumulators that a value's path can have been summed in. Units of 13 fraction bits take float8.
+/// The accumulators that a value's path can have been summed in. Partial sums of split-K are stored in the operands'
+/// format or the result's; units of 13 fraction bits take float8.
 std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path, DType observed) {
   if (path.reductions.empty() && !path.has_inner) return {"exact"};
   // Steps of a composite without a sum have a format, but no accumulator.
@@ -467,7 +469,8 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {
     const AccSpec acc = *ParseAcc(word);
-    if (acc.partial != nullptr && (path.reduction_length < kLeastSplit || !ShowsPartials(plan, path, acc)))
+    if (acc.partial != nullptr && (path.reduction_length < kLeastSplit ||
+                                   !formats.contains(acc.partial->name) || !ShowsPartials(plan, path, acc)))
       continue;
     if (acc.block > 0 && (!path.has_products || (acc.fraction < 23 && !float8) ||
                           (acc.format->precision < 24 && !formats.contains(acc.format->name))))

@@ -20,7 +20,7 @@ constexpr int64_t kWantedResults = 192;
 constexpr int64_t kMostRounds = 6;
 constexpr size_t kMostCompanions = 24;
 /// Shorter sums are not split: the bank of models holds no split of them either.
-constexpr int64_t kLeastSplitLength = 4;
+constexpr int64_t kLeastSplitLength = 128;
 
 /// A value that shows the elements of a tensor of the case: axis i of it is axis axes[i] of the tensor.
 struct Seen {

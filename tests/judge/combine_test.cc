@@ -141,13 +141,15 @@ TEST_F(Joining, WithoutAReferenceNothingChanges) {
   EXPECT_EQ(Verdict(Demanding("float32"), none), ContractVerdict::kUndetermined);
 }
 
-TEST_F(Joining, LikelihoodOfTheOwnDataStaysInsideWhatIsProved) {
+TEST_F(Joining, WhatExplainsTheOwnDataHasToSurviveTheCompanions) {
   const Classification own = Classify({kNarrow}, {kWide, kWider, kNarrow});
   Add("cancel", Classify({kWide, kWider}));
   Verdict(Demanding("float32"), own);
   const Classification& joined = result_.values.at("result").classification;
-  EXPECT_EQ(joined.models, joined.models_proved) << "what was likely is excluded: the proved set stands";
-  EXPECT_FALSE(joined.rests_on_likelihood);
+  EXPECT_TRUE(joined.models.empty())
+      << "what explains the case's own data is excluded, and what is left explains nothing";
+  EXPECT_EQ(joined.kind, ClassificationKind::kUnmodelled);
+  EXPECT_FALSE(joined.fits);
 }
 
 }  // namespace

@@ -53,11 +53,25 @@ TEST(Contract, TheSetIsJointNotFacetByFacet) {
       kViolates);
 }
 
+TEST(Contract, AMisfitNeverConforms) {
+  const Case c = Demanding(kFloat32Unrounded);
+  auto left_over = Classify({Model("float32", "none")});
+  left_over.fits = false;
+  EXPECT_EQ(JudgeContract(c, "product", Value(left_over)), kUndetermined);
+  left_over.models.clear();
+  left_over.kind = ClassificationKind::kUnmodelled;
+  EXPECT_EQ(JudgeContract(c, "product", Value(left_over)), kUnmodelled) << "not excluded is not explained";
+  auto excluded = Classify({}, {Model("float32", "bfloat16")});
+  excluded.kind = ClassificationKind::kUnmodelled;
+  EXPECT_EQ(JudgeContract(c, "product", Value(excluded)), kViolates) << "nothing that is allowed is left";
+}
+
 TEST(Contract, LikelihoodDecidesNothing) {
   const Case c = Demanding(kFloat32Unrounded);
   const auto likely_bad =
       Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("float32", "none")});
-  EXPECT_EQ(JudgeContract(c, "product", Value(likely_bad)), kUndetermined);
+  EXPECT_EQ(JudgeContract(c, "product", Value(likely_bad)), kUnmodelled)
+      << "what is allowed was not excluded, and explains nothing";
   const auto likely_good =
       Classify({Model("float32", "none")}, {Model("float32", "bfloat16"), Model("float32", "none")});
   EXPECT_EQ(JudgeContract(c, "product", Value(likely_good)), kUndetermined);

@@ -34,6 +34,7 @@ inline Classification Classify(std::vector<PrecisionModel> models, std::vector<P
   c.rests_on_likelihood = models.size() < proved.size();
   c.models = std::move(models);
   c.models_proved = std::move(proved);
+  c.fits = !c.models.empty();
   c.elements = c.checked = 4;
   c.max_ulp = 0.5;
   c.label = std::move(label);
