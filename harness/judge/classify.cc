@@ -25,7 +25,7 @@ constexpr size_t kMostExclusions = 64;
 constexpr int64_t kCensusTerms = int64_t{1} << 25;
 constexpr size_t kSearchElements = 16;
 /// Elements that every model is held against, less where sums are long, and those of a search for the least bits.
-constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17;
+constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
 constexpr size_t kFloorElements = 64;
 
 struct Trial {
@@ -140,11 +140,15 @@ class Classifier {
                     static_cast<size_t>(std::clamp<int64_t>(affordable, 16, kFirstElements)));
   }
 
-  /// Few elements before many: those that explain the first ones are held against all.
+  /// Few elements before many: those that explain the first ones are held against all. The others too, where that costs
+  /// little: what is not excluded leaves a contract open.
   void TryRest(std::set<PrecisionModel>* likely) {
+    const int64_t rest =
+        static_cast<int64_t>(elements_.size() - FirstElements()) * std::max<int64_t>(1, shape_.terms);
+    int64_t affordable = rest == 0 ? 0 : kRestTerms / rest;
     for (Trial& trial : trials_) {
-      if (!trial.survived || trial.passed == elements_.size() || !likely->contains(trial.hypothesis->model()))
-        continue;
+      if (!trial.survived || trial.passed == elements_.size()) continue;
+      if (!likely->contains(trial.hypothesis->model()) && affordable-- <= 0) continue;
       Try(&trial, trial.passed, elements_.size());
       trial.hypothesis->Forget();
     }
