@@ -1,7 +1,7 @@
 """Held out: results that are wrong in places, or stored wrongly: tiles, rows and columns mistaken, signs, ranges, subnormals."""
 
 import numpy as np
-from heldout_tools import ALL, F32, HALF, add32, good, made, words
+from heldout_tools import ALL, F32, HALF, add32, good, made, recipe, words
 from products import Recipe, accumulate
 from rounding import STORES, bfloat16, float16, float32, rounding
 
@@ -168,10 +168,8 @@ def table():
     yield made("edges_tf32", "narrow", "what no tile of 12 by 12 holds of tf32 operands", _edges_low, inputs=F32)
     yield narrow("twice_rounded", "through 26 bits and then 16", lambda y, a, b: rounding("p16")(rounding("p26")(y)),
                  truth=words("as_is", mid="p16"))
-    yield narrow("bfloat16_away", "through bfloat16, ties away", lambda y, a, b: rounding("bfloat16_rna")(y),
-                 truth=words("as_is", mid="other"), inputs=F32)
-    yield narrow("bfloat16_odd", "through bfloat16, to odd", lambda y, a, b: rounding("p8_rod")(y), truth=words("as_is", mid="other"),
-                 inputs=F32)
+    for name, mid, why in (("away", "bfloat16_rna", "ties away"), ("odd", "p8_rod", "to odd")):
+        yield recipe(f"bfloat16_{name}", "narrow", f"through bfloat16, {why}", mid=mid, order="lanes8", inputs=F32)
     yield narrow("bfloat16_pair", "through a sum of two bfloat16 numbers", lambda y, a, b: bfloat16(y) + bfloat16(
         np.where(np.isfinite(y), y - bfloat16(y), 0.0)), truth=words("as_is", mid="other"), inputs=F32)
     yield narrow("float16_scaled_result", "through float16 at 2^-4 times the size", lambda y, a, b: float16(y / 16) * 16)

@@ -279,7 +279,7 @@ def table():
     yield recipe("prod_float16_lanes6", "narrow", "float16 products in six lanes", prod="float16", order="lanes6", inputs=F32 + HALF)
     yield recipe("prod_p22_rz", "narrow", "products cut to 22 bits", prod="p22_rz", order="lanes12", inputs=F32)
     for op in ("sum", "mean"):
-        yield narrow(f"{op}_kahan_bfloat16", "Kahan's sum in bfloat16", _kahan("bfloat16"), words("as_is", acc="other", op=op), op=op)
+        yield narrow(f"{op}_kahan_bfloat16", "Kahan's sum in bfloat16", _kahan("bfloat16"), {"in": {"x": "bfloat16_rne"}, "acc": "other"}, op=op)
         yield narrow(f"{op}_promoted", "bfloat16 sums of 8, added in float32", _promoted("bfloat16", 8), {}, op=op)
         yield narrow(f"{op}_drawn", "float32 sums of 8, added with stochastic rounding to 8 bits", _drawn_chunks("p8", 8), {}, op=op)
     yield narrow("sum_fixed16_wraps", "integers of 2^-16 of the largest that wrap around", _fixed(16, True), {}, op="sum")

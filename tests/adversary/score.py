@@ -3,7 +3,8 @@
 usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT] [--jobs N] [--minutes N] [--prove] [--plant]
                 [--json FILE]
 
-Without --whole about 600 cells, in a minute or so; with it 10,000. Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model
+Without --whole about 600 cells, in a minute or so; with it 10,000. --only '^h_' scores the held-out kernels, which are left out
+otherwise. Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model
 that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict. --plant falsifies one
 verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else build/release/bin/ulpscope.
 """
