@@ -21,8 +21,10 @@ else:
     from rounding import STORES
     from test_kernels import calls
 
-# Never visibly worse than float32 on the data of this test.
-FAINT = {"h_fixed40", "h_minus_zero", "h_silu_half_tanh"}
+# Never so much worse than float32 on the data of this test.
+FAINT = {"h_fixed40", "h_gelu_short_erf", "h_in_p23", "h_minus_zero", "h_prod_p22_rz", "h_silu_half_tanh", "h_strassen2"}
+# How many times the error of the worst honest result shows: float32 sums in orders that are not listed come to five times it.
+SHOWN = 7.0
 # Times the error of the worst honest chain; a chain has no bound of its own here.
 CHAIN = 16.0
 
@@ -82,11 +84,11 @@ class HeldOut(unittest.TestCase):
                 if kernel.kind == "honest":
                     self.assertLessEqual(max(facts["rms"], facts["max"]), CHAIN, f"{kernel.name} {key}")
                     continue
-                seen.add(facts["class"])
-                if classes.VISIBLE in seen:
+                seen.add(facts["class"] == classes.VISIBLE and not 0 < max(facts["rms"], facts["max"]) < SHOWN)
+                if True in seen:
                     self.assertTrue(classes.same_bits(y, kernel.run(call)), f"{kernel.name} is not the same again")
                     break
-            if kernel.kind != "honest" and classes.VISIBLE not in seen:
+            if kernel.kind != "honest" and True not in seen:
                 faint.add(kernel.name)
         self.assertEqual(faint, FAINT)
         self.assertGreater(checked, 1000)

@@ -156,7 +156,7 @@ class Score(unittest.TestCase):
         call = Call(operands=tuple(x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in call.operands), dtype="float32",
                     attrs={})
         said = labels.false_words(other, other.truth("float32", "float32"), [model.format("float32")], call, other.run(call),
-                                  False)
+                                  False, {})
         self.assertEqual(said, [])
 
 
