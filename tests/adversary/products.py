@@ -64,6 +64,10 @@ ORDERS = {
 }
 
 
+# Further orders, of the same form, that are not among those by which a result is classed.
+MORE_ORDERS = {}
+
+
 def adder(name):
     """(s, t) -> s + t rounded once by `name`."""
     if name == "float64":
@@ -150,7 +154,7 @@ def accumulate(a, b, recipe):
         return exact(a, b)
     if recipe.acc == "compensated":
         return _compensated(a, b)
-    indices, how = ORDERS[recipe.order]
+    indices, how = (ORDERS if recipe.order in ORDERS else MORE_ORDERS)[recipe.order]
     index = indices(a.shape[1])
     with np.errstate(all="ignore"):
         if (recipe.acc, recipe.prod) == ("float32", "float32") and recipe.combine in ("", "float32"):
@@ -223,5 +227,5 @@ HONEST = [Recipe(order=order, prod=prod) for order in ORDERS for prod in ("exact
     Recipe(acc="compensated")
 ]
 
-__all__ = ["HONEST", "ORDERS", "Recipe", "accumulate", "add_odd", "block_sum", "emulated_split", "exact_sum", "finish",
+__all__ = ["HONEST", "MORE_ORDERS", "ORDERS", "Recipe", "accumulate", "add_odd", "block_sum", "emulated_split", "exact_sum", "finish",
            "product", "replace"]

@@ -68,7 +68,7 @@ def calls(kernel):
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class Kernels(unittest.TestCase):
     def test_names_and_numbers(self):
-        table = kernels.load()
+        table = kernels.load(kernels.FIRST)
         self.assertGreaterEqual(len(table), 160)
         for kernel in table.values():
             self.assertRegex(kernel.name, r"^[a-z][a-z0-9_]*$")
@@ -79,7 +79,7 @@ class Kernels(unittest.TestCase):
     def test_honest_ones_are_like_each_other_and_the_rest_are_not(self):
         """An honest kernel has the dtype and the error of the honest orders on all data, another one not on some."""
         checked, known, faint = 0, {}, set()
-        for kernel in kernels.load().values():
+        for kernel in kernels.load(kernels.FIRST).values():
             seen = set()
             for key, call in calls(kernel):
                 y = kernel.run(call)
@@ -104,7 +104,7 @@ class Kernels(unittest.TestCase):
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class Cells(unittest.TestCase):
     def test_choice_is_the_same_again(self):
-        table = list(kernels.load().values())
+        table = list(kernels.load(kernels.FIRST).values())
         chosen = cells.choose(table, 2 * len(table))
         self.assertEqual(cells.files(chosen), cells.files(cells.choose(table, 2 * len(table))))
         self.assertEqual(len({each.name for each in chosen}), 2 * len(table))
@@ -137,7 +137,7 @@ class Score(unittest.TestCase):
 
     def test_false_label_and_truth(self):
         """A bfloat16 accumulator: called float32 it is false, called bfloat16 or left open it is not."""
-        table = kernels.load()
+        table = kernels.load(kernels.FIRST)
         kernel = table["acc_bfloat16"]
         rng = np.random.default_rng(7)
         call = Call(operands=(data("normal", (9, 40), "float32", rng), data("normal", (40, 9), "float32", rng)),
@@ -156,7 +156,7 @@ class Score(unittest.TestCase):
         call = Call(operands=tuple(x.astype(ml_dtypes.bfloat16).astype(np.float32) for x in call.operands), dtype="float32",
                     attrs={})
         said = labels.false_words(other, other.truth("float32", "float32"), [model.format("float32")], call, other.run(call),
-                                  False)
+                                  False, {})
         self.assertEqual(said, [])
 
 
