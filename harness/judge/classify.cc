@@ -213,7 +213,6 @@ class Classifier {
       LookEverywhere(natural, &likely);
       if (likely.empty() && natural != nullptr) likely = Search(*natural);
     }
-    if (!likely.empty() && only_ == nullptr && !HardOnly()) MeasureFloors();
     const std::set<PrecisionModel> proved = Survivors();
     std::set<PrecisionModel> tried;
     for (const Trial& trial : trials_) tried.insert(trial.hypothesis->model());
@@ -222,6 +221,7 @@ class Classifier {
     result_.models.assign(likely.begin(), likely.end());
     result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
     if (!result_.fits) result_.models.clear();
+    if (!result_.models.empty() && only_ == nullptr && !HardOnly()) MeasureFloors();
     if (result_.models.empty()) {
       result_.kind = ClassificationKind::kUnmodelled;
     } else {
@@ -582,7 +582,13 @@ class Classifier {
   /// these results as likely as they are. By bisection, since fewer bits are easier to see.
   void MeasureFloors() {
     const bool sums = shape_.reduction_length > 0 && shape_.cut_points.empty() && !sample_.empty();
-    if (!sums) return;
+    // Beside a rounding that was found, nothing is asked of others.
+    const bool plain =
+        std::any_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
+          const auto acc = ParseAcc(model.acc);
+          return model.in.empty() && model.mid == "none" && acc && acc->wide();
+        });
+    if (!sums || !plain) return;
     double best = -kInf;
     for (const Trial& trial : trials_) {
       if (trial.survived) best = std::max(best, trial.log_likelihood);
