@@ -317,7 +317,18 @@ class Classifier {
       return;
     }
     const auto proposed = Proposed(proposals);
-    if (!proposed.empty()) *likely = proposed;
+    if (!proposed.empty()) {
+      *likely = proposed;
+      return;
+    }
+    int bits = 0;
+    for (const PrecisionModel& model : *likely) bits = std::max(bits, ParseAcc(model.acc)->bits());
+    if (bits >= Binary32().precision) return;
+    result_.says.push_back(
+        fmt::format("errors as large as those of sums in {} bits or fewer, and no order tried of such sums "
+                    "gives these bits",
+                    bits));
+    likely->clear();
   }
 
   /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.
