@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "harness/base/hash.h"
 #include "oracles/dot/sum.h"
 #include "oracles/error_free.h"
 #include "oracles/functions/enclose.h"
@@ -17,10 +18,9 @@ namespace {
 /// bits. A third of them leans to either side, as polynomials do.
 TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
   if (inexact == 0 || !std::isfinite(value.hi) || value.lo == 0) return value;
-  uint64_t z = std::bit_cast<uint64_t>(argument) + 0x9E3779B97F4A7C15u * static_cast<uint64_t>(inexact);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  const double even = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+  const uint64_t z =
+      MixBits(std::bit_cast<uint64_t>(argument) + kGoldenGamma * static_cast<uint64_t>(inexact));
+  const double even = static_cast<double>(z >> 11) * 0x1p-52 - 1;
   const double lean = inexact / 4 % 3 - 1;
   return Add(value, {.hi = (even + lean) / 2 * std::min(std::ldexp(1.0, inexact % 4), most) *
                            Ulp(value.hi, ComputeFormat(node)),

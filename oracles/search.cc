@@ -11,9 +11,6 @@
 namespace ulpscope {
 namespace {
 
-/// An explanation holds where every element lies within so many typical errors of an honest kernel.
-constexpr double kNear = 6;
-
 class SumSearch {
  public:
   SumSearch(std::span<const SearchElement> elements, std::span<const SearchOperand> operands,
@@ -46,7 +43,7 @@ class SumSearch {
     double moved = 0;
     for (size_t i = 0; i < elements_.size(); ++i) {
       const double change = elements_[i].factor * (sum(i) - sums_[i]);
-      if (!(deviates_(i, elements_[i].centre + change) <= kNear)) return false;
+      if (!(deviates_(i, elements_[i].centre + change) <= kNearby)) return false;
       moved = std::max(moved, std::fabs(change));
     }
     return moved > 0;
@@ -177,14 +174,7 @@ class SumSearch {
   }
 
   void TryScales() {
-    // Each element asks for a factor; the middle one is tried on all.
-    std::vector<double> factors;
-    for (const SearchElement& element : elements_) {
-      if (element.a.empty() || element.centre == 0) continue;
-      factors.push_back(static_cast<double>(element.a.size()));
-    }
-    if (factors.empty()) return;
-    const double count = factors.front();
+    const auto count = static_cast<double>(elements_.front().a.size());
     for (const double factor : {count / (count - 1), (count - 1) / count, 1 / count, count}) {
       if (count < 2 || !Explains([&](size_t i) { return factor * sums_[i]; })) continue;
       found_.says.push_back(
@@ -209,7 +199,7 @@ class SumSearch {
     for (const double times : {-1.0, 1.0}) {
       bool explains = true;
       for (size_t i = 0; i < elements_.size() && explains; ++i)
-        explains = deviates_(i, elements_[i].centre + times * elements_[i].addend) <= kNear;
+        explains = deviates_(i, elements_[i].centre + times * elements_[i].addend) <= kNearby;
       if (!explains) continue;
       found_.says.push_back(times < 0 ? "as if the addend were missing"
                                       : "as if the addend were added twice");

@@ -19,9 +19,7 @@ constexpr size_t kShownModels = 12;
 constexpr size_t kShownCasts = 40;
 
 std::string Coordinates(const std::vector<int64_t>& coordinates) {
-  std::vector<std::string> parts;
-  for (const int64_t coordinate : coordinates) parts.push_back(std::to_string(coordinate));
-  return "[" + Join(parts, ",") + "]";
+  return "[" + Join(coordinates, ",") + "]";
 }
 
 std::string Exact(const Reference& reference) {

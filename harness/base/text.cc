@@ -50,6 +50,12 @@ std::string Join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string Join(std::span<const int64_t> numbers, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (const int64_t number : numbers) parts.push_back(std::to_string(number));
+  return Join(parts, separator);
+}
+
 std::vector<std::string> SplitOutsideParentheses(std::string_view text, char separator) {
   std::vector<std::string> parts;
   if (text.empty()) return parts;

@@ -1,6 +1,7 @@
 // Small text helpers shared by every layer: nearest-name suggestions and closed-set joins.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ std::string NearestName(std::string_view word, std::span<const std::string> cand
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 std::string Join(std::span<const std::string> parts, std::string_view separator);
+std::string Join(std::span<const int64_t> numbers, std::string_view separator);
 
 /// Splits at `separator`, but never inside (), so that `blockfma(8,24,rz)` stays whole.
 std::vector<std::string> SplitOutsideParentheses(std::string_view text, char separator);

@@ -80,11 +80,7 @@ std::string Spell(const Attr& attr, Strings strings) {
   return std::visit(Visitor{strings}, attr.value);
 }
 
-std::string Integers(const std::vector<int64_t>& numbers) {
-  std::vector<std::string> parts;
-  for (const int64_t number : numbers) parts.push_back(std::to_string(number));
-  return "[" + Join(parts, ", ") + "]";
-}
+std::string Integers(const std::vector<int64_t>& numbers) { return "[" + Join(numbers, ", ") + "]"; }
 
 std::string Texts(const std::vector<std::string>& texts) {
   std::vector<std::string> parts;

@@ -206,12 +206,13 @@ class Classifier {
 
   void Conclude() {
     std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
+    if (!HardOnly()) KeepOrderWitnesses(likely);
     TryRest(&likely);
     if (!HardOnly()) DoubtLikelihood(&likely);
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       LookEverywhere(natural, &likely);
-      if (likely.empty() && natural != nullptr) likely = Search(*natural);
+      if (likely.empty()) likely = Search(*natural);
     }
     const std::set<PrecisionModel> proved = Survivors();
     std::set<PrecisionModel> tried;
@@ -244,7 +245,7 @@ class Classifier {
     return left;
   }
 
-  /// The elements that orders are simulated on, without those that may overflow on the way in some order.
+  /// The elements that orders are simulated on.
   void ChooseSample() {
     const int64_t budget =
         std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 16, options_.likelihood_elements);
@@ -281,13 +282,17 @@ class Classifier {
                         trial.fit >= options_.worst_fit && trial.residuals.fits;
       if (kept) likely.insert(trial.hypothesis->model());
     }
+    return likely;
+  }
+
+  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
+  void KeepOrderWitnesses(const std::set<PrecisionModel>& likely) {
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
       const auto acc = ParseAcc(model.acc);
       if (trial.survived && acc && acc->block > 0 && !likely.contains(model))
         KeepOrderWitness(*trial.hypothesis, sample_, sample_stored_);
     }
-    return likely;
   }
 
   /// A likelihood ranks models, it accuses none. Where no simulated order gives the bits, and all that explains them is a
@@ -534,7 +539,7 @@ class Classifier {
     if (!place) {
       result_.says.push_back(
           fmt::format("{} of {} results lie outside what the rest agrees with, [{}] the first", odd.size(),
-                      looked.size(), Join(Texts(Coordinates(odd[0], observed_.shape)), ", ")));
+                      looked.size(), Join(Coordinates(odd[0], observed_.shape), ", ")));
       return;
     }
     result_.says.push_back("wrong only in " + place->words);
@@ -549,12 +554,6 @@ class Classifier {
       result_.regions.push_back(
           {.where = part == &place->inside ? place->words : "elsewhere", .label = each.label});
     }
-  }
-
-  static std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
-    std::vector<std::string> texts;
-    for (const int64_t number : numbers) texts.push_back(std::to_string(number));
-    return texts;
   }
 
   /// Nothing of the bank explains the value: what the numbers do say, and models that the search proposes.
@@ -654,7 +653,7 @@ class Classifier {
     const Yardstick yardstick(model, elements, stored);
     bool near = true;
     for (size_t i = 0; i < elements.size(); ++i)
-      near = near && yardstick.Deviation(i, yardstick.centre(i)) <= 6;
+      near = near && yardstick.Deviation(i, yardstick.centre(i)) <= kNearby;
     if (near) return;
     ulpscope::Search found =
         oracle_.Explain(value_, elements, [&](size_t i, double sum) { return yardstick.Deviation(i, sum); });
@@ -670,15 +669,13 @@ class Classifier {
     const double factor = squares > 0 ? products / squares : 1;
     bool scaled = std::isfinite(factor) && std::fabs(factor - 1) > 1e-6, zero = true;
     for (size_t i = 0; i < elements.size(); ++i) {
-      scaled = scaled && yardstick.Deviation(i, factor * yardstick.centre(i)) <= 6;
+      scaled = scaled && yardstick.Deviation(i, factor * yardstick.centre(i)) <= kNearby;
       zero = zero && stored[i] == 0;
     }
     if (zero) return;
     if (scaled) result_.says.push_back(fmt::format("{:.6g} times the exact value", factor));
   }
 
-  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says
-  /// so.
   void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                         std::span<const double> stored) {
     std::vector<std::vector<double>> runs;

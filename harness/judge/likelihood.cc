@@ -323,20 +323,15 @@ bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<cons
   const Learnt learnt = Learn(like, some);
   const auto centre = &hypothesis == &like ? learnt.law.centre : hypothesis.Simulate(-1, some);
   double square = 0;
-  size_t count = 0;
   for (size_t i = 0; i < few; ++i) {
-    if (learnt.law.width[i] == 0 || !std::isfinite(observed[i]) ||
-        hypothesis.Store(centre[i]) == observed[i]) {
-      ++count;
+    if (learnt.law.width[i] == 0 || !std::isfinite(observed[i]) || hypothesis.Store(centre[i]) == observed[i])
       continue;
-    }
     const Interval cell = CellOf(hypothesis, observed[i]);
     const double outside = std::max({cell.lo - centre[i], centre[i] - cell.hi, 0.0}) / learnt.law.width[i];
     square += outside * outside;
-    ++count;
   }
   constexpr double kRoom = 6;
-  return std::sqrt(square / static_cast<double>(count)) <= kRoom * learnt.law.kappa_high;
+  return std::sqrt(square / static_cast<double>(few)) <= kRoom * learnt.law.kappa_high;
 }
 
 LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_t> elements,

@@ -4,23 +4,18 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/base/hash.h"
+
 namespace ulpscope {
 namespace {
-
-uint64_t HashOf(uint64_t z) {
-  z += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
 
 /// `parts` numbers below `count`: the first, the last, and one of each stratum between.
 std::set<int64_t> Spread(int64_t count, int64_t parts) {
   std::set<int64_t> chosen;
   for (int64_t i = 0; i < parts; ++i) {
     const int64_t first = i * count / parts, last = std::max(first + 1, (i + 1) * count / parts);
-    const auto within =
-        static_cast<int64_t>(HashOf(static_cast<uint64_t>(first)) % static_cast<uint64_t>(last - first));
+    const auto within = static_cast<int64_t>(MixBits(static_cast<uint64_t>(first) + kGoldenGamma) %
+                                             static_cast<uint64_t>(last - first));
     chosen.insert(i == 0 ? 0 : i + 1 == parts ? count - 1 : first + within);
   }
   return chosen;

@@ -19,11 +19,7 @@ std::string_view Verb(const Side& side, std::string_view singular, std::string_v
   return side.names.size() == 1 ? singular : plural;
 }
 
-std::string Element(const std::vector<int64_t>& coordinates) {
-  std::vector<std::string> parts;
-  for (const int64_t coordinate : coordinates) parts.push_back(std::to_string(coordinate));
-  return "[" + Join(parts, ",") + "]";
-}
+std::string Element(const std::vector<int64_t>& coordinates) { return "[" + Join(coordinates, ",") + "]"; }
 
 bool Disjoint(const Words& a, const Words& b) {
   if (a.empty() || b.empty()) return false;

@@ -2,9 +2,10 @@
 #include "harness/judge/where.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "harness/base/text.h"
 
 namespace ulpscope {
 namespace {
@@ -39,7 +40,7 @@ std::optional<Place> PlaceOf(const Shape& shape, std::span<const int64_t> looked
   // A narrow rounding leaves some values as they were: a third of the box is enough to call it one.
   if (place.inside.size() * 2 > looked.size() || odd.size() * 3 < place.inside.size()) return std::nullopt;
   if (place.inside.size() == 1) {
-    place.words = fmt::format("element [{}]", fmt::join(Coordinates(odd[0], shape), ", "));
+    place.words = fmt::format("element [{}]", Join(Coordinates(odd[0], shape), ", "));
     return place;
   }
   for (size_t axis = 0; axis < shape.size(); ++axis) {

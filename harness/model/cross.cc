@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "harness/base/hash.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
@@ -14,10 +15,7 @@ double Scale(double value, int exponent) { return std::ldexp(value, exponent); }
 
 /// An odd significand of `bits` bits in [1, 1 + 2^-near), from an integer hash.
 double CrossSignificand(uint64_t index, int bits, int near) {
-  uint64_t z = (index + 1) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z ^= z >> 31;
+  const uint64_t z = MixBits((index + 1) * kGoldenGamma);
   const uint64_t fraction = z >> (65 - bits + near);  // bits - 1 - near random bits
   return std::ldexp(static_cast<double>((uint64_t{1} << (bits - 1)) | fraction | 1), 1 - bits);
 }

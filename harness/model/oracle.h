@@ -83,6 +83,9 @@ struct Proposal {
   std::string acc = "float32", mid = "none";
 };
 
+/// An explanation holds where every element lies within so many typical errors of an honest kernel.
+constexpr double kNearby = 6;
+
 using Deviates = std::function<double(size_t element, double sum)>;
 
 struct Search {

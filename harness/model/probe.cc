@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "harness/base/hash.h"
+#include "harness/base/text.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
@@ -171,11 +173,7 @@ class Maker {
     return kept;
   }
 
-  static std::string At(const std::vector<int64_t>& positions) {
-    std::string text = " at ";
-    for (size_t i = 0; i < positions.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(positions[i]);
-    return text;
-  }
+  static std::string At(const std::vector<int64_t>& positions) { return " at " + Join(positions, ","); }
 
   const FloatFormat& format_;
   int64_t k_;
@@ -183,10 +181,7 @@ class Maker {
 
 /// Significands without structure, from an integer hash: odd, `bits` long, in [1, 2).
 double Significand(uint64_t index, int bits) {
-  uint64_t z = (index + 1) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z ^= z >> 31;
+  const uint64_t z = MixBits((index + 1) * kGoldenGamma);
   const uint64_t whole = (uint64_t{1} << (bits - 1)) | (z >> (65 - bits)) | 1;
   return std::ldexp(static_cast<double>(whole), 1 - bits);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 
 namespace ulpscope {
@@ -300,12 +301,7 @@ ProbeSession::Random ProbeSession::RunRandom() {
 std::string ProbeSession::program() const {
   const std::string out(Name(question_.out));
   std::string text = std::string(Name(question_.dtype)) + " ";
-  const auto shape = [](const Shape& extents) {
-    std::string list;
-    for (const int64_t extent : extents) list += (list.empty() ? "[" : ", ") + std::to_string(extent);
-    return list + "]";
-  };
-  text += shape(ShapeA()) + " @ " + shape(ShapeB());
+  text += "[" + Join(ShapeA(), ", ") + "] @ [" + Join(ShapeB(), ", ") + "]";
   if (askings_.empty()) return text;
   switch (askings_.front()) {
     case Asking::kPlain:

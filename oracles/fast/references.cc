@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "harness/base/check.h"
+#include "harness/base/hash.h"
 #include "oracles/fast/agree.h"
 #include "oracles/fast/self_test.h"
 
@@ -24,10 +25,9 @@ constexpr uint64_t kSampleOneIn = 1000;
 
 /// A counter-based choice: the same elements in every run.
 bool InSample(int node, int64_t element) {
-  uint64_t z = (static_cast<uint64_t>(node) << 40) + static_cast<uint64_t>(element) + 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return (z ^ z >> 31) % kSampleOneIn == 0;
+  return MixBits((static_cast<uint64_t>(node) << 40) + static_cast<uint64_t>(element) + kGoldenGamma) %
+             kSampleOneIn ==
+         0;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "harness/base/check.h"
+#include "harness/base/hash.h"
 #include "oracles/error_free.h"
 #include "oracles/functions/exact.h"
 #include "oracles/functions/fixed.h"
@@ -269,9 +270,7 @@ class Memo {
   };
   struct Hash {
     size_t operator()(const Key& key) const {
-      uint64_t z = key.hi + 0x9E3779B97F4A7C15u * (key.lo + static_cast<uint64_t>(key.kind));
-      z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-      return static_cast<size_t>(z ^ (z >> 27));
+      return static_cast<size_t>(MixBits(key.hi + kGoldenGamma * (key.lo + static_cast<uint64_t>(key.kind))));
     }
   };
   std::unordered_map<Key, TwoDoubles, Hash> known_;

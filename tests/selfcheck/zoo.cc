@@ -6,13 +6,7 @@
 
 namespace ulpscope::selfcheck {
 
-uint64_t Numbers::Next() {
-  state_ += 0x9E3779B97F4A7C15u;
-  uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
+uint64_t Numbers::Next() { return MixBits(state_ += kGoldenGamma); }
 
 double Numbers::Uniform() { return static_cast<double>(static_cast<int64_t>(Next()) >> 11) * 0x1p-52; }
 

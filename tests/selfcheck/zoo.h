@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/hash.h"
 #include "harness/model/probe.h"
 #include "oracles/dot/bank.h"
 
@@ -28,7 +29,7 @@ struct Kernel {
 /// Numbers from an integer hash of (seed, index): the same on every machine.
 class Numbers {
  public:
-  explicit Numbers(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  explicit Numbers(uint64_t seed) : state_(seed * kGoldenGamma + 1) {}
   uint64_t Next();
   double Uniform();  ///< in (-1, 1)
   double Draw(const std::string& distribution, DType dtype);

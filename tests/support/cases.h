@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "harness/base/hash.h"
 #include "harness/model/case.h"
 
 namespace ulpscope::testing {
@@ -39,7 +40,7 @@ inline Step MakeStep(const std::string& op, const std::vector<std::string>& of, 
 /// Roughly normal values (a sum of 12 uniforms), rounded once to the dtype; only for tests.
 inline std::map<std::string, TensorData> NormalInputs(const Case& c, uint64_t seed) {
   std::map<std::string, TensorData> inputs;
-  uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
+  uint64_t state = seed * kGoldenGamma + 1;
   for (const auto& tensor : c.tensors) {
     TensorData data = TensorData::Zeros(tensor.dtype, tensor.shape);
     for (int64_t i = 0; i < data.size(); ++i) {
