@@ -183,9 +183,10 @@ failed=0
 leg_began="$SECONDS"
 leg_times=()
 
-# count LEG PASSED FAILED: a leg that ran nothing is a failure of its own. It took the time since the one before it.
+# count LEG PASSED FAILED [SECONDS]: a leg that ran nothing is a failure of its own. Unless told, it took the time since the
+# one before it.
 count() {
-  local leg="$1" good="$2" bad="$3" took=$((SECONDS - leg_began))
+  local leg="$1" good="$2" bad="$3" took="${4:-$((SECONDS - leg_began))}"
   leg_began="$SECONDS"
   leg_times+=("$took s  $leg")
   if ((good + bad == 0)); then
