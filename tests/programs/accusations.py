@@ -1,0 +1,159 @@
+"""What a report says of a program against the truth about it: one finding per use, per sum, per step."""
+
+from dataclasses import dataclass
+
+NARROW_SUM = ("bfloat16", "float16", "split_k(")
+# Words for a product that went into a sum before any rounding.
+CONTRACTED = {"contracted", "fma", "unrounded", "exact"}
+# finding -> what it is; those that are gates must not happen.
+GATES = {
+    "false accusation": "an honest use, sum or step is said to round, or a wrong place is named",
+    "truth excluded": "a planted fault that shows is not among what is named",
+    "opening unnoticed": "the opened run gave other bits and it is not said",
+    "opening denied": "the opened run gave the same bits and it is said that it did not",
+    "outcome": "no verdict: the run ended otherwise",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str  # a gate, or: named, unique, named equivalent, loose, unmodelled, not told, silent
+    place: str  # "use v3 in v4", "sum v2", "step v1", "run"
+    visible: bool
+    planted: bool
+    detail: str = ""
+
+
+def said_of(result):
+    """step -> what the report says of it."""
+    return {row["value"]: row for row in result.get("steps", [])}
+
+
+def judge(truth, result, bits_differ):
+    """Findings of one result. truth: generate.truth_rows; bits_differ: whether the opened run truly gives other observed bits."""
+    if (result.get("outcome") or {}).get("kind") != "completed":
+        return [Finding("outcome", "run", True, False, f"{result.get('status')}: {result.get('reason', '')}"[:200])]
+    found, opened = [], result.get("opened") or {}
+    denied = opened.get("kept") is False
+    if denied and not bits_differ:
+        found.append(Finding("opening denied", "run", True, truth["opened_differs"], str(opened)[:200]))
+    if bits_differ:
+        found.append(Finding("named" if denied else "opening unnoticed", "run", True, True, str(opened)[:200]))
+    said = said_of(result)
+    for row in truth["steps"]:
+        if row["view"]:
+            continue
+        step = said.get(row["value"])
+        if step is None:
+            found.append(Finding("silent", f"step {row['value']}", True, _planted(row), row["op"]))
+            continue
+        found += _step(row, step, listed=step.get("reads") or [])
+    return found
+
+
+def _planted(row):
+    """Whether a fault that shows was planted in the step."""
+    return any(row[f"{key}_visible"] for key in ("acc", "flush", "inner")) or any(
+        use["as"] != "stored" and use["visible"] for use in row["reads"])
+
+
+def _step(row, step, listed):
+    kind = (step.get("classification") or {}).get("kind", "")
+    found = []
+    unmodelled = kind == "unmodelled"
+    found.append(Finding("unmodelled" if unmodelled else "modelled", f"step {row['value']}", True, _planted(row),
+                         f"{row['op']}: {(step.get('classification') or {}).get('label', '')}"))
+    reads = {}
+    for use in listed:
+        reads.setdefault(use["operand"], set()).update(use.get("as") or [])
+    for use in row["reads"]:
+        found.append(_use(row, use, reads.get(use["operand"]), unmodelled))
+    if not unmodelled:
+        found += _facets(row, (step.get("classification") or {}).get("facets") or {})
+    return found
+
+
+def _use(row, use, said, unmodelled):
+    place, truth = f"use {use['operand']} in {row['value']}", use["as"]
+    planted = truth != "stored"
+
+    def finding(what):
+        return Finding(what, place, use["visible"], planted, f"{row['op']}: said {sorted(said or [])}, true {truth}, same bits {use['same']}")
+
+    if not said:
+        return finding("unmodelled" if unmodelled else "not told")
+    same = set(use["same"])
+    if "contracted" in same:
+        same |= CONTRACTED
+    right = said & same
+    if not planted:
+        if "stored" not in said:
+            return finding("false accusation")
+        return finding("unique" if said <= same else "loose")
+    if not right:
+        # What shows in no bit is no fault that could be named; a wrong place is wrong all the same.
+        return finding("false accusation" if "stored" not in said else "truth excluded" if use["visible"] else "loose")
+    if said <= same:
+        return finding("unique" if truth in said or truth == "contracted" else "named equivalent")
+    return finding("loose")
+
+
+def narrow(word):
+    return word.startswith(NARROW_SUM)
+
+
+def _facets(row, facets):
+    """Findings about the step's own arithmetic."""
+    found, place = [], f"step {row['value']}"
+    acc = facets.get("acc") or []
+    if row["acc"] and acc:
+        plain = [word.removesuffix("+ftz").removesuffix("+daz") for word in acc]
+        wide = not narrow(row["acc"])
+        what = None
+        if wide and all(map(narrow, plain)):
+            what = "false accusation"
+        elif not wide and row["acc_visible"]:
+            what = "truth excluded" if row["acc"] not in plain else "unique" if set(plain) == {row["acc"]} else "loose"
+        elif wide:
+            what = "unique" if not any(map(narrow, plain)) else "loose"
+        if what:
+            found.append(Finding(what, f"sum {row['value']}", wide or row["acc_visible"], not wide,
+                                 f"{row['op']}: said {acc}, true {row['acc']}"))
+    for facet, plain in (("mid", {"none", "float32", row["dtype"]}), ("prod", {"exact", "float32"})):
+        words = set(facets.get(facet) or [])
+        if words and not words & plain and not _explained(row):
+            found.append(Finding("false accusation", place, True, False, f"{row['op']}: {facet} said {sorted(words)}"))
+    words = {name: set(options) for name, options in (facets.get("in") or {}).items()}
+    for name, options in words.items():
+        use = next((use for use in row["reads"] if use["operand"] == name), None)
+        if options and not any(word.startswith("as_is") for word in options) and (use is None or use["as"] == "stored"):
+            found.append(Finding("false accusation", place, True, False, f"{row['op']}: operand {name} said {sorted(options)}"))
+    flushing = [word for options in (acc, facets.get("out") or [], *words.values()) for word in sorted(options)[:1]
+                if options and all("+ftz" in one or "+daz" in one for one in options)]
+    if flushing and row["flush"] == "none":
+        found.append(Finding("false accusation", place, True, False, f"{row['op']}: flushing said {flushing}"))
+    return found
+
+
+def _explained(row):
+    """A rounding between the step's own elementary steps may be told as mid where one was planted."""
+    return bool(row["inner"]) or any(use["as"] != "stored" for use in row["reads"]) or narrow(row["acc"] or "")
+
+
+def today(truth, result):
+    """Accusations of an honest program in what is said of its observed values as wholes."""
+    found = []
+    stored = {row["value"]: row["dtype"] for row in truth["steps"]}
+    kinds = set(stored.values()) | {"none", "float32"}
+    for name, value in result.get("values", {}).items():
+        facets = value.get("facets") or {}
+        acc = facets.get("acc") or []
+        if acc and all(map(narrow, acc)):
+            found.append(f"{name}: acc {acc}")
+        if facets.get("mid") and not set(facets["mid"]) & kinds:
+            found.append(f"{name}: mid {facets['mid']}")
+        found += [f"{name}: operand {tensor} {words}" for tensor, words in (facets.get("in") or {}).items()
+                  if words and not any(word.startswith("as_is") for word in words)]
+        found += [f"{name}: cut {cut} {words}" for cut, words in (value.get("cuts") or {}).items()
+                  if cut in stored and stored[cut] != "float32" and words and stored[cut] not in words]
+    return found

@@ -1,0 +1,159 @@
+"""Runs a program in NumPy as a plan says, and tells the truth about it: what each use read, which sums were narrow."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from arithmetic import OPS, SUMS, VIEWS, How, compute
+from tools import BITS, STORES, rounding, store
+
+FORMATS = ("bfloat16", "float16", "tf32")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done otherwise than each step in float32, stored in its dtype and read as stored.
+
+    reads: (step, operand) -> unrounded, contracted (a product before any rounding) or the format that the stored value is rounded to.
+    accumulators, flushes, inner: step -> How's words. opened_differs: it holds for the run as asked alone.
+    """
+    order: str = "sequential"
+    prod: str = "exact"
+    acc: str = "float32"
+    form: str = ""
+    reads: dict = field(default_factory=dict)
+    accumulators: dict = field(default_factory=dict)
+    flushes: dict = field(default_factory=dict)
+    inner: dict = field(default_factory=dict)
+    opened_differs: bool = False
+
+    @property
+    def honest(self):
+        return not (self.reads or self.accumulators or self.flushes or self.inner)
+
+    def opened(self):
+        """The plan of the run in which every value is observed."""
+        return Plan(order=self.order, prod=self.prod, acc=self.acc, form=self.form) if self.opened_differs else self
+
+    def how(self, step, dtypes):
+        return How(order=self.order, prod=self.prod, acc=self.accumulators.get(step.name, self.acc), form=self.form,
+                   flush=self.flushes.get(step.name, "none"), inner=self.inner.get(step.name, {}),
+                   compute="float64" if "float64" in dtypes else "float32")
+
+
+@dataclass(frozen=True)
+class Value:
+    """stored: the numbers in `dtype`, as float64. wide: before their rounding to it. exact: of a product, before any rounding."""
+    dtype: str
+    stored: np.ndarray
+    wide: np.ndarray
+    exact: np.ndarray = None
+
+    def read(self, word):
+        if word == "stored":
+            return self.stored
+        if word == "contracted":
+            return self.exact
+        if word == "unrounded":
+            return self.wide
+        return rounding(word)(self.stored)
+
+    def array(self):
+        """In the dtype itself."""
+        return store(self.stored, self.dtype)
+
+
+def given(array):
+    """The value of a tensor of the case."""
+    wide = np.asarray(array).astype(np.float64)
+    return Value(np.asarray(array).dtype.name, wide, wide)
+
+
+def result_dtype(step, dtypes):
+    """PyTorch's type of a step's result; scalars do not count."""
+    if "dtype" in step.attrs:
+        return step.attrs["dtype"]
+    kinds = set(dtypes)
+    if len(kinds) == 1:
+        return dtypes[0]
+    return "float64" if "float64" in kinds else "float32"
+
+
+def apply(step, values, plan, override=None):
+    """The result of one step; `override`: operand -> the word that it is read by in place of the plan's."""
+    names = [x for x in step.of if isinstance(x, str)]
+    sources = [values[name] for name in names]
+    if step.op in VIEWS:
+        view = lambda x: None if x is None else VIEWS[step.op](step.attrs, x)  # noqa: E731
+        one = sources[0]
+        return Value(one.dtype, view(one.stored), view(one.wide), view(one.exact))
+    dtypes = [one.dtype for one in sources]
+    how = plan.how(step, dtypes)
+    words = {name: (override or {}).get(name, plan.reads.get((step.name, name), "stored")) for name in names}
+    # What is handed on unrounded is handed on in the format of the computation.
+    operands = [x if not isinstance(x, str) else values[x].read(words[x]) if words[x] == "contracted" else how.r(values[x].read(words[x]))
+                for x in step.of]
+    dtype = result_dtype(step, dtypes)
+    if step.op == "softmax" and "dtype" in step.attrs:
+        operands = [rounding(dtype)(operands[0])]
+    wide = compute(step.op, how, step.attrs, operands)
+    exact = None
+    if step.op == "mul":
+        with np.errstate(all="ignore"):
+            a, b = (how.r(x) if isinstance(x, (int, float)) else x for x in operands)
+            exact = a * b
+    return Value(dtype, store(wide, dtype).astype(np.float64), wide, exact)
+
+
+def run(steps, tensors, plan):
+    """name -> Value of every tensor and step. tensors: name -> array in its dtype."""
+    values = {name: given(array) for name, array in tensors.items()}
+    for step in steps:
+        values[step.name] = apply(step, values, plan)
+    return values
+
+
+def same_bits(a, b):
+    a, b = a.array(), b.array()
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def truth(steps, tensors, plan):
+    """What each step really did, in program order, and what of it shows in its own stored result.
+
+    reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
+    stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
+    """
+    values = run(steps, tensors, plan)
+    rows = []
+    for step in steps:
+        row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
+               "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False}
+        rows.append(row)
+        if row["view"]:
+            continue
+        for name in dict.fromkeys(x for x in step.of if isinstance(x, str) and x not in tensors):
+            row["reads"].append(_use(step, name, values, plan))
+        here = plan.how(step, [])
+        for key, words, plain in (("acc", plan.accumulators, "accumulators"), ("flush", plan.flushes, "flushes"),
+                                  ("inner", plan.inner, "inner")):
+            changed = step.name in words
+            without = replace(plan, **{plain: {k: v for k, v in words.items() if k != step.name}})
+            row[key] = getattr(here, key) if key != "acc" or step.op in SUMS else None
+            row[f"{key}_visible"] = changed and not same_bits(apply(step, values, without), values[step.name])
+    return rows
+
+
+def _use(step, name, values, plan):
+    source, result = values[name], values[step.name]
+    word = plan.reads.get((step.name, name), "stored")
+    same = [word]
+    others = ["stored", "unrounded"] + (["contracted"] if source.exact is not None and step.op in ("add", "sub") else [])
+    others += [f for f in FORMATS if BITS[f] < BITS[source.dtype]]
+    for other in others:
+        if other != word and same_bits(apply(step, values, plan, {name: other}), result):
+            same.append(other)
+    rival = "unrounded" if word == "stored" else "stored"
+    return {"operand": name, "as": word, "same": same, "visible": rival not in same}
+
+
+__all__ = ["FORMATS", "OPS", "Plan", "STORES", "Value", "apply", "given", "result_dtype", "run", "same_bits", "truth"]
