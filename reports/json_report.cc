@@ -1,12 +1,16 @@
 // RunReport as JSON.
 #include "reports/json_report.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/build_info.h"
+#include "reports/decisive.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -33,9 +37,11 @@ Json TextMap(const std::map<std::string, std::string>& entries) {
   return object;
 }
 
-Json NumberMap(const std::map<std::string, double>& entries) {
+/// Durations, to the thousandth: the rest is noise.
+Json Durations(const std::map<std::string, double>& entries) {
   Json object = Json::object();
-  for (const auto& [key, number] : entries) object[Utf8Safe(key)] = Number(number);
+  for (const auto& [key, number] : entries)
+    object[Utf8Safe(key)] = std::isfinite(number) ? Json(std::round(number * 1e3) / 1e3) : Number(number);
   return object;
 }
 
@@ -45,10 +51,29 @@ Json Words(const std::map<std::string, std::vector<std::string>>& entries) {
   return object;
 }
 
-Json Models(const std::vector<PrecisionModel>& models) {
+/// The names of models, each once: a value names hundreds, and the same ones as the next value does.
+class ModelTable {
+ public:
+  size_t Index(const PrecisionModel& model) {
+    const auto [place, added] = index_.try_emplace(model, names_.size());
+    if (added) names_.push_back(model.Name());
+    return place->second;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::map<PrecisionModel, size_t> index_;
+  std::vector<std::string> names_;
+};
+
+/// Longer lists say of a value no more than their length does; the run folder has them whole.
+constexpr size_t kMostListed = 64;
+
+void AddModels(const char* key, const std::vector<PrecisionModel>& models, ModelTable& table, Json* value) {
   Json list = Json::array();
-  for (const auto& model : models) list.push_back(model.Name());
-  return list;
+  for (size_t i = 0; i < std::min(models.size(), kMostListed); ++i) list.push_back(table.Index(models[i]));
+  (*value)[key] = std::move(list);
+  if (models.size() > kMostListed) (*value)[std::string(key) + "_count"] = models.size();
 }
 
 Json Facets(const Classification& classification) {
@@ -61,21 +86,21 @@ Json Facets(const Classification& classification) {
   return facets;
 }
 
-Json Excluded(const std::vector<Exclusion>& exclusions) {
+Json Excluded(const std::vector<const Exclusion*>& exclusions, ModelTable& table) {
   Json list = Json::array();
-  for (const Exclusion& exclusion : exclusions) {
-    list.push_back({{"model", exclusion.model.Name()},
-                    {"element", exclusion.element},
-                    {"why", Text(exclusion.why)},
-                    {"observed", Number(exclusion.observed)},
-                    {"reference", Number(exclusion.reference)},
-                    {"low", Number(exclusion.low)},
-                    {"high", Number(exclusion.high)}});
+  for (const Exclusion* exclusion : exclusions) {
+    list.push_back({{"model", table.Index(exclusion->model)},
+                    {"element", exclusion->element},
+                    {"why", Text(exclusion->why)},
+                    {"observed", Number(exclusion->observed)},
+                    {"reference", Number(exclusion->reference)},
+                    {"low", Number(exclusion->low)},
+                    {"high", Number(exclusion->high)}});
   }
   return list;
 }
 
-Json Value(const ValueResult& value) {
+Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisive, ModelTable& table) {
   const Classification& classification = value.classification;
   const bool measured = classification.kind != ClassificationKind::kNoReference &&
                         classification.kind != ClassificationKind::kNotFloating;
@@ -88,9 +113,10 @@ Json Value(const ValueResult& value) {
     json["max_abs"] = Number(classification.max_abs);
   }
   json["classification"] = Name(classification.kind);
-  json["models"] = Models(classification.models);
-  json["models_proved"] = Models(classification.models_proved);
-  json["excluded"] = Excluded(classification.excluded);
+  AddModels("models", classification.models, table, &json);
+  AddModels("models_proved", classification.models_proved, table, &json);
+  json["excluded"] = Excluded(decisive, table);
+  json["excluded_count"] = classification.excluded.size();
   json["facets"] = Facets(classification);
   json["cuts"] = Words(classification.cuts);
   json["label"] = Text(classification.label);
@@ -107,11 +133,11 @@ Json Value(const ValueResult& value) {
   return json;
 }
 
-Json Values(const CaseResult& result) {
+Json Values(const CaseResult& result, const DecisiveExclusions& decisive, ModelTable& table) {
   Json object = Json::object();
   for (const auto& name : result.value_order) {
     if (const auto value = result.values.find(name); value != result.values.end())
-      object[Utf8Safe(name)] = Value(value->second);
+      object[Utf8Safe(name)] = Value(value->second, decisive.Of(result, name), table);
   }
   return object;
 }
@@ -128,16 +154,25 @@ Json Observations(const std::map<std::string, std::string>& observations) {
   return object;
 }
 
+/// Equal ones once, with their number: a graph converts a dozen operands in the same way.
 Json Casts(const std::vector<Cast>& casts) {
-  Json list = Json::array();
+  std::vector<std::pair<Json, int64_t>> counted;
   for (const Cast& cast : casts) {
-    list.push_back({{"from", Text(cast.from)},
-                    {"to", Text(cast.to)},
-                    {"shape", cast.shape},
-                    {"bytes", cast.bytes},
-                    {"under", Text(cast.under)},
-                    {"stage", Text(cast.stage)},
-                    {"redundant", cast.redundant}});
+    Json one = {{"from", Text(cast.from)},    {"to", Text(cast.to)},       {"shape", cast.shape},
+                {"bytes", cast.bytes},        {"under", Text(cast.under)}, {"stage", Text(cast.stage)},
+                {"redundant", cast.redundant}};
+    const auto same =
+        std::find_if(counted.begin(), counted.end(), [&](const auto& entry) { return entry.first == one; });
+    if (same == counted.end()) {
+      counted.emplace_back(std::move(one), 1);
+    } else {
+      ++same->second;
+    }
+  }
+  Json list = Json::array();
+  for (auto& [cast, count] : counted) {
+    if (count > 1) cast["count"] = count;
+    list.push_back(std::move(cast));
   }
   return list;
 }
@@ -171,7 +206,7 @@ Json CastShares(const std::vector<CastCost>& costs) {
   return list;
 }
 
-Json ResultJson(const CaseResult& result) {
+Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, ModelTable& table) {
   Json json = {{"id", Text(result.id)},
                {"backend", Text(result.backend)},
                {"status", Name(result.status)},
@@ -182,7 +217,7 @@ Json ResultJson(const CaseResult& result) {
                        {"text", Text(result.outcome.text)}};
   }
   json["knobs"] = {{"asked", TextMap(result.knobs_asked)}, {"effective", TextMap(result.knobs_effective)}};
-  json["values"] = Values(result);
+  json["values"] = Values(result, decisive, table);
   json["observations"] = Observations(result.observations);
   json["casts"] = Casts(result.casts);
   if (!result.cast_costs.empty()) json["cast_costs"] = CastCosts(result.cast_costs);
@@ -252,12 +287,12 @@ Json Volatile(const RunReport& report) {
   Json cases = Json::object(), casts = Json::object();
   for (const auto& result : report.results) {
     const std::string cell = Utf8Safe(result.id + "@" + result.backend);
-    if (!result.durations_ms.empty()) cases[cell] = NumberMap(result.durations_ms);
+    if (!result.durations_ms.empty()) cases[cell] = Durations(result.durations_ms);
     if (Json shares = CastShares(result.cast_costs); !shares.empty()) casts[cell] = std::move(shares);
   }
   Json json = {{"id", Text(report.id)},
                {"started", Text(report.started)},
-               {"durations", {{"run_s", NumberMap(report.durations_s)}, {"cases_ms", cases}}},
+               {"durations", {{"run_s", Durations(report.durations_s)}, {"cases_ms", cases}}},
                {"casts_us", casts}};
   if (!report.oracle_engine.empty()) {
     json["oracle"] = {{"engine", Text(report.oracle_engine)},
@@ -268,23 +303,28 @@ Json Volatile(const RunReport& report) {
   return json;
 }
 
+/// One entry a line: small, and two runs can be compared by their lines.
+std::string Lines(const char* key, const std::vector<Json>& entries) {
+  std::string text;
+  for (const Json& entry : entries) text += (text.empty() ? "\n" : ",\n") + entry.dump();
+  return fmt::format("\"{}\": [{}{}],\n", key, text, entries.empty() ? "" : "\n");
+}
+
 }  // namespace
 
 std::string WriteJson(const RunReport& report) {
-  Json results = Json::array();
-  for (const auto& result : report.results) results.push_back(ResultJson(result));
-  Json divergences = Json::array();
+  const DecisiveExclusions decisive(report);
+  ModelTable table;
+  std::vector<Json> results, divergences, knobs;
+  for (const auto& result : report.results) results.push_back(ResultJson(result, decisive, table));
   for (const auto& divergence : report.divergences) divergences.push_back(DivergenceJson(divergence));
-  Json knobs = Json::array();
   for (const auto& effect : report.knobs) knobs.push_back(KnobJson(effect));
-  const Json json = {{"schema", "ulpscope.report/1"},
-                     {"run", Run(report)},
-                     {"volatile", Volatile(report)},
-                     {"counts", Counts(report)},
-                     {"results", results},
-                     {"divergences", divergences},
-                     {"knobs", knobs}};
-  return json.dump(2) + "\n";
+  const std::vector<Json> models(table.names().begin(), table.names().end());
+  std::string text = "{\n\"schema\": \"ulpscope.report/2\",\n";
+  text += "\"run\": " + Run(report).dump(2) + ",\n\"counts\": " + Counts(report).dump(2) + ",\n";
+  text += Lines("models", models) + Lines("results", results) + Lines("divergences", divergences) +
+          Lines("knobs", knobs);
+  return text + "\"volatile\": " + Volatile(report).dump() + "\n}\n";
 }
 
 }  // namespace ulpscope

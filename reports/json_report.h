@@ -1,5 +1,5 @@
-// report.json: the lossless report, schema "ulpscope.report/1" (reports/report.schema.json). It only ever
-// grows.
+// report.json, schema "ulpscope.report/2" (reports/report.schema.json). Within a version it only grows. The run
+// folder holds what it leaves out: every exclusion, and the models of lists that are too long to be read.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace ulpscope {
 
-/// UTF-8, two-space indentation, a stable order of keys, a newline at the end. Non-finite numbers are "inf",
-/// "-inf", "nan". Everything that differs between two equal runs stands in the object `volatile`.
+/// UTF-8, one line for each result, divergence, knob and model, a stable order of keys, a newline at the end.
+/// Non-finite numbers are "inf", "-inf", "nan". Everything that differs between two equal runs stands in the object
+/// `volatile`. Models are indices into the table `models`.
 std::string WriteJson(const RunReport& report);
 
 }  // namespace ulpscope

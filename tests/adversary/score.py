@@ -22,7 +22,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "backends/python")]
+sys.path[:0] = [str(HERE), str(ROOT / "backends/python"), str(ROOT / "tests/support")]
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import cells as cell_list
@@ -30,6 +30,7 @@ import classes
 import kernels as tables
 import labels
 import ops
+import report as report_file
 from kernel import Call
 from ulpscope_adapter.tensor import read_safetensors
 
@@ -62,7 +63,11 @@ def run_batch(job):
         if not (folder / "run/report.json").exists():
             return [{"cell": each.name, "kernel": each.kernel, "about": each.about(),
                      "trouble": ended.stderr[-300:].strip()} for each in batch], took
-        report = json.loads((folder / "run/report.json").read_text())
+        report = report_file.load(folder / "run")
+        for result in report["results"]:
+            for name, value in result["values"].items():
+                if "models_proved_count" in value:
+                    value["models_proved"] = report_file.proved(folder / "run", result["id"], result["backend"], name)
         results = {result["id"].rpartition("/")[2]: result for result in report["results"]}
         outputs = _outputs(folder / "run")
         return [_row(each, results.get(each.name), outputs, folder / "kept", number) for each in batch], took

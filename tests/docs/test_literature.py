@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import report  # noqa: E402
 from programs import ROOT, ulpscope  # noqa: E402
 PAGE = (ROOT / "reports/datasheets/LITERATURE.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (CDNA\d [^|]*) \| ([^|]*) \| (\d+) \| `([^`]*)` \|", re.MULTILINE)
@@ -31,8 +32,7 @@ def classify(model, dtype):
         done = ulpscope("run", case, "-b", "emulated:model=" + model, "-o", folder + "/run", "--json", folder + "/report.json")
         if done.returncode != 0:
             raise AssertionError(done.stdout + done.stderr)
-        report = json.loads((pathlib.Path(folder) / "report.json").read_text(encoding="utf-8"))
-    return report["results"][0]["values"]["product"]
+        return report.load(pathlib.Path(folder) / "report.json")["results"][0]["values"]["product"]
 
 
 class Literature(unittest.TestCase):

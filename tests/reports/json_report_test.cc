@@ -38,25 +38,27 @@ TEST(JsonReport, TheValidatorFindsPlantedFaults) {
   };
   EXPECT_EQ(planted([](json&) {}), 0u);
   EXPECT_GT(planted([](json& d) { d.erase("counts"); }), 0u);
-  EXPECT_GT(planted([](json& d) { d["schema"] = "ulpscope.report/2"; }), 0u);
+  EXPECT_GT(planted([](json& d) { d["schema"] = "ulpscope.report/1"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][0]["status"] = "OK"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][0]["extra"] = 1; }), 0u);
   EXPECT_GT(planted([](json& d) { d["counts"]["GOOD"] = 1; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["max_ulp"] = "huge"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["models"][0] = "float32"; }), 0u);
+  EXPECT_GT(planted([](json& d) { d["models"][0] = "float32"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["facets"].erase("mid"); }), 0u);
   EXPECT_GT(planted([](json& d) { d["divergences"][0]["backends"] = json::array(); }), 0u);
 }
 
 TEST(JsonReport, StablePartOfTheInterface) {
   const json d = json::parse(WriteJson(SampleReport()));
-  EXPECT_EQ(d["schema"], "ulpscope.report/1");
+  EXPECT_EQ(d["schema"], "ulpscope.report/2");
   EXPECT_EQ(d["run"]["environment"]["OPENBLAS_CORETYPE"], nullptr);
   EXPECT_EQ(d["counts"]["PASS"], 2);
   EXPECT_EQ(d["counts"]["XPASS"], 0);
   const json& product = d["results"][1]["values"]["product"];
   EXPECT_EQ(product["max_ulp"], "inf");
-  EXPECT_EQ(product["models"][0], "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne");
+  EXPECT_EQ(d["models"][product["models"][0].get<size_t>()],
+            "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne");
   EXPECT_EQ(product["models_proved"].size(), 2u);
   EXPECT_EQ(product["excluded"][0]["element"], json({0, 3, 0, 0}));
   EXPECT_EQ(product["facets"]["mid"], json({"bfloat16"}));
@@ -64,6 +66,94 @@ TEST(JsonReport, StablePartOfTheInterface) {
   EXPECT_EQ(d["results"][1]["observations"]["w.grad_metadata_dtype"], "bfloat16");
   EXPECT_EQ(d["results"][1]["casts"][0]["bytes"], 896);
   EXPECT_EQ(d["divergences"][1]["kind"], "precision");
+}
+
+/// A classification that excludes models of the accumulators `acc`, each at an element of its own.
+Classification Excluding(const std::vector<std::string>& acc) {
+  Classification classification = testing::Value({testing::Model("float64", "none")}).classification;
+  for (const auto& word : acc) {
+    Exclusion exclusion;
+    exclusion.model = testing::Model(word, "none");
+    exclusion.element = {static_cast<int64_t>(classification.excluded.size())};
+    exclusion.why = "not " + word;
+    classification.excluded.push_back(exclusion);
+  }
+  return classification;
+}
+
+std::vector<std::string> Written(const RunReport& report) {
+  const json d = json::parse(WriteJson(report));
+  std::vector<std::string> names;
+  for (const json& exclusion : d["results"][0]["values"]["y"]["excluded"]) {
+    const std::string name = d["models"][exclusion["model"].get<size_t>()];
+    names.push_back(name.substr(name.find("acc=") + 4, name.find(";mid") - name.find("acc=") - 4));
+  }
+  return names;
+}
+
+TEST(JsonReport, OnlyDecisiveExclusionsAreWritten) {
+  using Names = std::vector<std::string>;
+  const Names all{"tf32", "bfloat16", "float16", "float32", "x16", "x17"};
+  CaseResult mine = testing::Result("a", Status::kPass, "");
+  mine.value_order = {"y"};
+  mine.values["y"] = testing::Value({testing::Model("float64", "none")});
+  mine.values["y"].classification = Excluding(all);
+  CaseResult other = testing::Result("b", Status::kPass, "");
+  other.values["y"] = testing::Value({testing::Model("x16", "none")});
+  RunReport report;
+  report.results = {mine, other};
+  EXPECT_EQ(Written(report), (Names{"tf32", "float32"})) << "the nearest, and float32 throughout";
+  report.results[0].reason = "y violates its contract; e.g. not float16";
+  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32"})) << "and what the reason cites";
+  Divergence parts;
+  parts.case_id = mine.id;
+  parts.kind = DivergenceKind::kPrecision;
+  parts.backends = {{"b"}, {"a"}};
+  parts.value = "x";
+  parts.also = {"y"};
+  report.divergences = {parts};
+  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16"})) << "and what parts it from b";
+  report.results[0].values["y"].classification.excluded[5].why = "on the further input swamp: not x17";
+  EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16", "x17"}));
+  const json d = json::parse(WriteJson(report));
+  EXPECT_EQ(d["results"][0]["values"]["y"]["excluded_count"], all.size());
+}
+
+TEST(JsonReport, EqualCastsAreCounted) {
+  RunReport report = SampleReport();
+  auto& casts = report.results[1].casts;
+  casts.push_back(casts[0]);
+  casts.push_back(casts[0]);
+  casts[1].to = "float16";
+  const json d = json::parse(WriteJson(report));
+  const json& written = d["results"][1]["casts"];
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_EQ(written[0]["count"], 2);
+  EXPECT_FALSE(written[1].contains("count"));
+  SchemaValidator validator(Schema());
+  EXPECT_EQ(validator.Validate(d), std::vector<std::string>{});
+}
+
+TEST(JsonReport, ModelsAreNamedOnceAndLongListsAreCounted) {
+  RunReport report;
+  for (const char* backend : {"a", "b", "c"}) {
+    CaseResult result = testing::Result(backend, Status::kPass, "");
+    result.value_order = {"y"};
+    std::vector<PrecisionModel> models;
+    for (int i = 0; i < 300; ++i) models.push_back(testing::Model("x" + std::to_string(i), "none"));
+    result.values["y"] = testing::Value(models);
+    result.values["y"].classification.models.resize(2);
+    report.results.push_back(result);
+  }
+  const json d = json::parse(WriteJson(report));
+  EXPECT_EQ(d["models"].size(), 64u);
+  const json& value = d["results"][2]["values"]["y"];
+  EXPECT_EQ(value["models"], json({0, 1}));
+  EXPECT_FALSE(value.contains("models_count"));
+  EXPECT_EQ(value["models_proved"].size(), 64u);
+  EXPECT_EQ(value["models_proved_count"], 300);
+  SchemaValidator validator(Schema());
+  EXPECT_EQ(validator.Validate(d), std::vector<std::string>{});
 }
 
 TEST(JsonReport, OnlyVolatileDiffersBetweenEqualRuns) {

@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import report  # noqa: E402
 from programs import ROOT, ulpscope  # noqa: E402
 TORCH = ["torch-eager", "torch-traced", "torch-aot-eager", "torch-inductor"]
 
@@ -29,9 +30,8 @@ class Run:
         command = ["run", *arguments, "-o", out, "-q"]
         done = ulpscope(*command, cwd=cwd or ROOT, beside=env, timeout=900)
         self.code, self.stderr = done.returncode, done.stderr
-        report = out / "report.json"
-        assert report.exists(), f"{command} exited {self.code}: {done.stderr[-2000:]}"
-        self.report = json.loads(report.read_text())
+        assert (out / "report.json").exists(), f"{command} exited {self.code}: {done.stderr[-2000:]}"
+        self.report = report.load(out)
         self.path = out
         self.results = {(r["id"], r["backend"]): r for r in self.report["results"]}
 

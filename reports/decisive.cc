@@ -1,0 +1,119 @@
+// Choosing exclusions.
+#include "reports/decisive.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace ulpscope {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Entries of either map that the other does not have alike.
+size_t Differing(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
+  size_t differing = 0;
+  for (const auto& [key, word] : a) {
+    const auto other = b.find(key);
+    differing += other == b.end() || other->second != word ? 1 : 0;
+  }
+  for (const auto& [key, word] : b) differing += a.contains(key) ? 0 : 1;
+  return differing;
+}
+
+size_t Distance(const PrecisionModel& a, const PrecisionModel& b) {
+  return Differing(a.in, b.in) + Differing(a.cuts, b.cuts) + (a.prod != b.prod ? 1 : 0) +
+         (a.acc != b.acc ? 1 : 0) + (a.mid != b.mid ? 1 : 0) + (a.out != b.out ? 1 : 0);
+}
+
+const std::vector<PrecisionModel>& Left(const Classification& classification) {
+  return classification.models_proved.empty() ? classification.models : classification.models_proved;
+}
+
+/// Operands as they are, sums in float32, nothing between them and the store.
+bool IsFloat32Throughout(const PrecisionModel& model) {
+  return model.in.empty() && model.prod == "exact" && model.acc == "float32" && model.mid == "none" &&
+         model.cuts.empty();
+}
+
+/// "on the further input cancel: ..." gives "cancel"; see combine.cc.
+std::string FurtherInput(const Exclusion& exclusion) {
+  constexpr std::string_view kHead = "on the further input ";
+  if (!exclusion.why.starts_with(kHead)) return "";
+  return exclusion.why.substr(kHead.size(), exclusion.why.find(':') - kHead.size());
+}
+
+}  // namespace
+
+const Exclusion* NearestRival(const Classification& classification) {
+  const auto& models = classification.models.empty() ? Left(classification) : classification.models;
+  const Exclusion* nearest = nullptr;
+  size_t least = std::numeric_limits<size_t>::max();
+  for (const Exclusion& exclusion : classification.excluded) {
+    size_t distance = least == std::numeric_limits<size_t>::max() ? least - 1 : least;
+    for (const PrecisionModel& model : models)
+      distance = std::min(distance, Distance(model, exclusion.model));
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &exclusion;
+  }
+  return nearest;
+}
+
+DecisiveExclusions::DecisiveExclusions(const RunReport& report) {
+  for (const Divergence& divergence : report.divergences)
+    divergences_[divergence.case_id].push_back(&divergence);
+  for (const CaseResult& result : report.results) results_[{result.id, result.backend}] = &result;
+}
+
+void DecisiveExclusions::AddRivals(const CaseResult& result, const std::string& value,
+                                   std::vector<const ValueResult*>* rivals) const {
+  const auto of_case = divergences_.find(result.id);
+  if (of_case == divergences_.end()) return;
+  for (const Divergence* divergence : of_case->second) {
+    if (divergence->backends.size() != 2 || divergence->kind != DivergenceKind::kPrecision) continue;
+    if (divergence->value != value && !Contains(divergence->also, value)) continue;
+    for (const size_t mine : {size_t{0}, size_t{1}}) {
+      if (!Contains(divergence->backends[mine], result.backend)) continue;
+      for (const auto& backend : divergence->backends[1 - mine]) {
+        const auto other = results_.find({result.id, backend});
+        if (other == results_.end()) continue;
+        const auto there = other->second->values.find(value);
+        if (there != other->second->values.end()) rivals->push_back(&there->second);
+      }
+    }
+  }
+}
+
+std::vector<const Exclusion*> DecisiveExclusions::Of(const CaseResult& result,
+                                                     const std::string& value) const {
+  const Classification& classification = result.values.at(value).classification;
+  const auto& excluded = classification.excluded;
+  std::set<const Exclusion*> chosen;
+  if (const Exclusion* nearest = NearestRival(classification)) chosen.insert(nearest);
+  std::set<std::string> further;
+  for (const Exclusion& exclusion : excluded) {
+    const bool cited = !exclusion.why.empty() && result.reason.find(exclusion.why) != std::string::npos;
+    const std::string input = FurtherInput(exclusion);
+    const bool first_of_input = !input.empty() && further.insert(input).second;
+    if (cited || first_of_input || IsFloat32Throughout(exclusion.model)) chosen.insert(&exclusion);
+  }
+  std::vector<const ValueResult*> rivals;
+  AddRivals(result, value, &rivals);
+  for (const ValueResult* rival : rivals) {
+    const auto& models = Left(rival->classification);
+    const auto parts = std::find_if(excluded.begin(), excluded.end(), [&](const Exclusion& exclusion) {
+      return std::find(models.begin(), models.end(), exclusion.model) != models.end();
+    });
+    if (parts != excluded.end()) chosen.insert(&*parts);
+  }
+  std::vector<const Exclusion*> decisive;
+  for (const Exclusion& exclusion : excluded) {
+    if (chosen.contains(&exclusion)) decisive.push_back(&exclusion);
+  }
+  return decisive;
+}
+
+}  // namespace ulpscope
