@@ -67,7 +67,8 @@ class Places:
 
     def contracted(self):
         """Sums of which an operand is a product."""
-        return [use for use in self.uses() if self.ops[use[0]] in ("add", "sub") and self.ops[use[1]] == "mul"]
+        twice = {step.name for step in self.steps if len(set(step.of)) < len(step.of)}
+        return [use for use in self.uses() if self.ops[use[0]] in ("add", "sub") and self.ops[use[1]] == "mul" and use[0] not in twice]
 
     def pointwise(self):
         return [step.name for step in self.steps if step.op in POINTWISE and step.op != "cast"]
