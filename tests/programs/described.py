@@ -168,6 +168,8 @@ def choices(step, dtype, steps):
         forms = LOGISTIC
     elif step.op == "gelu":
         forms = GELU_TANH if step.attrs.get("approximate") == "tanh" else GELU
+    elif step.op == "softmax" and step.attrs.get("dtype") in ("bfloat16", "float16"):
+        forms = dict.fromkeys(("", "operand not cast"), SITES["softmax"])
     elif step.attrs.get("alpha", 1) != 1:
         forms = {"": ("scalar", "product"), "alpha contracted": ("scalar", )}
     found = []
@@ -205,6 +207,9 @@ class Program:
     def array(self, name):
         return self.observed[name] if name in self.observed else self.inputs[name]
 
+    def known(self, name):
+        return _origin(name, self.steps) in {**self.observed, **self.inputs}
+
     def stored(self, name):
         if name not in self.observed and name not in self.inputs:  # a view that the backend was not asked for
             step = self.steps[name]
@@ -240,7 +245,7 @@ class Program:
             return fused(a, b, c)
         operands = [x if not isinstance(x, str) else self.wide(x) if reads.get(x) == "unrounded" else self.stored(x) for x in step.of]
         if step.op in ("softmax", "log_softmax") and step.attrs.get("dtype"):
-            operands = [operands[0].to(step.attrs["dtype"])] if "late cast" not in description.form else operands
+            operands = operands if description.form == "operand not cast" else [operands[0].to(step.attrs["dtype"])]
         with np.errstate(all="ignore"):
             return OPS[step.op](sites, step.attrs, *operands)
 
@@ -254,7 +259,7 @@ class Program:
     def describe(self):
         """step -> the descriptions that hold in all elements, simple ones first; views are left out."""
         for name, step in self.steps.items():
-            if step.op in VIEWS or name not in self.observed:
+            if step.op in VIEWS or name not in self.observed or not all(self.known(x) for x in step.of if isinstance(x, str)):
                 continue
             before = {}
             for each in self.steps.values():
