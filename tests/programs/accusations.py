@@ -67,7 +67,8 @@ def _step(row, step, listed):
     for use in listed:
         reads.setdefault(use["operand"], set()).update(use.get("as") or [])
     for use in row["reads"]:
-        found.append(_use(row, use, reads.get(use["operand"]), unmodelled))
+        # A report may name the view that is read, or the value that it shows.
+        found.append(_use(row, use, reads.get(use["operand"]) or reads.get(use["origin"]), unmodelled))
     if not unmodelled:
         found += _facets(row, (step.get("classification") or {}).get("facets") or {})
     return found
@@ -119,7 +120,7 @@ def _facets(row, facets):
         if what:
             found.append(Finding(what, f"sum {row['value']}", wide or row["acc_visible"], not wide,
                                  f"{row['op']}: said {acc}, true {row['acc']}"))
-    for facet, plain in (("mid", {"none", "float32", row["dtype"]}), ("prod", {"exact", "float32"})):
+    for facet, plain in (("mid", {"none", "float32"}), ("prod", {"exact", "float32"})):
         words = set(facets.get(facet) or [])
         if words and not words & plain and not _explained(row):
             found.append(Finding("false accusation", place, True, False, f"{row['op']}: {facet} said {sorted(words)}"))
@@ -130,6 +131,8 @@ def _facets(row, facets):
             found.append(Finding("false accusation", place, True, False, f"{row['op']}: operand {name} said {sorted(options)}"))
     flushing = [word for options in (acc, facets.get("out") or [], *words.values()) for word in sorted(options)[:1]
                 if options and all("+ftz" in one or "+daz" in one for one in options)]
+    if row["flush_visible"]:
+        found.append(Finding("unique" if flushing else "loose", f"flush {row['value']}", True, True, row["op"]))
     if flushing and row["flush"] == "none":
         found.append(Finding("false accusation", place, True, False, f"{row['op']}: flushing said {flushing}"))
     return found

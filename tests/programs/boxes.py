@@ -11,6 +11,7 @@ from tools import add_odd, rounding
 
 FUNCTION_ULPS = 8  # of exp, tanh, erf ... as libraries approximate them
 DIVISION_ULPS = 2  # of a quotient, which may be a product with a reciprocal
+SMALLEST = 2.0**-126
 _R = rounding("float32")
 
 
@@ -42,6 +43,10 @@ class Box:
     def to(self, word):
         """Rounded to a format; none: as it is."""
         return self if word in ("none", "float32") else Box(rounding(word)(self.lo), rounding(word)(self.hi))
+
+    def flushed(self):
+        """Subnormal float32 numbers as zero of their sign."""
+        return self.map(lambda x: np.where(np.abs(x) < SMALLEST, np.copysign(0.0, x), x))
 
     def map(self, view):
         return Box(view(self.lo), view(self.hi))

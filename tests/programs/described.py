@@ -170,6 +170,8 @@ def choices(step, dtype, steps):
         forms = GELU_TANH if step.attrs.get("approximate") == "tanh" else GELU
     elif step.op == "softmax" and step.attrs.get("dtype") in ("bfloat16", "float16"):
         forms = dict.fromkeys(("", "operand not cast"), SITES["softmax"])
+    elif step.op in ("mul", "div") and dtype == "float32":
+        forms = {"": (), "results flushed": (), "operands flushed": ()}
     elif step.attrs.get("alpha", 1) != 1:
         forms = {"": ("scalar", "product"), "alpha contracted": ("scalar", )}
     found = []
@@ -246,8 +248,11 @@ class Program:
         operands = [x if not isinstance(x, str) else self.wide(x) if reads.get(x) == "unrounded" else self.stored(x) for x in step.of]
         if step.op in ("softmax", "log_softmax") and step.attrs.get("dtype"):
             operands = operands if description.form == "operand not cast" else [operands[0].to(step.attrs["dtype"])]
+        if description.form == "operands flushed":
+            operands = [x.flushed() if isinstance(x, Box) else x for x in operands]
         with np.errstate(all="ignore"):
-            return OPS[step.op](sites, step.attrs, *operands)
+            result = OPS[step.op](sites, step.attrs, *operands)
+        return result.flushed() if description.form == "results flushed" else result
 
     def dtype(self, step):
         return np.asarray(self.array(step.name)).dtype.name

@@ -112,6 +112,13 @@ def run(steps, tensors, plan):
     return values
 
 
+def origin_of(name, steps):
+    """The value that a view shows; steps: name -> step."""
+    while name in steps and steps[name].op in VIEWS:
+        name = steps[name].of[0]
+    return name
+
+
 def same_bits(a, b):
     a, b = a.array(), b.array()
     return a.dtype == b.dtype and a.tobytes() == b.tobytes()
@@ -131,8 +138,10 @@ def truth(steps, tensors, plan):
         rows.append(row)
         if row["view"]:
             continue
-        for name in dict.fromkeys(x for x in step.of if isinstance(x, str) and x not in tensors):
-            row["reads"].append(_use(step, name, values, plan))
+        for name in dict.fromkeys(x for x in step.of if isinstance(x, str)):
+            origin = origin_of(name, {each.name: each for each in steps})
+            if origin not in tensors:
+                row["reads"].append({**_use(step, name, values, plan), "origin": origin})
         here = plan.how(step, [])
         for key, words, plain in (("acc", plan.accumulators, "accumulators"), ("flush", plan.flushes, "flushes"),
                                   ("inner", plan.inner, "inner")):
@@ -156,4 +165,4 @@ def _use(step, name, values, plan):
     return {"operand": name, "as": word, "same": same, "visible": rival not in same}
 
 
-__all__ = ["FORMATS", "OPS", "Plan", "STORES", "Value", "apply", "given", "result_dtype", "run", "same_bits", "truth"]
+__all__ = ["FORMATS", "OPS", "Plan", "STORES", "Value", "apply", "given", "origin_of", "result_dtype", "run", "same_bits", "truth"]

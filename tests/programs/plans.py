@@ -7,7 +7,7 @@ import hashlib
 
 import numpy as np
 from arithmetic import POINTWISE, SITES, SUMS, VIEWS
-from emulator import FORMATS, Plan, result_dtype
+from emulator import FORMATS, Plan, origin_of, result_dtype
 from tools import BITS
 
 NARROW = ("bfloat16", "float16", "bfloat16_via_float32", "float16_via_float32", "split_k(bfloat16,bfloat16)", "split_k(float16,float16)")
@@ -48,9 +48,10 @@ class Places:
         self.tensors = set(dtypes)
 
     def uses(self):
-        """(step, operand) of each value of the program that a step computes with."""
+        """(step, operand) of each value of the program that a step computes with; views of a tensor are none."""
+        steps = {step.name: step for step in self.steps}
         return [(step.name, x) for step in self.steps if step.op not in VIEWS
-                for x in dict.fromkeys(step.of) if isinstance(x, str) and x not in self.tensors]
+                for x in dict.fromkeys(step.of) if isinstance(x, str) and origin_of(x, steps) not in self.tensors]
 
     def unrounded(self):
         return [use for use in self.uses() if self.dtypes[use[1]] in ("bfloat16", "float16")]
