@@ -172,6 +172,8 @@ def choices(step, dtype, steps):
         forms = dict.fromkeys(("", "operand not cast"), SITES["softmax"])
     elif step.op in ("mul", "div") and dtype == "float32":
         forms = {"": (), "results flushed": (), "operands flushed": ()}
+        if step.op == "mul" and any(_scaled(steps.get(x)) for x in operands) and _scaled(step):
+            forms |= {"scalars folded": (), "scalars folded, operands flushed": ()}
     elif step.attrs.get("alpha", 1) != 1:
         forms = {"": ("scalar", "product"), "alpha contracted": ("scalar", )}
     found = []
@@ -191,6 +193,16 @@ def _sites(step):
     if step.op in ("mul", "add", "sub", "div") and any(not isinstance(x, str) for x in step.of):
         return ("scalar", )
     return SITES.get(step.op, ())
+
+
+def _scaled(step):
+    """Whether a step multiplies by a scalar."""
+    return step is not None and step.op == "mul" and any(not isinstance(x, str) for x in step.of)
+
+
+def _parts(step):
+    """The value and the scalar of a step that multiplies by one."""
+    return next(x for x in step.of if isinstance(x, str)), next(x for x in step.of if not isinstance(x, str))
 
 
 def _origin(name, steps):
@@ -245,6 +257,13 @@ class Program:
             if step.op == "sub":
                 a, c = (a, -c) if step.of[0] == product else (-a, c)
             return fused(a, b, c)
+        if description.form.startswith("scalars folded"):
+            name, scalar = _parts(step)
+            source, first = _parts(self.steps[name])
+            operands = [self.stored(source), box(first) * box(scalar)]
+            if description.form.endswith("flushed"):
+                return (operands[0].flushed() * operands[1].flushed()).flushed()
+            return operands[0] * operands[1]
         operands = [x if not isinstance(x, str) else self.wide(x) if reads.get(x) == "unrounded" else self.stored(x) for x in step.of]
         if step.op in ("softmax", "log_softmax") and step.attrs.get("dtype"):
             operands = operands if description.form == "operand not cast" else [operands[0].to(step.attrs["dtype"])]
