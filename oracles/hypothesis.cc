@@ -120,6 +120,11 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
   std::vector<std::vector<std::string>> options{{}};
   const std::string own = Own(node);
   if (own.empty()) return options;
+  if (node.handed_on) {
+    const bool computes = node.kind != NodeKind::kCast && node.kind != NodeKind::kStore;
+    if (computes && Format(own)->precision < Binary32().precision) AddUnique(&options, {"float32"});
+    return options;
+  }
   if (IsStep(node)) {
     AddUnique(&options, {NarrowOf(plan, path)});
     return options;
@@ -138,6 +143,7 @@ std::vector<std::vector<std::string>> CutOptions(const Plan& plan, const ValuePa
 /// Cut points that behave alike (eight temporaries of one loop) share one choice.
 std::string GroupKey(const PlanNode& node) {
   if (IsStep(node)) return node.name;
+  if (node.handed_on) return "handed on:" + std::string(Name(node.dtype));
   const std::string kind = node.kind == NodeKind::kContract ? "contract"
                            : node.kind == NodeKind::kReduce ? "reduce"
                            : node.kind == NodeKind::kCast   ? "cast"
@@ -154,7 +160,7 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
   for (const int cut : path.cut_points) {
     const PlanNode& node = At(plan, cut);
     const std::string own = Own(node);
-    if (IsStep(node) || own.empty()) continue;
+    if (IsStep(node) || own.empty() || node.handed_on) continue;
     const bool through =
         word != "none" && node.kind != NodeKind::kCast && (IsReduction(node.kind) || word == "float32");
     choice[cut] = through ? Through(word, own) : std::vector<std::string>{own};

@@ -289,7 +289,7 @@ class BoundHypothesis : public Hypothesis {
 class ConcreteOracle : public CaseOracle {
  public:
   ConcreteOracle(std::shared_ptr<Shared> shared, const std::string& name, const OracleOptions& options)
-      : shared_(std::move(shared)) {
+      : shared_(std::move(shared)), natural_(options.natural) {
     if (options.engine == OracleEngine::kBoost) return;
     const auto truth = [this](int node, int64_t element) { return Decide(&boost_, {}, node, element); };
     fast_ = std::make_unique<fast::FastReferences>(shared_->plan, shared_->inputs, name, truth,
@@ -315,7 +315,8 @@ class ConcreteOracle : public CaseOracle {
                      .terms = path.terms,
                      .operands = {},
                      .cut_points = {},
-                     .has_products = path.has_products};
+                     .has_products = path.has_products,
+                     .has_steps = path.has_inner};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
@@ -348,7 +349,7 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
-    return BankOf(value, observed, EnumerateChoices, &banks_);
+    return BankOf(value, observed, natural_ ? NaturalChoices : EnumerateChoices, &banks_);
   }
 
   Search Explain(const std::string& value, std::span<const int64_t> elements,
@@ -472,6 +473,7 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::shared_ptr<Shared> shared_;
+  bool natural_ = false;
   mutable Banks banks_, flushing_banks_;
   mutable std::map<std::pair<int, DType>, std::vector<Choice>> naturals_;
   std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost
@@ -500,6 +502,7 @@ Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
+  for (PlanNode& node : plan->nodes) node.handed_on = options.unrounded.contains(node.name);
   return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id,
                                           options);
 }

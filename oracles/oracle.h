@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "harness/model/oracle.h"
@@ -18,8 +19,12 @@ enum class OracleEngine {
 
 struct OracleOptions {
   OracleEngine engine = OracleEngine::kFast;
+  /// Intermediates that what reads them reads before they are rounded to their dtype, in float32 or wider.
+  std::set<std::string> unrounded = {};
+  /// Bank gives sums in float32 and nothing rounded that the program does not round, and no more.
+  bool natural = false;
   /// Only tests: may change what the fast path gave, to see that the comparison with Boost finds it.
-  std::function<void(int64_t element, Reference*)> plant_fault;
+  std::function<void(int64_t element, Reference*)> plant_fault = {};
 };
 
 /// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the

@@ -77,6 +77,8 @@ struct PlanNode {
   bool inner = false;
   /// An inner step that some framework is known to store, so that it may be rounded on its own.
   bool materialised = false;
+  /// What reads it reads it before the store in its dtype.
+  bool handed_on = false;
   /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|)
   /// here.
   std::vector<int> slack;

@@ -61,6 +61,7 @@ class Writer {
     Trace();
     Knobs();
     for (const auto& note : result_.notes) Say("note", note);
+    if (result_.opened) Steps(*result_.opened);
     if (!result_.proved_on.empty()) Say("proved on", ProvedOnSentence(result_.proved_on));
     Divergences();
     text_ += fmt::format("  {:<11}{}\n", "repeat", TerminalSafe(result_.repro));
@@ -118,6 +119,17 @@ class Writer {
       SayInner("open", "roundings to so many bits or more cannot be seen here: " + Join(floors, ", "));
     for (const auto& note : classification.notes) SayInner("note", note);
     SayInner("contract", Name(value.contract));
+  }
+
+  void Steps(const OpenedRun& opened) {
+    if (!opened.left_out.empty())
+      Say("steps", "not judged one by one: with every intermediate observed, the program " + opened.left_out);
+    if (!opened.changed.empty())
+      Say("steps", "with every intermediate observed the program computes other bits for " +
+                       Join(opened.changed, ", ") +
+                       "; of the program as it was asked the steps say nothing:");
+    for (const auto& step : opened.steps)
+      Say(step.value, fmt::format("{}: {}", step.op, step.result.classification.label));
   }
 
   void References(const std::string& name) {

@@ -206,6 +206,32 @@ Json CastShares(const std::vector<CastCost>& costs) {
   return list;
 }
 
+/// Each step of the opened program by itself: how it read what other steps computed, and what it did.
+Json Steps(const OpenedRun& opened) {
+  Json list = Json::array();
+  for (const auto& step : opened.steps) {
+    const Classification& classification = step.result.classification;
+    Json reads = Json::array();
+    for (const auto& [operand, words] : classification.reads)
+      reads.push_back({{"operand", Text(operand)}, {"as", Texts(words)}});
+    Json facets = Facets(classification);
+    facets["cuts"] = Words(classification.cuts);
+    list.push_back({{"value", Text(step.value)},
+                    {"op", Text(step.op)},
+                    {"dtype", Name(step.result.dtype)},
+                    {"reads", std::move(reads)},
+                    {"classification",
+                     {{"kind", Name(classification.kind)},
+                      {"fits", classification.fits},
+                      {"likely", classification.rests_on_likelihood},
+                      {"label", Text(classification.label)},
+                      {"facets", std::move(facets)},
+                      {"max_ulp", Number(classification.max_ulp)},
+                      {"says", Texts(classification.says)}}}});
+  }
+  return list;
+}
+
 Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, ModelTable& table) {
   Json json = {{"id", Text(result.id)},
                {"backend", Text(result.backend)},
@@ -225,6 +251,12 @@ Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, Mo
   for (const ProvedOn& input : result.proved_on) {
     json["proved_on"].push_back({{"input", Text(input.name)}});
     if (!input.left_out.empty()) json["proved_on"].back()["left_out"] = Text(input.left_out);
+  }
+  if (result.opened) {
+    json["opened"] = {{"kept", result.opened->left_out.empty() && result.opened->changed.empty()},
+                      {"changed", Texts(result.opened->changed)},
+                      {"left_out", Text(result.opened->left_out)}};
+    json["steps"] = Steps(*result.opened);
   }
   json["repro"] = Text(result.repro);
   return json;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/casefile/open.h"
 #include "harness/model/cross.h"
 
 namespace ulpscope {
@@ -346,11 +347,12 @@ std::set<std::string> Provable(const Case& test_case) {
   return values;
 }
 
-std::vector<Case> WithCompanions(const std::vector<Case>& cases) {
+std::vector<Case> WithCompanions(const std::vector<Case>& cases, Steps steps) {
   std::vector<Case> all;
   for (const Case& one : cases) {
     all.push_back(one);
     for (Companion& companion : CompanionsOf(one)) all.push_back(std::move(companion.test_case));
+    if (auto opened = steps == Steps::kOpened ? Opened(one) : std::nullopt) all.push_back(std::move(*opened));
   }
   return all;
 }

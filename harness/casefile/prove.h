@@ -32,8 +32,9 @@ std::vector<Companion> CompanionsOf(const Case& test_case);
 /// decide them. What is computed from them has companions too, but further steps blur what they tell.
 std::set<std::string> Provable(const Case& test_case);
 
-/// `cases`, each followed by its companions.
-std::vector<Case> WithCompanions(const std::vector<Case>& cases);
+/// `cases`, each followed by its companions; kOpened: and by its opened program (harness/casefile/open.h).
+enum class Steps { kTogether, kOpened };
+std::vector<Case> WithCompanions(const std::vector<Case>& cases, Steps steps);
 
 /// The id of the case that `id` is a companion of; empty where it is none.
 std::string_view BaseOf(std::string_view id);

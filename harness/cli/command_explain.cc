@@ -115,8 +115,8 @@ Result<RecordedRun> RunNow(const Workspace& workspace, const Target& target, int
   options.out = dir;
   Quiet observer;
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, seed); };
-  const auto summary = RunCases(WithCompanions({*workspace.Find(target.id)}), backends, workspace.registry,
-                                inputs, options, observer);
+  const auto summary = RunCases(WithCompanions({*workspace.Find(target.id)}, Steps::kOpened), backends,
+                                workspace.registry, inputs, options, observer);
   if (!summary) return Fail(summary.error());
   return ReadRun(summary->dir, TensorLoading::kLater);
 }

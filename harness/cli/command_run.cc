@@ -38,8 +38,8 @@ struct RunArguments {
   int jobs = 1, repeat = 2;
   int64_t seed = 0;
   double timeout = 120;
-  bool resume = false, last_failed = false, no_trace = false, quiet = false, verbose = false,
-       knob_sweep = false;
+  bool resume = false, last_failed = false, no_trace = false, no_steps = false, quiet = false,
+       verbose = false, knob_sweep = false;
   ReportOutputs outputs;
 };
 
@@ -252,8 +252,10 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;
   options.swept = prepared.sweep.swept;
-  const auto summary = RunCases(WithCompanions(prepared.workspace.cases), prepared.backends,
-                                prepared.workspace.registry, inputs, options, watcher);
+  const auto summary =
+      RunCases(WithCompanions(prepared.workspace.cases,
+                              arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened),
+               prepared.backends, prepared.workspace.registry, inputs, options, watcher);
   if (!summary) return UsageError(summary.error());
   if (watcher.error()) return UsageError(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
@@ -344,6 +346,9 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->add_option("--oracle", arguments->oracle,
                    "fast: the certified fast path, compared with Boost; boost: Boost alone")
       ->check(CLI::IsMember({"fast", "boost"}));
+  command->add_flag("--no-steps", arguments->no_steps,
+                    "do not run programs once more with every intermediate observed: each value is judged "
+                    "as one with all that it is computed from");
   command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);

@@ -13,10 +13,12 @@
 
 #include "harness/base/check.h"
 #include "harness/casefile/generate.h"
+#include "harness/casefile/open.h"
 #include "harness/casefile/prove.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/combine.h"
 #include "harness/judge/knob_effect.h"
+#include "harness/judge/local.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
 
@@ -152,9 +154,115 @@ class RunJudge {
     return JoinCompanions(test_case, own, classified.values, runs);
   }
 
+  /// The opened program of a case, with what one backend showed on it.
+  struct OpenedRecord {
+    RecordedResult record;
+    std::map<std::string, Classification> steps;
+    OpenedRun told;
+  };
+
+  /// Nothing where the case has no opened program, or this run did not run it.
+  Result<std::optional<OpenedRecord>> FindOpened(const std::optional<Case>& opened,
+                                                 const std::string& backend, const Observation& own,
+                                                 CaseClassifier* classifier, std::string* fault) {
+    std::optional<OpenedRecord> none;
+    if (!opened || own.outcome.kind != OutcomeKind::kCompleted) return none;
+    const RecordedResult* found = run_.Find(opened->id, backend);
+    if (found == nullptr || found->digest != CaseDigest(*opened)) return none;
+    OpenedRecord here{.record = *found, .steps = {}, .told = {}};
+    if (auto loaded = LoadTensors(run_, here.record); !loaded) return Fail(loaded.error());
+    const Observation& observation = here.record.observation;
+    if (observation.outcome.kind != OutcomeKind::kCompleted) {
+      here.told.left_out =
+          std::string(Name(observation.outcome.kind)) + " " + observation.outcome.error_class;
+    } else if (!observation.nondeterministic.empty()) {
+      here.told.left_out = "repeated runs differ";
+    } else if (std::string taint = FindTaint(observation); !taint.empty()) {
+      here.told.left_out = std::move(taint);
+    }
+    if (!here.told.left_out.empty()) return std::optional(std::move(here));
+    const Classified& taken = Take(opened->id, backend, *classifier, observation);
+    if (!taken.fault.empty()) *fault = "step by step: " + taken.fault;
+    here.steps = taken.values;
+    std::map<std::string, TensorData> asked;
+    for (const auto& [name, tensor] : own.values) {
+      if (here.steps.contains(name)) asked.emplace(name, tensor);
+    }
+    const auto changed = ChangedByOpening(asked, observation.values);
+    here.told.changed.assign(changed.begin(), changed.end());
+    TellSteps(opened->program, here, &here.told.steps);
+    return std::optional(std::move(here));
+  }
+
+  static void TellSteps(const std::vector<Step>& steps, const OpenedRecord& here,
+                        std::vector<OpenedRun::StepResult>* told) {
+    for (const Step& step : steps) {
+      TellSteps(step.steps, here, told);
+      const auto classification = here.steps.find(step.as);
+      if (step.as.empty() || classification == here.steps.end()) continue;
+      const TensorData& tensor = here.record.observation.values.at(step.as);
+      ValueResult value{.dtype = tensor.dtype, .shape = tensor.shape, .part = {}, .classification = {}};
+      value.classification = classification->second;
+      told->push_back({.value = step.as, .op = step.op, .result = std::move(value)});
+    }
+  }
+
+  /// What was not asked of the whole program, from its steps; where there are none, from the whole program after all.
+  void Complete(const Case& test_case, const std::string& backend, const Observation& observation,
+                const std::optional<OpenedRecord>& opened, CaseClassifier* classifier,
+                Classified* classified) {
+    std::set<std::string> jointly;
+    for (const auto& [name, tensor] : observation.values) {
+      if (classified->values.contains(name)) continue;
+      const bool kept = opened && std::find(opened->told.changed.begin(), opened->told.changed.end(), name) ==
+                                      opened->told.changed.end();
+      if (kept && opened->steps.contains(name))
+        classified->values[name] = opened->steps.at(name);
+      else
+        jointly.insert(name);
+    }
+    if (jointly.empty()) return;
+    Classified rest = classifier->ClassifyJointly(observation, jointly);
+    if (!rest.fault.empty()) classified->fault = rest.fault;
+    for (auto& [name, classification] : rest.values) {
+      const std::lock_guard lock(mutex_);
+      classified_.results[{test_case.id, backend}].values[name] = classification;
+      classified->values[name] = std::move(classification);
+    }
+  }
+
+  /// Where backends part at single steps, if every one that completed has them.
+  std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
+                                          const std::vector<std::optional<OpenedRecord>>& opened) {
+    std::vector<CaseResult> results;
+    std::vector<Observation> observations;
+    results.reserve(participants.size());
+    observations.reserve(participants.size());
+    std::vector<Participant> shown;
+    for (size_t i = 0; i < participants.size(); ++i) {
+      results.push_back(*participants[i].result);
+      observations.push_back(*participants[i].observation);
+      if (opened[i]) {
+        CaseResult& result = results.back();
+        result.values.clear();
+        result.value_order.clear();
+        for (const auto& step : opened[i]->told.steps) {
+          result.value_order.push_back(step.value);
+          result.values[step.value] = step.result;
+        }
+        observations.back().values = opened[i]->record.observation.values;
+      }
+      shown.push_back({.result = &results.back(), .observation = &observations.back()});
+    }
+    return FindDivergences(test_case, shown, JudgedAs::kStepByStep);
+  }
+
   JudgedCase JudgeOne(const Case& test_case) {
     JudgedCase judged;
     CaseClassifier classifier(test_case, run_.header.seed, engine_);
+    const std::optional<Case> opened_case = Opened(test_case);
+    CaseClassifier opened_classifier(opened_case ? *opened_case : test_case, run_.header.seed, engine_);
+    std::vector<std::optional<OpenedRecord>> opened;
     Companions companions = CompanionsFor(test_case);
     std::vector<RecordedResult> records;
     records.reserve(run_.header.backends.size());  // participants point into it
@@ -176,7 +284,14 @@ class RunJudge {
         return judged;
       }
       const Observation& observation = records.back().observation;
-      const Classified& classified = Take(test_case.id, backend, classifier, observation);
+      Classified classified = Take(test_case.id, backend, classifier, observation);
+      auto steps = FindOpened(opened_case, backend, observation, &opened_classifier, &classified.fault);
+      if (!steps) {
+        judged.error = steps.error();
+        return judged;
+      }
+      Complete(test_case, backend, observation, *steps, &classifier, &classified);
+      opened.push_back(std::move(*steps));
       Proof proof{.values = classified.values, .verdicts = {}, .inputs = {}};
       std::string fault = classified.fault;
       if (!companions.all.empty() && observation.outcome.kind == OutcomeKind::kCompleted) {
@@ -191,16 +306,24 @@ class RunJudge {
       judged.results.push_back(fault.empty()
                                    ? JudgeCase(test_case, backend, observation, proof.values, context)
                                    : HarnessFaultResult(test_case, backend, observation, fault, context));
+      if (opened.back()) judged.results.back().opened = opened.back()->told;
       record_of.push_back(judged.results.size() - 1);
     }
     std::vector<Participant> participants;
     for (size_t i = 0; i < records.size(); ++i)
       participants.push_back(
           {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
-    judged.divergences = FindDivergences(test_case, participants);
+    bool stepwise = opened_case && DemandedValues(test_case).empty();
+    for (size_t i = 0; i < opened.size(); ++i) {
+      if (participants[i].result->outcome.kind != OutcomeKind::kCompleted) continue;
+      stepwise = stepwise && opened[i] && opened[i]->told.left_out.empty() && opened[i]->told.changed.empty();
+    }
+    judged.divergences = stepwise ? StepDivergences(test_case, participants, opened)
+                                  : FindDivergences(test_case, participants);
     judged.knobs = CompareKnobs(participants, run_.knobs);
     const std::lock_guard lock(mutex_);
     classified_.counts += classifier.Counts();
+    classified_.counts += opened_classifier.Counts();
     for (const auto& each : companions.classifiers) classified_.counts += each->Counts();
     return judged;
   }
@@ -249,48 +372,79 @@ class RunJudge {
 
 std::string_view Name(OracleEngine engine) { return engine == OracleEngine::kFast ? "fast" : "boost"; }
 
-Classified CaseClassifier::Classify(const Observation& observation) {
-  if (observation.values.empty()) return {};
-  const auto known = std::find_if(done_.begin(), done_.end(),
-                                  [&](const auto& one) { return one.first == observation.values; });
-  if (known != done_.end()) return known->second;
-  Classified classified = ClassifyBits(observation);
-  done_.emplace_back(observation.values, classified);
-  return classified;
+OracleCounts CaseClassifier::Counts() const {
+  OracleCounts counts = pieces_;
+  if (oracle_ != nullptr) counts += oracle_->Counts();
+  return counts;
 }
 
-Classified CaseClassifier::ClassifyBits(const Observation& observation) {
+Classified CaseClassifier::Classify(const Observation& observation) {
+  if (IsOpened(case_) || !Opened(case_)) return ClassifyBits(observation.values);
+  return ClassifyJointly(observation, DemandedValues(case_));
+}
+
+Classified CaseClassifier::ClassifyJointly(const Observation& observation,
+                                           const std::set<std::string>& names) {
+  std::map<std::string, TensorData> values;
+  for (const auto& [name, tensor] : observation.values) {
+    if (names.contains(name)) values.emplace(name, tensor);
+  }
+  return ClassifyBits(values);
+}
+
+void CaseClassifier::Open() {
+  if (opened_) return;
+  opened_ = true;
+  auto inputs = MakeInputs(case_, seed_);
+  if (!inputs) {
+    no_inputs_ = "the inputs cannot be made: " + inputs.error().Text();
+    return;
+  }
+  inputs_ = std::move(*inputs);
+  if (IsOpened(case_)) return;
+  auto oracle = OpenCaseOracle(case_, inputs_, {.engine = engine_});
+  if (oracle) {
+    oracle_ = std::move(*oracle);
+  } else {
+    no_oracle_ = oracle.error().Text();
+  }
+}
+
+Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>& values) {
+  if (values.empty()) return {};
+  const auto known =
+      std::find_if(done_.begin(), done_.end(), [&](const auto& one) { return one.first == values; });
+  if (known != done_.end()) return known->second;
   Classified classified;
   try {
-    if (!opened_) {
-      opened_ = true;
-      auto inputs = MakeInputs(case_, seed_);
-      if (!inputs) return {.values = {}, .fault = "the inputs cannot be made: " + inputs.error().Text()};
-      auto oracle = OpenCaseOracle(case_, std::move(*inputs), {.engine = engine_, .plant_fault = {}});
-      if (oracle) {
-        oracle_ = std::move(*oracle);
-      } else {
-        no_oracle_ = oracle.error().Text();
-      }
-    }
-    if (oracle_ != nullptr) {
+    Open();
+    if (!no_inputs_.empty()) return {.values = {}, .fault = no_inputs_};
+    if (IsOpened(case_)) {
+      classified.values = JudgeSteps(
+          case_, inputs_, values,
+          [this](const Case& piece, auto inputs, const auto& how) {
+            return OpenCaseOracle(piece, std::move(inputs),
+                                  {.engine = engine_, .unrounded = how.unrounded, .natural = how.natural});
+          },
+          &pieces_);
+    } else if (oracle_ != nullptr) {
       using Evidence = ClassifyOptions::Evidence;
       // What companions are likely to say is not asked: they are there to prove.
-      const ClassifyOptions options{.evidence =
-                                        case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard};
-      classified.values = ClassifyValues(*oracle_, observation.values, options);
-      return classified;
-    }
-    for (const auto& [name, tensor] : observation.values) {
-      Classification& unknown = classified.values[name];
-      unknown.elements = tensor.size();
-      unknown.notes = {"no reference: " + no_oracle_};
-      if (!IsFloating(tensor.dtype)) unknown.kind = ClassificationKind::kNotFloating;
+      ClassifyOptions options;
+      options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
+      classified.values = ClassifyValues(*oracle_, values, options);
+    } else {
+      for (const auto& [name, tensor] : values) {
+        Classification& unknown = classified.values[name];
+        unknown.elements = tensor.size();
+        unknown.notes = {"no reference: " + no_oracle_};
+        if (!IsFloating(tensor.dtype)) unknown.kind = ClassificationKind::kNotFloating;
+      }
     }
   } catch (const std::exception& broken) {
-    classified.values.clear();
-    classified.fault = fmt::format("the oracle or the classifier broke: {}", broken.what());
+    return {.values = {}, .fault = fmt::format("the oracle or the classifier broke: {}", broken.what())};
   }
+  done_.emplace_back(values, classified);
   return classified;
 }
 

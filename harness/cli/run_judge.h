@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,19 +23,26 @@ class CaseClassifier {
  public:
   CaseClassifier(const Case& test_case, int64_t seed, OracleEngine engine = OracleEngine::kFast)
       : case_(test_case), seed_(seed), engine_(engine) {}
+  /// Of an opened program each step by itself; of a case that has one, what is demanded; of all others every value.
   Classified Classify(const Observation& observation);
+  /// `names` alone, each as one joint model of the whole program.
+  Classified ClassifyJointly(const Observation& observation, const std::set<std::string>& names);
   /// What its oracle has done so far.
-  OracleCounts Counts() const { return oracle_ == nullptr ? OracleCounts{} : oracle_->Counts(); }
+  OracleCounts Counts() const;
 
  private:
-  Classified ClassifyBits(const Observation& observation);
+  Classified ClassifyBits(const std::map<std::string, TensorData>& values);
+  void Open();
 
   const Case& case_;
   int64_t seed_;
   OracleEngine engine_;
   std::vector<std::pair<std::map<std::string, TensorData>, Classified>> done_;
+  std::map<std::string, TensorData> inputs_;
   std::unique_ptr<CaseOracle> oracle_;
   std::string no_oracle_;  ///< why there is none
+  std::string no_inputs_;
+  OracleCounts pieces_;  ///< what the oracles of single steps have done
   bool opened_ = false;
 };
 

@@ -71,7 +71,7 @@ class Classifier {
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
     TryAll(oracle_.Bank(value_, observed_.dtype));
     const auto survived = [](const Trial& trial) { return trial.survived; };
-    if (std::none_of(trials_.begin(), trials_.end(), survived))
+    if (options_.search && std::none_of(trials_.begin(), trials_.end(), survived))
       TryAll(oracle_.FlushingBank(value_, observed_.dtype));
     Conclude();
     return result_;
@@ -208,11 +208,11 @@ class Classifier {
     std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
     if (!HardOnly()) KeepOrderWitnesses(likely);
     TryRest(&likely);
-    if (!HardOnly()) DoubtLikelihood(&likely);
+    if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       LookEverywhere(natural, &likely);
-      if (likely.empty()) likely = Search(*natural);
+      if (likely.empty() && options_.search) likely = Search(*natural);
     }
     const std::set<PrecisionModel> proved = Survivors();
     std::set<PrecisionModel> tried;
@@ -222,7 +222,7 @@ class Classifier {
     result_.models.assign(likely.begin(), likely.end());
     result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
     if (!result_.fits) result_.models.clear();
-    if (!result_.models.empty() && only_ == nullptr && !HardOnly()) MeasureFloors();
+    if (!result_.models.empty() && only_ == nullptr && !HardOnly() && options_.search) MeasureFloors();
     if (result_.models.empty()) {
       result_.kind = ClassificationKind::kUnmodelled;
     } else {

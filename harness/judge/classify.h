@@ -20,6 +20,8 @@ struct ClassifyOptions {
   int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
   double keep_factor = 1e6;           ///< models this much less likely than the best one are set aside
   double worst_fit = -6;              ///< z-score below which a model does not explain the bits
+  /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.
+  bool search = true;
   enum class Evidence { kAll, kHard };
   Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
 };

@@ -63,6 +63,7 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
     return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
   if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
   if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
+  if (FindOtherRead(a, b)) return Basis::kLikely;
   return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
 }
 
@@ -70,7 +71,9 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
 /// kind.
 class Comparison {
  public:
-  Comparison(const Case& test_case, std::span<const Participant> participants) : case_(test_case) {
+  Comparison(const Case& test_case, std::span<const Participant> participants, JudgedAs judged)
+      : case_(test_case) {
+    if (judged == JudgedAs::kStepByStep) NoteOperands(test_case.program);
     for (const Participant& participant : participants) {
       if (TakesPart(*participant.result)) members_.push_back(participant);
     }
@@ -205,7 +208,27 @@ class Comparison {
     return CompareClasses(a->classification, b->classification);
   }
 
+  void NoteOperands(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      NoteOperands(step.steps);
+      for (const Operand& operand : step.of) {
+        if (!operand.IsScalar()) operands_[step.as].push_back(operand.name);
+      }
+    }
+  }
+
+  /// The step already had other numbers to compute with.
+  bool Inherited(size_t i, size_t j, const std::string& name) const {
+    const auto operands = operands_.find(name);
+    if (operands == operands_.end()) return false;
+    return std::any_of(operands->second.begin(), operands->second.end(), [&](const std::string& operand) {
+      const TensorDifference* difference = Difference(i, j, operand);
+      return difference != nullptr && !difference->Same();
+    });
+  }
+
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
+    if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification))
@@ -219,6 +242,7 @@ class Comparison {
   }
 
   Basis PartInValue(size_t i, size_t j, const std::string& name) const {
+    if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr || HasModels(a->classification) || HasModels(b->classification))
@@ -229,6 +253,7 @@ class Comparison {
   }
 
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const {
+    if (Inherited(i, j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
     return difference != nullptr && difference->special > 0 ? Basis::kProved : Basis::kSame;
   }
@@ -408,6 +433,8 @@ class Comparison {
   }
 
   const Case& case_;
+  std::map<std::string, std::vector<std::string>>
+      operands_;  ///< of single steps, by the value that each gives
   std::vector<Participant> members_;
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes
   std::vector<Divergence> divergences_;
@@ -416,8 +443,9 @@ class Comparison {
 
 }  // namespace
 
-std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants) {
-  return Comparison(test_case, participants).Run();
+std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants,
+                                        JudgedAs judged) {
+  return Comparison(test_case, participants, judged).Run();
 }
 
 }  // namespace ulpscope

@@ -23,7 +23,12 @@
 
 namespace ulpscope {
 
+/// kStepByStep: the values of the participants are single steps, each judged from its own operands. Then a value whose
+/// operands differ has inherited that, and parts in precision alone.
+enum class JudgedAs { kWholeProgram, kStepByStep };
+
 /// In the order of the kinds above, then of the backends as given.
-std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants);
+std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants,
+                                        JudgedAs judged = JudgedAs::kWholeProgram);
 
 }  // namespace ulpscope

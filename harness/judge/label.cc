@@ -40,7 +40,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
   for (const PrecisionModel& model : classification->models) {
     if (shape.has_products) Insert(&facets["prod"], model.prod);
-    if (shape.reduction_length > 0) Insert(&facets["acc"], model.acc);
+    if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets["acc"], model.acc);
     Insert(&facets["mid"], model.mid);
     Insert(&facets["out"], model.out);
     for (auto& [operand, words] : classification->facets_in) {
@@ -100,9 +100,14 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const auto& prod = classification.facets.at("prod");
   if (!prod.empty() && prod != std::vector<std::string>{"exact"}) parts.push_back("products " + Or(prod));
   const auto& acc = classification.facets.at("acc");
-  if (!acc.empty()) parts.push_back("accumulated in " + JoinAccumulators(acc));
+  if (!acc.empty() && acc != std::vector<std::string>{"exact"})
+    parts.push_back((shape.reduction_length > 0 ? "accumulated in " : "each step in ") +
+                    JoinAccumulators(acc));
   const auto& mid = classification.facets.at("mid");
-  if (mid != std::vector<std::string>{"none"})
+  // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
+  const bool wide = std::all_of(mid.begin(), mid.end(),
+                                [](const std::string& word) { return word == "none" || word == "float32"; });
+  if (!wide || mid == std::vector<std::string>{"float32"})
     parts.push_back((mid.size() == 1 ? "rounded through " : "rounded through one of ") + Or(mid));
   const auto& out = classification.facets.at("out");
   const bool nearest = std::any_of(

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "harness/base/text.h"
+#include "harness/judge/label.h"
 
 namespace ulpscope {
 namespace {
@@ -67,7 +68,8 @@ std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std:
   if (left == a.end() || right == b.end() || !Disjoint(left->second, right->second)) return std::nullopt;
   const auto deed = [&](const Words& words) {
     if (IsNothing(words, none)) return Deed{};
-    return Say(singular, plural, fmt::format(fmt::runtime(form), Join(words, " or ")));
+    const std::string all = key == "acc" ? JoinAccumulators(words) : Join(words, " or ");
+    return Say(singular, plural, fmt::format(fmt::runtime(form), all));
   };
   return Parting{.a = deed(left->second), .b = deed(right->second)};
 }
@@ -81,6 +83,30 @@ std::string Braced(std::string_view text) {
   return escaped;
 }
 
+bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
+
+bool HasStepsInside(const std::string& value, const Classification& classification) {
+  return std::any_of(classification.cuts.begin(), classification.cuts.end(),
+                     [&](const auto& cut) { return IsInside(value, cut.first); });
+}
+
+/// An elementary step of the op that gives `value`, rounded on one side alone. A side whose op was explained without such a
+/// step did not round it.
+std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
+                                      const Classification& b) {
+  std::map<std::string, Words> left = a.cuts, right = b.cuts;
+  for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
+  for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
+  for (const auto& [cut, words] : left) {
+    if (!IsInside(value, cut)) continue;
+    auto parting =
+        Compare(left, right, cut, "none", "rounds", "round",
+                fmt::format("the {} inside {} to {{}}", Braced(cut.substr(value.size() + 1)), Braced(value)));
+    if (parting) return parting;
+  }
+  return std::nullopt;
+}
+
 /// The most telling facet in which the two classifications have no word in common.
 std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
                                    const ValueResult& b) {
@@ -89,6 +115,16 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const std::string where = fmt::format("before the {} {}", Name(a.dtype),
                                         WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
   const std::string own(Name(a.dtype));
+  if (const auto operand = FindOtherRead(left, right)) {
+    const auto deed = [&](const Words& words) {
+      if (words == Words{"stored"}) return Deed{};
+      const std::string as =
+          words == Words{"unrounded"} ? "before it is rounded" : "as " + Join(words, " or ");
+      return Say("reads", "read", fmt::format("{} {} when computing {}", *operand, as, value));
+    };
+    return Parting{.a = deed(left.reads.at(*operand)), .b = deed(right.reads.at(*operand))};
+  }
+  if (auto step = FindStepInside(value, left, right)) return step;
   const auto only_own = [&](const Classification& classification) {
     const auto mid = classification.facets.find("mid");
     return mid != classification.facets.end() && mid->second == Words{own};
@@ -103,8 +139,10 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
                        fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
     if (cut) return cut;
   }
-  if (auto acc = Compare(left.facets, right.facets, "acc", "", "accumulates", "accumulate",
-                         Braced(value) + " in {}")) {
+  const bool steps = HasStepsInside(value, left) || HasStepsInside(value, right);
+  if (auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
+                         steps ? "compute" : "accumulate",
+                         (steps ? "the steps inside " : "") + Braced(value) + " in {}")) {
     return acc;
   }
   for (const auto& [operand, words] : left.facets_in) {
@@ -139,7 +177,11 @@ const ValueResult& ValueOf(const Side& side, const std::string& value) {
 
 std::string DescribeClass(const Classification& classification) {
   if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
-  if (!classification.label.empty()) return "as " + classification.label;
+  if (!classification.label.empty()) {
+    constexpr std::string_view kLikely = "likely ";  // the sentence says so before its verb
+    const bool likely = classification.label.starts_with(kLikely);
+    return "as " + classification.label.substr(likely ? kLikely.size() : 0);
+  }
   std::vector<std::string> names;
   for (const auto& model : classification.models) names.push_back(model.Name());
   return "as " + (names.empty() ? std::string(Name(classification.kind)) : Join(names, " or "));
@@ -185,6 +227,14 @@ std::string Spell(const Cast& cast) {
 }
 
 }  // namespace
+
+std::optional<std::string> FindOtherRead(const Classification& a, const Classification& b) {
+  for (const auto& [operand, words] : a.reads) {
+    const auto other = b.reads.find(operand);
+    if (other != b.reads.end() && Disjoint(words, other->second)) return operand;
+  }
+  return std::nullopt;
+}
 
 std::string JoinNames(const std::vector<std::string>& names) {
   if (names.size() < 2) return names.empty() ? "" : names.front();

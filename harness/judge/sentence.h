@@ -2,6 +2,7 @@
 // shows it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
                           std::span<const Cast> right);
 
 /// "a", "a and b", "a, b and c".
+/// The first operand that both steps tell how they read, and read otherwise; nothing without one.
+std::optional<std::string> FindOtherRead(const Classification& a, const Classification& b);
+
 std::string JoinNames(const std::vector<std::string>& names);
 /// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a
 /// character.

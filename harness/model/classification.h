@@ -81,6 +81,10 @@ struct Classification {
   std::map<std::string, std::vector<std::string>> facets_in;  ///< per operand
   std::map<std::string, std::vector<std::string>>
       cuts;  ///< intermediate -> formats that survive ("none" included)
+  /// Of one step of a program: operand -> what it may have been read as: "stored", "unrounded" (as it was before it was
+  /// rounded to its dtype), or a format that it was rounded to on the way. Operands that other steps computed, and tensors of
+  /// the case that were not read as they are.
+  std::map<std::string, std::vector<std::string>> reads;
 };
 
 }  // namespace ulpscope

@@ -75,6 +75,8 @@ struct ValueShape {
   std::vector<std::string> operands;    ///< operands whose input rounding is a facet
   std::vector<std::string> cut_points;  ///< named intermediates
   bool has_products = false;
+  bool has_steps =
+      false;  ///< elementary steps inside one op are on the path: they have a format of their own
 };
 
 /// Words of a model that the bank does not list.

@@ -56,6 +56,19 @@ struct ProvedOn {
 /// "judged on 3 further inputs too: single, cancel, swamp (crashed SIGSEGV: it proves nothing)"; "" without any.
 std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs);
 
+/// A program's second run, with every intermediate observed.
+struct OpenedRun {
+  /// One a step, in program order; from the operands that this backend computed for it.
+  struct StepResult {
+    std::string value, op;
+    ValueResult result;
+  };
+  std::vector<StepResult> steps;
+  std::vector<std::string>
+      changed;           ///< observed values that got other bits: `steps` says nothing of the plain run
+  std::string left_out;  ///< why there are no steps ("raised RuntimeError"); empty where there are
+};
+
 struct CaseResult {
   std::string id;
   std::string backend;  ///< NAME[@DEVICE][:knob=value,...]
@@ -70,6 +83,7 @@ struct CaseResult {
   std::vector<CastCost> cast_costs;  ///< their `shares` are volatile
   std::vector<std::string> stages;   ///< those that its trace has, in the order of kTraceStages
   std::vector<std::string> notes;
+  std::optional<OpenedRun> opened;  ///< of a program of several steps
   std::vector<ProvedOn> proved_on;  ///< with `prove`: the companions, in the order in which they were run
   std::string repro;
   std::map<std::string, double> durations_ms;  ///< volatile

@@ -99,7 +99,8 @@ json ToJson(const Classification& classification) {
           {"notes", classification.notes},
           {"facets", classification.facets},
           {"facets_in", classification.facets_in},
-          {"cuts", classification.cuts}};
+          {"cuts", classification.cuts},
+          {"reads", classification.reads}};
 }
 
 Region RegionFromJson(const json& object, std::string& error) {
@@ -151,7 +152,8 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .notes = fields.Texts("notes"),
           .facets = fields.TextLists("facets"),
           .facets_in = fields.TextLists("facets_in"),
-          .cuts = fields.TextLists("cuts")};
+          .cuts = fields.TextLists("cuts"),
+          .reads = fields.TextLists("reads")};
 }
 
 std::string RunLine(const std::string& id) { return JournalLine({{"type", "run"}, {"id", id}}); }

@@ -47,6 +47,7 @@ Classified Full() {
       .facets = {{"mid", {"bfloat16", "none"}}},
       .facets_in = {{"x", {"bfloat16_rne"}}},
       .cuts = {{"product", {"none"}}},
+      .reads = {{"g", {"stored", "unrounded"}}},
   };
   classified.values["count"].kind = ClassificationKind::kNotFloating;
   return classified;

@@ -1,0 +1,68 @@
+// From a case to its opened program.
+#include "harness/casefile/open.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/words/ops.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr const char* kSuffix = "~opened";
+
+/// The names that the steps make, in program order; false where a step does more than give a new value a name.
+bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) {
+  for (const Step& step : steps) {
+    if (IsScope(step.op)) {
+      if (!NamesMade(step.steps, names)) return false;
+      continue;
+    }
+    if (step.op == "sync") continue;
+    const OpRow* op = FindOp(step.op);
+    if (op == nullptr || !op->GivesValue() || step.op == "empty" || !step.out.empty() || step.as.empty())
+      return false;
+    if (std::find(names->begin(), names->end(), step.as) != names->end()) return false;
+    names->push_back(step.as);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Case> Opened(const Case& c) {
+  if (!c.companion_of.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  if (!NamesMade(c.program, &names) || names.size() < 2) return std::nullopt;
+  if (std::any_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return c.FindTensor(name) != nullptr; }))
+    return std::nullopt;
+  Case opened = c;
+  opened.id = c.id + kSuffix;
+  opened.companion_of = c.id;
+  opened.contract = {};
+  opened.expect.clear();
+  std::erase_if(opened.observe, [&](const std::string& name) {
+    return name != "trace" && std::find(names.begin(), names.end(), name) == names.end();
+  });
+  for (const std::string& name : names) {
+    if (std::find(opened.observe.begin(), opened.observe.end(), name) == opened.observe.end())
+      opened.observe.push_back(name);
+  }
+  return opened;
+}
+
+bool IsOpened(const Case& c) { return !c.companion_of.empty() && c.id == c.companion_of + kSuffix; }
+
+std::set<std::string> DemandedValues(const Case& c) {
+  std::set<std::string> names;
+  for (const auto& [name, demand] : c.contract.values) names.insert(name);
+  for (const auto& [backend, entries] : c.expect) {
+    for (const Expectation& entry : entries) {
+      for (const auto& [name, demand] : entry.values) names.insert(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace ulpscope

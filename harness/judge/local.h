@@ -1,0 +1,42 @@
+// Local evidence: each step of a program judged by itself, from the operands that this backend computed for it.
+//
+// The unknown is a rounding on a use, never on a value: a compiler may store the rounded product and hand the sum on
+// unrounded, fuse a producer into one consumer and not into the other. So each step is asked: do its results follow from its
+// operands as they are stored; or from what some of them were before they were rounded to their dtypes, which makes the
+// step and its producer one piece to be judged; or from operands in another format? What explains the results stays in
+// Classification::reads, operand by operand. The piece grows only along uses that were found unrounded, so that the cost
+// is the program's own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "harness/model/oracle.h"
+
+namespace ulpscope {
+
+/// Opens an oracle for a piece of a program on these tensors.
+struct PieceOptions {
+  std::set<std::string> unrounded =
+      {};                ///< values of the piece that are read before they are rounded to their dtype
+  bool natural = false;  ///< only sums in float32, and what the program itself rounds
+};
+using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
+    const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& options)>;
+
+/// `opened`: a program each of whose steps gives one new value (harness/casefile/open.h). `values`: what one backend computed
+/// for them; steps whose results or operands are not among them are left out. One classification for each step. What
+/// the oracles of the pieces did is added to `counts`.
+std::map<std::string, Classification> JudgeSteps(const Case& opened,
+                                                 const std::map<std::string, TensorData>& inputs,
+                                                 const std::map<std::string, TensorData>& values,
+                                                 const OpenPiece& open, OracleCounts* counts);
+
+/// The values that both runs gave, and gave other bits: opening changed what the program computes.
+std::set<std::string> ChangedByOpening(const std::map<std::string, TensorData>& plain,
+                                       const std::map<std::string, TensorData>& opened);
+
+}  // namespace ulpscope

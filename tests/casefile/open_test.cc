@@ -1,0 +1,73 @@
+// Which programs are opened, and what is observed of them then.
+#include "harness/casefile/open.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/casefile/load.h"
+#include "harness/casefile/prove.h"
+
+namespace ulpscope {
+namespace {
+
+using ::testing::ElementsAre;
+
+Case Load(const std::string& program, const std::string& observe, const std::string& rest = "") {
+  const std::string text =
+      "cases:\n  - name: c\n    tensors: {x: {dtype: float32, shape: [4], fill: normal}}\n    program:\n" +
+      program + "    observe: [" + observe + "]\n" + rest;
+  LoadResult loaded = LoadCaseText(text, "c.yaml", "c", Vocabulary{});
+  for (const auto& error : loaded.errors) ADD_FAILURE() << error.Text();
+  return loaded.cases.at(0);
+}
+
+constexpr const char* kTwoSteps =
+    "      - {op: mul, of: [x, x], as: square}\n      - {op: add, of: [square, x], as: y}\n";
+
+TEST(Opened, ObservesEveryStepAndDemandsNothing) {
+  const Case plain = Load(
+      kTwoSteps, "y", "    contract: {status: documented, source: here, accept: {y: {dtype: float32}}}\n");
+  const auto opened = Opened(plain);
+  ASSERT_TRUE(opened);
+  EXPECT_THAT(opened->observe, ElementsAre("y", "square"));
+  EXPECT_EQ(opened->id, plain.id + "~opened");
+  EXPECT_TRUE(opened->contract.values.empty());
+  EXPECT_TRUE(IsOpened(*opened));
+  EXPECT_FALSE(IsOpened(plain));
+  EXPECT_FALSE(Opened(*opened)) << "an opened program is opened no further";
+}
+
+TEST(Opened, KeepsScopesAndIsRunAfterItsCase) {
+  const Case plain = Load(
+      "      - op: autocast\n        dtype: bfloat16\n        steps:\n          - {op: mul, of: [x, x], as: "
+      "square}\n"
+      "      - {op: add, of: [square, x], as: y}\n",
+      "y");
+  const auto all = WithCompanions({plain}, Steps::kOpened);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_THAT(all[1].observe, ElementsAre("y", "square"));
+  EXPECT_EQ(all[1].program.size(), plain.program.size());
+  EXPECT_EQ(WithCompanions({plain}, Steps::kTogether).size(), 1u);
+}
+
+TEST(Opened, NotWhereANameDoesNotStandForOneStep) {
+  EXPECT_FALSE(Opened(Load("      - {op: mul, of: [x, x], as: y}\n", "y"))) << "a single step";
+  EXPECT_FALSE(
+      Opened(Load("      - {op: empty, shape: [4], dtype: float32, as: buffer}\n"
+                  "      - {op: add, of: [x, x], out: buffer, as: y}\n",
+                  "y")))
+      << "out=";
+  EXPECT_FALSE(Opened(
+      Load("      - {op: mul, of: [x, 2], as: y}\n      - {op: \"aten::mul_\", of: [y, y], as: z}\n", "z")))
+      << "in place";
+}
+
+TEST(Opened, DemandedValuesAreThoseOfContractAndExpectations) {
+  const Case plain = Load(kTwoSteps, "y, square",
+                          "    contract: {status: unspecified, accept: any}\n"
+                          "    expect: {jax: [{square: {dtype: float32}}]}\n");
+  EXPECT_THAT(DemandedValues(plain), ElementsAre("square"));
+}
+
+}  // namespace
+}  // namespace ulpscope

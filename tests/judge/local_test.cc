@@ -1,0 +1,168 @@
+// Steps judged one by one: what was computed is written out by hand here, and the judge has to say how each operand was read.
+#include "harness/judge/local.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::MakeStep;
+using testing::NormalInputs;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kCount = 300;
+
+double Bf16(double x) { return RoundTo(x, Bfloat16()); }
+
+/// p = x * y, then s = p + z and d = p - z, all in one dtype.
+struct Chain {
+  Case program;
+  std::map<std::string, TensorData> inputs, values;
+
+  explicit Chain(DType dtype) {
+    program.id = "chain~opened";
+    program.companion_of = "chain";
+    for (const char* name : {"x", "y", "z"})
+      program.tensors.push_back(testing::Tensor(name, dtype, {kCount}));
+    program.program = {MakeStep("mul", {"x", "y"}, "p"), MakeStep("add", {"p", "z"}, "s"),
+                       MakeStep("sub", {"p", "z"}, "d")};
+    program.observe = {"p", "s", "d"};
+    inputs = NormalInputs(program, 5);
+    for (const char* name : {"p", "s", "d"}) values[name] = TensorData::Zeros(dtype, {kCount});
+  }
+
+  double In(const char* name, int64_t i) const { return inputs.at(name).At(i); }
+  double Product(int64_t i) const { return In("x", i) * In("y", i); }
+  void Set(const char* name, int64_t i, double value) {
+    TensorData& data = values.at(name);
+    data.Set(i, RoundTo(value, *FormatOf(data.dtype)));
+  }
+};
+
+std::map<std::string, Classification> Judge(const Case& program,
+                                            const std::map<std::string, TensorData>& inputs,
+                                            const std::map<std::string, TensorData>& values) {
+  OracleCounts counts;
+  return JudgeSteps(
+      program, inputs, values,
+      [](const Case& piece, std::map<std::string, TensorData> in, const PieceOptions& options) {
+        return OpenCaseOracle(piece, std::move(in),
+                              {.unrounded = options.unrounded, .natural = options.natural});
+      },
+      &counts);
+}
+
+std::map<std::string, Classification> Judge(const Chain& chain) {
+  return Judge(chain.program, chain.inputs, chain.values);
+}
+
+TEST(Local, EachUseIsReadAsItIsStoredOrAsItWasBefore) {
+  Chain chain(DType::kBfloat16);
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.Set("p", i, chain.Product(i));
+    chain.Set("s", i, chain.Product(i) + chain.In("z", i));        // fused: the product is not rounded first
+    chain.Set("d", i, Bf16(chain.Product(i)) - chain.In("z", i));  // another consumer, from memory
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("p").reads, IsEmpty()) << "its operands are tensors of the case";
+  EXPECT_TRUE(judged.at("p").fits);
+  EXPECT_THAT(judged.at("s").reads["p"], ElementsAre("unrounded"));
+  EXPECT_THAT(judged.at("s").label, ::testing::HasSubstr("p read before it is rounded"));
+  EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
+}
+
+TEST(Local, AContractedProductIsAnUnroundedUse) {
+  Chain chain(DType::kFloat32);
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.Set("p", i, chain.Product(i));
+    chain.Set("s", i, std::fma(chain.In("x", i), chain.In("y", i), chain.In("z", i)));
+    chain.Set("d", i, chain.values.at("p").At(i) - chain.In("z", i));
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("s").reads["p"], ElementsAre("unrounded"));
+  EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
+}
+
+TEST(Local, AnOperandInANarrowerFormatIsNamed) {
+  Chain chain(DType::kFloat32);
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.Set("p", i, chain.Product(i));
+    const double p = chain.values.at("p").At(i);
+    chain.Set("s", i, RoundTo(p, Binary16()) + chain.In("z", i));
+    chain.Set("d", i, p - Bf16(chain.In("z", i)));
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("s").reads["p"], ElementsAre("float16"));
+  EXPECT_THAT(judged.at("d").reads["z"], ElementsAre("bfloat16"));
+  EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
+}
+
+TEST(Local, InputsThatCannotTellLeaveBothOpen) {
+  Chain chain(DType::kBfloat16);
+  for (int64_t i = 0; i < kCount; ++i) {
+    for (const char* name : {"x", "y", "z"}) chain.inputs.at(name).Set(i, static_cast<double>(1 + i % 3));
+    chain.Set("p", i, chain.Product(i));
+    chain.Set("s", i, chain.Product(i) + chain.In("z", i));
+    chain.Set("d", i, chain.Product(i) - chain.In("z", i));
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("s").reads["p"], UnorderedElementsAre("stored", "unrounded"));
+}
+
+TEST(Local, WhatNothingExplainsAccusesNobody) {
+  Chain chain(DType::kFloat32);
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.Set("p", i, chain.Product(i));
+    chain.Set("s", i, 1.01 * (chain.Product(i) + chain.In("z", i)));
+    chain.Set("d", i, chain.values.at("p").At(i) - chain.In("z", i));
+  }
+  auto judged = Judge(chain);
+  EXPECT_EQ(judged.at("s").kind, ClassificationKind::kUnmodelled);
+  EXPECT_THAT(judged.at("s").reads, IsEmpty());
+  EXPECT_TRUE(judged.at("d").fits) << "a step is judged from its own operands";
+}
+
+TEST(Local, AProductThatIsRoundedBeforeItsBiasIsNoNarrowAccumulator) {
+  Case program;
+  program.id = "linear~opened";
+  program.companion_of = "linear";
+  const int64_t m = 16, n = 16, k = 32;
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {m, k}),
+                     testing::Tensor("w", DType::kBfloat16, {n, k}),
+                     testing::Tensor("b", DType::kBfloat16, {n})};
+  program.program = {MakeStep("linear", {"x", "w", "b"}, "h"), MakeStep("relu", {"h"}, "r")};
+  program.observe = {"h", "r"};
+  const auto inputs = NormalInputs(program, 3);
+  std::map<std::string, TensorData> values{{"h", TensorData::Zeros(DType::kBfloat16, {m, n})},
+                                           {"r", TensorData::Zeros(DType::kBfloat16, {m, n})}};
+  for (int64_t i = 0; i < m * n; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < k; ++j)
+      sum += static_cast<float>(inputs.at("x").At(i / n * k + j) * inputs.at("w").At(i % n * k + j));
+    values.at("h").Set(i, Bf16(Bf16(sum) + inputs.at("b").At(i % n)));
+    values.at("r").Set(i, std::max(0.0, values.at("h").At(i)));
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_TRUE(judged.at("h").fits);
+  EXPECT_THAT(judged.at("h").cuts["h.product"], ElementsAre("bfloat16"));
+  EXPECT_THAT(judged.at("h").facets["acc"], ElementsAre("float32"));
+  EXPECT_THAT(judged.at("r").reads["h"], ::testing::Contains("stored"));
+}
+
+TEST(Local, ChangedValuesAreThoseWithOtherBits) {
+  Chain a(DType::kFloat32), b(DType::kFloat32);
+  b.Set("s", 7, 1.0);
+  EXPECT_THAT(ChangedByOpening(a.values, b.values), ElementsAre("s"));
+  EXPECT_THAT(ChangedByOpening(a.values, a.values), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ulpscope
