@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 NARROW_SUM = ("bfloat16", "float16", "split_k(")
 # Words for a product that went into a sum before any rounding.
+# Operands as they are, or as sums of narrow parts that hold them nearly whole.
+WHOLE = ("as_is", "none", "float32", "bf16x", "tf32x")
 CONTRACTED = {"contracted", "fma", "unrounded", "exact"}
 # finding -> what it is; those that are gates must not happen.
 GATES = {
@@ -66,12 +68,25 @@ def _step(row, step, listed):
     reads = {}
     for use in listed:
         reads.setdefault(use["operand"], set()).update(use.get("as") or [])
+    facets = (step.get("classification") or {}).get("facets") or {}
+    formats = facets.get("in") or {}
+    if row["op"] == "cast" and facets.get("mid"):  # what a cast passes through is what it reads
+        formats = {**formats, row["reads"][0]["operand"]: facets["mid"]} if row["reads"] else formats
     for use in row["reads"]:
         # A report may name the view that is read, or the value that it shows.
-        found.append(_use(row, use, reads.get(use["operand"]) or reads.get(use["origin"]), unmodelled))
+        said = reads.get(use["operand"]) or reads.get(use["origin"])
+        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled))
     if not unmodelled:
         found += _facets(row, (step.get("classification") or {}).get("facets") or {})
     return found
+
+
+def rounded_on(said, formats):
+    """What a use is read as, with the rounding of the operand that the step's facet `in` tells."""
+    if not said or not formats:
+        return said
+    rounded = {word.partition("_")[0] for word in formats if not word.startswith(WHOLE)}
+    return rounded | (said if any(word.startswith(WHOLE) for word in formats) else said - {"stored", "unrounded"})
 
 
 def _use(row, use, said, unmodelled):
@@ -126,8 +141,11 @@ def _facets(row, facets):
             found.append(Finding("false accusation", place, True, False, f"{row['op']}: {facet} said {sorted(words)}"))
     words = {name: set(options) for name, options in (facets.get("in") or {}).items()}
     for name, options in words.items():
-        use = next((use for use in row["reads"] if use["operand"] == name), None)
-        if options and not any(word.startswith("as_is") for word in options) and (use is None or use["as"] == "stored"):
+        if name.startswith("scalar"):
+            found += _scalar(row, name, options)
+            continue
+        use = next((use for use in row["reads"] if name in (use["operand"], use["origin"])), None)
+        if use is None and options and not any(word.startswith(WHOLE) for word in options):
             found.append(Finding("false accusation", place, True, False, f"{row['op']}: operand {name} said {sorted(options)}"))
     flushing = [word for options in (acc, facets.get("out") or [], *words.values()) for word in sorted(options)[:1]
                 if options and all("+ftz" in one or "+daz" in one for one in options)]
@@ -136,6 +154,17 @@ def _facets(row, facets):
     if flushing and row["flush"] == "none":
         found.append(Finding("false accusation", place, True, False, f"{row['op']}: flushing said {flushing}"))
     return found
+
+
+def _scalar(row, name, options):
+    """A Python scalar: rounded to float32, or, where that was planted, to the dtype of the step."""
+    planted = row["inner"].get("scalar")
+    place, detail = f"scalar {row['value']}", f"{row['op']}: {name} said {sorted(options)}, true {planted or 'float32'}"
+    if planted and row["inner_visible"]:
+        what = "truth excluded" if f"{planted}_rne" not in options else "unique" if len(options) == 1 else "loose"
+        return [Finding(what, place, True, True, detail)]
+    wide = any(word.startswith(("as_is", "float32", "float64")) for word in options)
+    return [] if planted or wide else [Finding("false accusation", place, True, False, detail)]
 
 
 def _explained(row):

@@ -19,6 +19,8 @@ HONEST = {
     "lanes": {"order": "lanes8"},
     "wide_sums": {"acc": "float64"}
 }
+# Honest backends that really differ in precision: in the width of sums, in whether products are rounded (in a tree they are).
+ALIKE = ({"honest", "lanes"}, {"reversed", "pairwise", "blocked"}, {"wide_sums"})
 ORDERS = ("sequential", "reversed", "pairwise", "blocked16", "lanes8", "halves")
 
 

@@ -1,6 +1,6 @@
 """Scores what ulpscope says of programs whose arithmetic is known: is the true use named, is an honest one accused?
 
-usage: score.py [--count N] [--seed S] [--first I] [--only FAMILY,...] [--batch N] [--jobs N] [--minutes M] [--steps N]
+usage: score.py [--count N] [--seed S] [--first I] [--only FAMILY,...] [--batch N] [--group N] [--jobs N] [--batch-minutes M] [--minutes M] [--steps N]
                 [--keep FOLDER] [--json FILE] [--show N]
 
 Runs N programs (generate.py) on every backend of the emulator (plans.BACKENDS, or those of --only) and compares report.json with
@@ -35,7 +35,7 @@ def run_batch(programs, backends, folder, options):
     (folder / "programs.yaml").write_text(generate.yaml(programs))
     command = [ULPSCOPE, "run", folder / "programs.yaml", "--adapter", HERE / "adapter.py", "--no-trace", "-q", "-j", options.jobs,
                "-b", ",".join(f"{name}:keep={folder / 'keep'}" for name in backends), "--seed", options.seed, "-o", folder / "run"]
-    limit = options.until - time.monotonic()
+    limit = min(options.until - time.monotonic(), 60 * options.batch_minutes)
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=limit, cwd=folder,
                               env={**os.environ, "ULPSCOPE_PYTHON": sys.executable})
@@ -83,12 +83,15 @@ def opening_shows(program, backend, inputs):
 
 
 def false_divergences(report, rows):
-    """Sentences that find a difference of precision between backends that are all honest in that program."""
+    """Sentences that find a difference of precision between honest backends that have none."""
     honest = {(row["program"], row["backend"]) for row in rows if row.get("honest")}
     found = []
     for each in report["divergences"]:
         names = [name.partition(":")[0] for group in each["backends"] for name in group]
-        if each["kind"] == "precision" and all((plans.program_of(each["case"]), name) in honest for name in names):
+        kin = sum(any(name in group for name in names) for group in plans.ALIKE) <= 1
+        product = "product" in each["sentence"]
+        faultless = all((plans.program_of(each["case"]), name) in honest for name in names) and set(names) <= set(plans.HONEST)
+        if each["kind"] == "precision" and faultless and (kin or not product and "wide_sums" not in names):
             found.append(f"{each['case']}: {each['sentence']}")
     return found
 
@@ -168,8 +171,10 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--steps", type=int, default=generate.MOST, help="leave out programs with more steps")
     parser.add_argument("--only", help="backends of the emulator, joined by commas")
-    parser.add_argument("--batch", type=int, default=10, help="programs of one run of the harness")
+    parser.add_argument("--batch", type=int, default=4, help="programs of one run of the harness")
+    parser.add_argument("--group", type=int, default=5, help="faulty backends of one run of the harness")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--batch-minutes", type=float, default=10, help="no verdict for a batch that takes longer")
     parser.add_argument("--minutes", type=float, default=600, help="stop after so many; what was left out is said")
     parser.add_argument("--keep", help="a new folder for cases, inputs, truth and run folders")
     parser.add_argument("--json", help="write the rows and the summary there")
@@ -179,6 +184,9 @@ def main():
     backends = options.only.split(",") if options.only else list(plans.BACKENDS)
     if unknown := set(backends) - set(plans.BACKENDS):
         parser.error(f"no backend is called {', '.join(sorted(unknown))}")
+    # Honest backends are compared with each other; every other one differs from all of them.
+    honest, faults = [name for name in backends if name in plans.HONEST], [name for name in backends if name in plans.FAULTS]
+    groups = [group for group in (honest, *(faults[i:i + options.group] for i in range(0, len(faults), options.group))) if group]
     made, index = [], options.first
     while len(made) < options.count:
         one = generate.program(options.seed, index)
@@ -189,16 +197,17 @@ def main():
         base = pathlib.Path(options.keep or scratch).resolve()
         for start in range(0, len(made), options.batch):
             batch, folder, began = made[start:start + options.batch], base / f"batch{start // options.batch}", time.monotonic()
-            report, why = run_batch(batch, backends, folder, options)
-            if report is None:
-                rows += [{"program": each.name, "backend": "", "trouble": why} for each in batch]
-                if why == "out of time":
-                    break
-                continue
-            more = score_batch(batch, backends, folder, report)
-            rows += more
-            sentences += false_divergences(report, more)
-            (folder / "truth.json").write_text(json.dumps([row["truth"] for row in more if "truth" in row], indent=1))
+            for number, group in enumerate(groups):
+                report, why = run_batch(batch, group, folder / f"group{number}", options)
+                if report is None:
+                    rows += [{"program": each.name, "backend": ",".join(group), "trouble": why} for each in batch]
+                    continue
+                more = score_batch(batch, group, folder / f"group{number}", report)
+                rows += more
+                sentences += false_divergences(report, more)
+                (folder / f"group{number}/truth.json").write_text(json.dumps([row["truth"] for row in more if "truth" in row], indent=1))
+            if time.monotonic() > options.until:
+                break
             print(f"{start + len(batch)} of {len(made)} programs: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     total = summary(rows, sentences)
     show(rows, total, options)
