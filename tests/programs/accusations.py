@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 NARROW_SUM = ("bfloat16", "float16", "split_k(")
-# Words for a product that went into a sum before any rounding.
 # Operands as they are, or as sums of narrow parts that hold them nearly whole.
 WHOLE = ("as_is", "none", "float32", "bf16x", "tf32x")
+# Words for a product that went into a sum before any rounding.
 CONTRACTED = {"contracted", "fma", "unrounded", "exact"}
 # finding -> what it is; those that are gates must not happen.
 GATES = {
@@ -70,12 +70,11 @@ def _step(row, step, listed):
         reads.setdefault(use["operand"], set()).update(use.get("as") or [])
     facets = (step.get("classification") or {}).get("facets") or {}
     formats = facets.get("in") or {}
-    if row["op"] == "cast" and facets.get("mid"):  # what a cast passes through is what it reads
-        formats = {**formats, row["reads"][0]["operand"]: facets["mid"]} if row["reads"] else formats
+    through = set(facets.get("mid") or []) & set(row["mid"])
     for use in row["reads"]:
         # A report may name the view that is read, or the value that it shows.
         said = reads.get(use["operand"]) or reads.get(use["origin"])
-        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled))
+        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled, through))
     if not unmodelled:
         found += _facets(row, (step.get("classification") or {}).get("facets") or {})
     return found
@@ -89,7 +88,7 @@ def rounded_on(said, formats):
     return rounded | (said if any(word.startswith(WHOLE) for word in formats) else said - {"stored", "unrounded"})
 
 
-def _use(row, use, said, unmodelled):
+def _use(row, use, said, unmodelled, through):
     place, truth = f"use {use['operand']} in {row['value']}", use["as"]
     planted = truth != "stored"
 
@@ -106,6 +105,8 @@ def _use(row, use, said, unmodelled):
         if "stored" not in said:
             return finding("false accusation")
         return finding("unique" if said <= same else "loose")
+    if not right and through and "stored" in said:  # a rounding of the result is named in place of the operand's
+        return finding("named equivalent")
     if not right:
         # What shows in no bit is no fault that could be named; a wrong place is wrong all the same.
         return finding("false accusation" if "stored" not in said else "truth excluded" if use["visible"] else "loose")

@@ -127,6 +127,7 @@ def same_bits(a, b):
 def truth(steps, tensors, plan):
     """What each step really did, in program order, and what of it shows in its own stored result.
 
+    mid: formats through which the result may have been rounded before its store, every operand read as stored, for the very same bits.
     reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
     stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
     """
@@ -134,7 +135,8 @@ def truth(steps, tensors, plan):
     rows = []
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
-               "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False}
+               "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
+               "mid": []}
         rows.append(row)
         if row["view"]:
             continue
@@ -142,6 +144,7 @@ def truth(steps, tensors, plan):
             origin = origin_of(name, {each.name: each for each in steps})
             if origin not in tensors:
                 row["reads"].append({**_use(step, name, values, plan), "origin": origin})
+        row["mid"] = _through(step, values, plan)
         here = plan.how(step, [])
         for key, words, plain in (("acc", plan.accumulators, "accumulators"), ("flush", plan.flushes, "flushes"),
                                   ("inner", plan.inner, "inner")):
@@ -150,6 +153,16 @@ def truth(steps, tensors, plan):
             row[key] = getattr(here, key) if key != "acc" or step.op in SUMS else None
             row[f"{key}_visible"] = changed and not same_bits(apply(step, values, without), values[step.name])
     return rows
+
+
+def _through(step, values, plan):
+    """Where operands were read otherwise, a rounding of the result may do the same: of a product with a power of two, say."""
+    names = [x for x in step.of if isinstance(x, str)]
+    if not any((step.name, name) in plan.reads for name in names):
+        return []
+    plain = apply(step, values, plan, dict.fromkeys(names, "stored"))
+    return [word for word in FORMATS
+            if same_bits(replace(plain, stored=store(rounding(word)(plain.wide), plain.dtype).astype(np.float64)), values[step.name])]
 
 
 def _use(step, name, values, plan):
