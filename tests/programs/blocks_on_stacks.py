@@ -21,6 +21,7 @@ try:
     import ml_dtypes
     import accusations
     import recompute
+    from arithmetic import POINTWISE
     from described import Description
     from truth_of_blocks import BACKENDS, CASES, OPENING_CHANGES, TRUTH, truth
 except ImportError:
@@ -87,7 +88,7 @@ class Blocks(unittest.TestCase):
         looked = 0
         for (case, backend), one in self.all.items():
             result = results[(case, backend)]
-            said = accusations.said_of(result)
+            said = self.steps_said(result)
             if (case, backend) in OPENING_CHANGES:
                 self.assertIs((result.get("opened") or {}).get("kept"), False, (case, backend))
                 continue
@@ -100,10 +101,16 @@ class Blocks(unittest.TestCase):
         """One step; how many uses were looked at."""
         self.assertIsNotNone(said, "the report does not tell of it")
         kind, facets = said["classification"]["kind"], said["classification"].get("facets") or {}
-        acc = [word.removesuffix("+ftz").removesuffix("+daz") for word in facets.get("acc") or []]
-        if acc and kind != "unmodelled":
-            self.assertFalse(all(map(accusations.narrow, acc)), f"a narrow sum is named: {acc}")
-        step, looked = one.program.steps[said["value"]], 0
+        step = one.program.steps[said["value"]]
+        if kind != "unmodelled":
+            acc = [word.removesuffix("+ftz").removesuffix("+daz") for word in facets.get("acc") or []]
+            # Of a pointwise op these are its elementary steps, which may well be narrow.
+            if acc and (step.op not in POINTWISE or not description.rounded):
+                self.assertFalse(all(map(accusations.narrow, acc)), f"{step.op}: narrow sums or steps are named: {acc}")
+            mid = set(facets.get("mid") or [])
+            if mid and not description.rounded:
+                self.assertTrue(mid & {"none", "float32"}, f"{step.op}: a rounding is named: {sorted(mid)}")
+        looked = 0
         for use in said.get("reads") or []:
             words, name = set(use.get("as") or []), use["operand"]
             if not words:
@@ -115,6 +122,22 @@ class Blocks(unittest.TestCase):
             self.assertTrue(words & right, f"{step.op}: {name} is read {word}, the report says {sorted(words)}")
             looked += 1
         return looked
+
+    def test_every_step_has_a_name(self):
+        named, nameless = 0, []
+        for result in self.report["results"]:
+            for value, step in self.steps_said(result).items():
+                named += 1
+                if step["classification"]["kind"] == "unmodelled" and (result["id"], result["backend"]) not in OPENING_CHANGES:
+                    nameless.append((result["id"], result["backend"], value))
+        self.assertGreater(named, 300)
+        self.assertEqual(nameless, [])
+
+    def steps_said(self, result):
+        """step -> what is said of it; a program of one step is told as its value."""
+        said = accusations.said_of(result)
+        return said or {name: {"value": name, "classification": {"kind": value["classification"], "facets": value["facets"]}}
+                        for name, value in result["values"].items()}
 
 
 if __name__ == "__main__":
