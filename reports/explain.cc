@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/explain_brief.h"
 #include "reports/knobs.h"
 #include "reports/op_tree.h"
 #include "reports/text_safe.h"
@@ -15,28 +15,11 @@
 namespace ulpscope {
 namespace {
 
-constexpr size_t kShownModels = 12;
+constexpr size_t kShownElements = 4;
 constexpr size_t kShownCasts = 40;
 
 std::string Coordinates(const std::vector<int64_t>& coordinates) {
   return "[" + Join(coordinates, ",") + "]";
-}
-
-std::string Exact(const Reference& reference) {
-  switch (reference.kind) {
-    case ReferenceKind::kUndecided:
-      return "undecided";
-    case ReferenceKind::kDomain:
-      return FormatNumber(reference.hi) + " by the rules of IEEE 754";
-    default:
-      break;
-  }
-  std::string text = FormatNumber(reference.hi);
-  if (reference.lo != 0)
-    text += fmt::format(" {} {}", reference.lo < 0 ? "-" : "+", FormatNumber(std::abs(reference.lo)));
-  if (reference.kind != ReferenceKind::kExact)
-    text += fmt::format(", to within {}", FormatNumber(reference.err));
-  return text;
 }
 
 class Writer {
@@ -49,6 +32,8 @@ class Writer {
     text_ += TerminalSafe(fmt::format("{}  on  {}", result_.id, result_.backend)) + "\n";
     if (!explanation_.about.empty()) Say("about", explanation_.about);
     if (!explanation_.source.empty()) Say("source", explanation_.source);
+    if (!explanation_.tensors.empty()) Say("tensors", explanation_.tensors);
+    for (const auto& step : explanation_.program) Say("step", step);
     Say("status", result_.reason.empty() ? std::string(Name(result_.status))
                                          : fmt::format("{}: {}", Name(result_.status), result_.reason));
     Outcome();
@@ -105,7 +90,7 @@ class Writer {
       SayInner("error", fmt::format("at most {} ulp of {}", ShortestDecimal(classification.max_ulp),
                                     Name(value.dtype)));
     }
-    References(name);
+    References(classification);
     Survivors(classification);
     Exclusions(classification);
     for (const auto& [cut, words] : classification.cuts)
@@ -132,12 +117,15 @@ class Writer {
       Say(step.value, fmt::format("{}: {}", step.op, step.result.classification.label));
   }
 
-  void References(const std::string& name) {
-    const auto samples = explanation_.references.find(name);
-    if (samples == explanation_.references.end()) return;
-    for (const auto& sample : samples->second) {
-      SayInner("reference", fmt::format("{} exact {}; observed {}", Coordinates(sample.element),
-                                        Exact(sample.reference), FormatNumber(sample.observed)));
+  /// A few elements beside their exact values: those that excluded a model.
+  void References(const Classification& classification) {
+    std::vector<std::vector<int64_t>> told;
+    for (const Exclusion& exclusion : classification.excluded) {
+      if (told.size() >= kShownElements) break;
+      if (std::find(told.begin(), told.end(), exclusion.element) != told.end()) continue;
+      told.push_back(exclusion.element);
+      SayInner("reference", fmt::format("{} exact {}; observed {}", Coordinates(exclusion.element),
+                                        FormatNumber(exclusion.reference), FormatNumber(exclusion.observed)));
     }
   }
 
@@ -147,26 +135,15 @@ class Writer {
     for (const auto& model : classification.models_proved) {
       if (std::find(likely.begin(), likely.end(), model) == likely.end()) aside.push_back(&model);
     }
-    Limited("survives", likely.size(), [&](size_t i) { return likely[i].Name(); });
-    Limited("set aside", aside.size(),
-            [&](size_t i) { return aside[i]->Name() + " (possible, far less likely)"; });
-  }
-
-  /// The first dozen of `count` lines, and how many more there are.
-  template <class Line>
-  void Limited(std::string_view head, size_t count, Line line) {
-    const bool all = options_.verbosity == ConsoleOptions::Verbosity::kVerbose;
-    const size_t shown = all ? count : std::min(count, kShownModels);
-    for (size_t i = 0; i < shown; ++i) SayInner(head, line(i));
-    if (shown < count) SayInner("", fmt::format("and {} more (-v shows them)", count - shown));
+    for (const auto& model : likely) SayInner("survives", model.Name());
+    for (const auto* model : aside) SayInner("set aside", model->Name() + " (possible, far less likely)");
   }
 
   void Exclusions(const Classification& classification) {
-    const auto& excluded = classification.excluded;
-    Limited("excluded", excluded.size(), [&](size_t i) {
-      return fmt::format("{}: {} {}", excluded[i].model.Name(), Coordinates(excluded[i].element),
-                         excluded[i].why);
-    });
+    for (const Exclusion& exclusion : classification.excluded) {
+      SayInner("excluded", fmt::format("{}: {} {}", exclusion.model.Name(), Coordinates(exclusion.element),
+                                       exclusion.why));
+    }
   }
 
   /// The tree in full for the last stage and for those that a divergence names; then what the conversions
@@ -278,6 +255,8 @@ class Writer {
 
 std::string WriteExplanation(const RunReport& report, const CaseResult& result,
                              const Explanation& explanation, const ConsoleOptions& options) {
+  if (options.verbosity != ConsoleOptions::Verbosity::kVerbose)
+    return WriteBriefExplanation(report, result, explanation, options);
   return Writer(report, result, explanation, options).Write();
 }
 

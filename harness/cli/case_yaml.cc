@@ -195,10 +195,10 @@ std::string NameOf(const std::string& id) {
   return tilde == id.npos ? name : name.substr(0, name.find('~')) + "+" + id.substr(tilde + 1);
 }
 
-std::string Expectations(const Case& test_case, const std::string& backend) {
+std::string Expectations(const Case& test_case, std::string_view backend) {
   std::string text;
   for (const auto& [name, expectations] : test_case.expect) {
-    if (CanonicalBackend(name) != CanonicalBackend(backend)) continue;
+    if (!backend.empty() && CanonicalBackend(name) != CanonicalBackend(backend)) continue;
     std::vector<std::string> parts;
     for (const Expectation& expectation : expectations) parts.push_back(Expected(expectation));
     text += fmt::format("      {}: [{}]\n", SpellText(name), Join(parts, ", "));
@@ -208,7 +208,9 @@ std::string Expectations(const Case& test_case, const std::string& backend) {
 
 }  // namespace
 
-Result<std::string> WriteCaseYaml(const Case& test_case, const std::string& backend) {
+std::string StepYaml(const Step& step) { return StepText(step); }
+
+Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backend) {
   std::string text = fmt::format("# {}, as it was run.\n", test_case.id);
   if (!test_case.about.empty()) text += "about: " + Quote(test_case.about) + "\n";
   text += "cases:\n  - name: " + NameOf(test_case.id) + "\n";

@@ -3,6 +3,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/recorded_cases.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
@@ -25,8 +26,7 @@ Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
   if (!run) return Fail(run.error());
   auto workspace = OpenWorkspace({});
   if (!workspace) return Fail(workspace.error());
-  if (const auto errors = LoadInto(&*workspace, arguments.cases); !errors.empty())
-    return Fail(errors.front());
+  if (auto loaded = LoadCasesOf(*run, arguments.cases, &*workspace); !loaded) return Fail(loaded.error());
   auto classified = source == Source::kRecorded ? ReadClassified(*run) : ClassifiedRun();
   if (!classified) return Fail(classified.error());
   auto report = JudgeRun(*run, *workspace, &*classified);
@@ -59,7 +59,8 @@ CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& 
                      JudgeArguments& arguments) {
   CLI::App* command = app.add_subcommand(name, about);
   command->add_option("run", arguments.run, "a run folder")->required();
-  command->add_option("cases", arguments.cases, "where its cases are (default: the suite)");
+  command->add_option("cases", arguments.cases,
+                      "judge these files in the place of the cases as they were run");
   command->add_option("--json", arguments.outputs.json, "write the JSON report here; - is stdout");
   command->add_option("--junit", arguments.outputs.junit, "write the JUnit report here; - is stdout");
   return command;

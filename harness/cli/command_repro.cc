@@ -1,19 +1,21 @@
 // ulpscope repro ID@BACKEND -o DIR: a folder that shows one result on any machine: the case, the bits of its
-// inputs, the command. Data alone: no code, no pickle, nothing that runs.
+// inputs and of what was observed, the command; for PyTorch and JAX a script that needs nothing of ulpscope.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "backends/sdk/safetensors.h"
 #include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/run_judge.h"
+#include "harness/cli/recorded_run.h"
+#include "harness/cli/repro_script.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
-#include "harness/run/backend.h"
+#include "harness/judge/judge.h"
 
 namespace ulpscope {
 namespace {
@@ -21,57 +23,83 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReproArguments {
-  std::string what, out;
-  int64_t seed = 0;
+  std::string what, run, out;
+  std::optional<int64_t> seed;
   std::vector<std::string> adapters;
 };
 
-std::string Readme(const Case& test_case, const std::string& backend, int64_t seed,
-                   const std::string& flags) {
+std::string Readme(const Case& test_case, const std::string& backend, int64_t seed, const std::string& flags,
+                   const std::string& script) {
   const std::string command = fmt::format("ulpscope run case.yaml -b {} --seed {}{}", ShellQuote(backend),
                                           seed, flags.empty() ? "" : " " + flags);
   return fmt::format(
       "# {} on {}\n\n"
       "    {}\n\n"
       "`case.yaml` is the case as it was run. `inputs.safetensors` holds the bits of its tensors for seed "
-      "{}, for programs\n"
-      "that read them without ulpscope; ulpscope makes the same bits from the case.\n",
-      test_case.id, backend, command, seed);
+      "{}, which ulpscope\n"
+      "makes from the case too; `observed.safetensors`, if it is here, what the backend gave.\n\n{}\n",
+      test_case.id, backend, command, seed, script);
 }
 
-Result<void> WriteBundle(const Case& test_case, const std::string& backend, const ReproArguments& arguments,
-                         const std::string& flags) {
-  const fs::path dir = arguments.out;
+/// The recorded result with its tensors, its inputs, and everything that says how to repeat it.
+Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, const std::string& backend,
+                                const fs::path& dir, const std::string& flags) {
   std::error_code code;
   fs::create_directories(dir, code);
   if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
   const auto yaml = WriteCaseYaml(test_case, backend);
   if (!yaml) return Fail(yaml.error());
-  const auto inputs = MakeInputs(test_case, arguments.seed);
+  const auto inputs = MakeInputs(test_case, run.header.seed);
   if (!inputs) return Fail(inputs.error());
-  if (auto written = WriteFile(dir / "case.yaml", *yaml); !written) return written;
+  if (auto written = WriteFile(dir / "case.yaml", *yaml); !written) return Fail(written.error());
   if (auto written = sdk::WriteSafetensors((dir / "inputs.safetensors").string(), *inputs); !written)
-    return written;
-  return WriteFile(dir / "README.md", Readme(test_case, backend, arguments.seed, flags));
+    return Fail(written.error());
+  std::string about = "There is no script: nothing is recorded.";
+  if (const RecordedResult* found = run.Find(test_case.id, backend)) {
+    RecordedResult result = *found;
+    if (auto loaded = LoadTensors(run, result); !loaded) return Fail(loaded.error());
+    const auto& values = result.observation.values;
+    if (!values.empty()) {
+      if (auto written = sdk::WriteSafetensors((dir / "observed.safetensors").string(), values); !written)
+        return Fail(written.error());
+    }
+    const auto versions = run.versions.find(backend);
+    const auto script = WriteReproScript(
+        test_case,
+        {.backend = backend,
+         .versions = versions == run.versions.end() ? std::map<std::string, std::string>() : versions->second,
+         .knobs = result.observation.knobs_asked,
+         .outcome = result.observation.outcome});
+    about = script ? "    python3 repro.py\n\ncomputes it without ulpscope, and says whether the recorded "
+                     "bits come back."
+                   : "No repro.py: " + script.error().Text() + ".";
+    if (script) {
+      if (auto written = WriteFile(dir / "repro.py", *script); !written) return Fail(written.error());
+    }
+  }
+  const auto written =
+      WriteFile(dir / "README.md", Readme(test_case, backend, run.header.seed, flags, about));
+  if (!written) return Fail(written.error());
+  return about.starts_with("    ") ? std::string("python3 repro.py") : std::string();
 }
 
 int RunRepro(const ReproArguments& arguments) {
-  const size_t at = arguments.what.find('@');
-  if (at == std::string::npos) {
+  ResultName name = ParseResultName(arguments.what);
+  if (name.backend.empty()) {
     return UsageError(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
   }
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return UsageError(workspace.error());
-  const std::string id = arguments.what.substr(0, at);
-  if (const auto errors = LoadInto(&*workspace, {id}); !errors.empty()) return UsageError(errors.front());
-  const auto backend = ParseBackend(arguments.what.substr(at + 1), workspace->registry);
-  if (!backend) return UsageError(backend.error());
-  const Case* test_case = workspace->Find(id);
-  if (test_case == nullptr) return UsageError(Problem("repro takes one case", "'" + id + "'", "a whole id"));
-  const auto written = WriteBundle(*test_case, backend->Text(), arguments, workspace->ExtraFlags());
-  if (!written) return UsageError(written.error());
-  Print(fmt::format("cd {} && ulpscope run case.yaml -b {} --seed {}\n", ShellQuote(arguments.out),
-                    ShellQuote(backend->Text()), arguments.seed));
+  const auto found = FindRun(arguments.run, arguments.seed, &name, &*workspace);
+  if (!found) return UsageError(found.error());
+  const RecordedRun& run = found->run;
+  const auto script =
+      WriteBundle(*workspace->Find(name.id), run, name.backend, arguments.out, workspace->ExtraFlags());
+  if (!script) return UsageError(script.error());
+  const std::string there = "cd " + ShellQuote(arguments.out) + " && ";
+  if (!script->empty()) Print(there + *script + "\n");
+  Print(fmt::format("{}ulpscope run case.yaml -b {} --seed {}\n", there, ShellQuote(name.backend),
+                    run.header.seed));
   return 0;
 }
 
@@ -79,10 +107,13 @@ int RunRepro(const ReproArguments& arguments) {
 
 void AddReproCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ReproArguments>();
-  CLI::App* command = app.add_subcommand("repro", "write a folder that reproduces one result");
+  CLI::App* command = app.add_subcommand(
+      "repro", "write a folder that reproduces one result, with a script where its stack is a Python one");
   command->add_option("what", arguments->what, "ID@BACKEND")->required();
   command->add_option("-o,--out", arguments->out, "the folder")->required();
-  command->add_option("--seed", arguments->seed, "seed of the inputs");
+  command->add_option("--run", arguments->run,
+                      "a run folder (default: runs/latest if it holds the result, else a run made now)");
+  command->add_option("--seed", arguments->seed, "seed of the inputs, for a run made now");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);
   command->callback([arguments, &exit_code] { exit_code = RunRepro(*arguments); });

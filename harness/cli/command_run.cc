@@ -17,6 +17,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/knob_sweep.h"
 #include "harness/cli/progress.h"
+#include "harness/cli/recorded_cases.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/select.h"
@@ -160,11 +161,17 @@ Result<void> ChooseBackends(const RunArguments& arguments, Preparation* prepared
 /// session of a resumed run has found is not asked again.
 class Watcher : public RunObserver {
  public:
-  Watcher(int64_t seed, OracleEngine engine, size_t backends, Progress::Style style)
-      : seed_(seed), engine_(engine), backends_(backends), progress_("running", style) {}
+  Watcher(const Workspace& workspace, int64_t seed, OracleEngine engine, size_t backends,
+          Progress::Style style)
+      : workspace_(workspace),
+        seed_(seed),
+        engine_(engine),
+        backends_(backends),
+        progress_("running", style) {}
 
   void OnStart(int64_t total, const RunSummary& summary) override {
     progress_.Start(total);
+    Note(RecordCases(workspace_, summary.dir, summary.id));
     if (const auto run = ReadRun(summary.dir, TensorLoading::kLater); Note(run)) {
       if (auto before = ReadClassified(*run); Note(before)) recorded_ = std::move(before->results);
     }
@@ -215,6 +222,7 @@ class Watcher : public RunObserver {
     return elements;
   }
 
+  const Workspace& workspace_;
   int64_t seed_;
   OracleEngine engine_;
   size_t backends_;
@@ -247,7 +255,7 @@ RunOptions OptionsFor(const RunArguments& arguments) {
 int Execute(const Preparation& prepared, const RunArguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
-  Watcher watcher(arguments.seed, engine, prepared.backends.size(), StyleFor(arguments));
+  Watcher watcher(prepared.workspace, arguments.seed, engine, prepared.backends.size(), StyleFor(arguments));
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;

@@ -103,10 +103,16 @@ std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>
     }
     workspace->selectors.emplace(test_case.id, std::move(selector));
   }
+  const auto errors = LoadDeviationsInto(workspace);
+  loaded.errors.insert(loaded.errors.end(), errors.begin(), errors.end());
+  return std::move(loaded.errors);
+}
+
+std::vector<Error> LoadDeviationsInto(Workspace* workspace) {
+  const Vocabulary vocabulary{.backends = workspace->registry.Names()};
   auto listed = LoadDeviations(workspace->root / "deviations.yaml", vocabulary);
   workspace->deviations = std::move(listed.deviations);
-  loaded.errors.insert(loaded.errors.end(), listed.errors.begin(), listed.errors.end());
-  return std::move(loaded.errors);
+  return std::move(listed.errors);
 }
 
 }  // namespace ulpscope

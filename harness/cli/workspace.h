@@ -34,4 +34,7 @@ Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters);
 /// workspace. Files and folders outside the suite are roots of their own. Returns every error of every file.
 std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>& arguments);
 
+/// The deviations that the suite lists; LoadInto reads them too.
+std::vector<Error> LoadDeviationsInto(Workspace* workspace);
+
 }  // namespace ulpscope

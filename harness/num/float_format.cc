@@ -369,6 +369,14 @@ std::string ShortestDecimal(double value) {
   return std::string(buffer.data(), end);
 }
 
+std::string FormatDecimal(double value) {
+  const bool in_range = std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
+  const float narrow = in_range ? static_cast<float>(value) : 0.0F;
+  if (!in_range || static_cast<double>(narrow) != value) return ShortestDecimal(value);
+  std::array<char, 40> buffer{};
+  return std::string(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), narrow).ptr);
+}
+
 std::string FormatNumber(double value) {
   if (!std::isfinite(value)) return ShortestDecimal(value);
   std::array<char, 40> buffer{};

@@ -112,5 +112,7 @@ void EncodeElement(double value, DType dtype, std::byte* bytes);
 std::string FormatNumber(double value);
 /// "inf", "-inf", "nan" or a shortest decimal that reads back to the same double.
 std::string ShortestDecimal(double value);
+/// For a reader: as few digits as tell a value of float32 or narrower from its neighbours there.
+std::string FormatDecimal(double value);
 
 }  // namespace ulpscope

@@ -46,7 +46,7 @@ std::string JournalLine(const json& record) {
   return line;
 }
 
-Result<JournalText> ParseJournal(std::string_view text) {
+Result<JournalText> ParseJournal(std::string_view text, const std::function<bool(std::string_view)>& wanted) {
   JournalText journal;
   int number = 0;
   while (!text.empty()) {
@@ -55,13 +55,16 @@ Result<JournalText> ParseJournal(std::string_view text) {
     // A record is whole only with its newline: the next one would otherwise be appended to the same line.
     journal.torn = end == std::string_view::npos;
     if (journal.torn) return journal;
-    auto record = ParseLine(text.substr(0, end));
-    if (!record) {
-      Error error = record.error();
-      error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
-      return Fail(std::move(error));
+    if (const std::string_view line = text.substr(0, end); !wanted || wanted(line)) {
+      auto record = ParseLine(line);
+      if (!record) {
+        Error error = record.error();
+        error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
+        return Fail(std::move(error));
+      }
+      journal.records.push_back(std::move(*record));
+      journal.lines.push_back(number);
     }
-    journal.records.push_back(std::move(*record));
     journal.whole_bytes += end + 1;
     text.remove_prefix(end + 1);
   }

@@ -1,6 +1,7 @@
 // The lines of a journal: a CRC around each record, and how the text of a record file falls into records.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -16,13 +17,16 @@ std::string JournalLine(const nlohmann::json& record);
 
 struct JournalText {
   std::vector<nlohmann::json> records;
+  std::vector<int> lines;  ///< of each record, from 1
   size_t whole_bytes = 0;  ///< length of the text up to the last whole record
   bool torn = false;       ///< something follows it: the last write did not finish
 };
 
 /// Splits a journal into records. A last line without its newline is torn: a write that did not finish leaves
-/// a prefix. Anything else that is not a record is an error with its line number.
-Result<JournalText> ParseJournal(std::string_view text);
+/// a prefix. Anything else that is not a record is an error with its line number. Lines that `wanted` refuses are
+/// passed over unread.
+Result<JournalText> ParseJournal(std::string_view text,
+                                 const std::function<bool(std::string_view)>& wanted = {});
 
 nlohmann::json ToJson(const RunHeader& header);
 Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);

@@ -18,6 +18,9 @@ TEST(CaseYaml, EveryCaseOfTheSuiteComesBackAsTheSameComputation) {
   for (const Case& test_case : suite.cases) {
     const auto yaml = WriteCaseYaml(test_case, "torch-eager");
     ASSERT_TRUE(yaml) << test_case.id << ": " << yaml.error().Text();
+    const auto whole = WriteCaseYaml(test_case, kEveryBackend);
+    ASSERT_TRUE(whole) << test_case.id;
+    EXPECT_EQ(LoadCaseText(*whole, "again", "again", {}).cases.at(0).expect.size(), test_case.expect.size());
     const LoadResult again = LoadCaseText(*yaml, "again", "again", {});
     ASSERT_EQ(again.cases.size(), 1u) << *yaml;
     EXPECT_EQ(CaseDigest(again.cases[0]), CaseDigest(test_case)) << test_case.id;

@@ -357,12 +357,68 @@ TEST_F(CommandLine, WhatIsRecordedIsNotClassifiedAgain) {
 
 TEST_F(CommandLine, ExplainShowsTheDerivation) {
   EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kRounded})).code, 1);
-  const Outcome outcome = Run("explain " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
+  const Outcome outcome =
+      Run("explain -v " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* part : {"seeds/matmul_out/as_posted  on  emulated", "survives", "excluded", "reference",
                            "checked    224 of 224", "repeat     ulpscope run "}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
+}
+
+/// Moved, and without the file that its cases came from: a stranger's run.
+TEST_F(CommandLine, ARunFolderStandsAlone) {
+  EXPECT_EQ(Run("run mine.yaml -o r " + Backends({kPlain, kRounded})).code, 1);
+  json before = Report("r");
+  fs::create_directory(dir_ / "elsewhere");
+  fs::rename(dir_ / "r", dir_ / "elsewhere/moved");
+  fs::remove(dir_ / "mine.yaml");
+  fs::remove(dir_ / "elsewhere/moved/report.json");
+  EXPECT_EQ(Run("report elsewhere/moved --json again.json").code, 0);
+  EXPECT_EQ(json::parse(testing::ReadAll((dir_ / "again.json").string()))["results"], before["results"]);
+  EXPECT_EQ(Run("judge elsewhere/moved").code, 1);
+  json after = Report("elsewhere/moved");
+  before.erase("volatile");
+  after.erase("volatile");
+  EXPECT_EQ(after, before);
+  const std::string target = ShellQuote(std::string("mine/strict@") + kRounded);
+  const Outcome explained = Run("explain " + target + " --run elsewhere/moved");
+  EXPECT_EQ(explained.code, 0) << explained.err;
+  for (const char* part : {"asked      a product into a wider buffer", "x bfloat16[8, 16]",
+                           "FAIL: product violates", "{op: matmul, of: [x, y], out: buffer, as: product}"})
+    EXPECT_NE(explained.out.find(part), std::string::npos) << part << "\n" << explained.out;
+  const Outcome repro = Run("repro " + target + " --run elsewhere/moved -o bundle");
+  EXPECT_EQ(repro.code, 0) << repro.err;
+  EXPECT_NE(testing::ReadAll((dir_ / "bundle/case.yaml").string()).find("a product into a wider buffer"),
+            std::string::npos);
+  EXPECT_EQ(Run("explain mine/none --run elsewhere/moved").code, 4);
+}
+
+TEST_F(CommandLine, ACaseOfAnotherRunIsNotTaken) {
+  EXPECT_EQ(Run("run mine.yaml -k wide -o r " + Backends({kPlain})).code, 0);
+  EXPECT_EQ(Run("run mine.yaml -k strict -o other " + Backends({kPlain})).code, 0);
+  fs::copy_file(dir_ / "other/cases.jsonl", dir_ / "r/cases.jsonl", fs::copy_options::overwrite_existing);
+  fs::remove(dir_ / "mine.yaml");
+  const Outcome judged = Run("judge r");
+  EXPECT_EQ(judged.code, 4);
+  EXPECT_NE(judged.err.find("not in the suite"), std::string::npos) << judged.err;
+}
+
+TEST_F(CommandLine, ExplainFitsAScreenAndOpensCasesOutsideTheSuite) {
+  EXPECT_EQ(Run("run mine.yaml -o runs/latest " + Backends({kPlain, kRounded})).code, 1);
+  const std::string at = ShellQuote(std::string("@") + kRounded);
+  for (const std::string& what : {"mine/strict" + at, "mine.yaml/strict" + at, std::string("mine/strict")}) {
+    const Outcome explained = Run("explain " + what);
+    EXPECT_EQ(explained.code, 0) << what << explained.err;
+    EXPECT_LE(std::count(explained.out.begin(), explained.out.end(), '\n'), 40) << explained.out;
+    EXPECT_NE(explained.out.find("mine/strict"), std::string::npos);
+  }
+  const Outcome brief = Run("explain mine/strict" + at);
+  for (const char* part : {"parts      precision", "proof      product[", "rival      as emulated:"})
+    EXPECT_NE(brief.out.find(part), std::string::npos) << part << "\n" << brief.out;
+  EXPECT_EQ(Run("explain mine.yaml").code, 4) << "it holds two";
+  fs::remove_all(dir_ / "runs");
+  EXPECT_EQ(Run("explain mine/wide@emulated").code, 0) << "run now";
 }
 
 TEST_F(CommandLine, ReproBundlesGiveTheSameResult) {

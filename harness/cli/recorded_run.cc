@@ -1,0 +1,129 @@
+// Finding or making runs.
+#include "harness/cli/recorded_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "harness/casefile/generate.h"
+#include "harness/casefile/prove.h"
+#include "harness/cli/recorded_cases.h"
+#include "harness/record/observation_json.h"
+#include "harness/run/backend.h"
+#include "harness/run/scheduler.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Holds(const RecordedRun& run, const ResultName& target) {
+  return std::any_of(run.results.begin(), run.results.end(), [&](const RecordedResult& result) {
+    return result.case_id == target.id && (target.backend.empty() || result.backend == target.backend);
+  });
+}
+
+bool IsAsRun(const RecordedRun& run, const Case& test_case) {
+  const auto digest = run.header.digests.find(test_case.id);
+  return digest != run.header.digests.end() && digest->second == CaseDigest(test_case);
+}
+
+/// The run to read: that which was asked for, else the latest one; none is no error unless it was asked for.
+Result<std::optional<RecordedRun>> OpenRecorded(const std::string& asked) {
+  const fs::path dir = asked.empty() ? fs::path("runs/latest") : fs::path(asked);
+  if (asked.empty() && !HoldsRun(dir)) return std::nullopt;
+  auto run = ReadRun(dir, TensorLoading::kLater);
+  if (!run) {
+    if (asked.empty()) return std::nullopt;
+    return Fail(run.error());
+  }
+  return std::optional<RecordedRun>(std::move(*run));
+}
+
+/// The latest run tells of a case as it stands today, if that can be seen; a run that was named, as it was run.
+bool ChangedSince(const RecordedRun& run, const Workspace& workspace, const std::string& id) {
+  Workspace today = workspace;
+  today.cases.clear();
+  if (!LoadInto(&today, {id}).empty()) return false;
+  const Case* found = today.Find(id);
+  return found != nullptr && !IsAsRun(run, *found);
+}
+
+class Quiet : public RunObserver {
+ public:
+  void OnResult(const Case&, const BackendSpec&, const Observation&) override {}
+};
+
+Result<RecordedRun> RunNow(const Workspace& workspace, const ResultName& target, int64_t seed,
+                           const fs::path& dir) {
+  std::vector<BackendSpec> backends = DefaultBackends(workspace.registry);
+  if (!target.backend.empty()) {
+    auto named = ParseBackend(target.backend, workspace.registry);
+    if (!named) return Fail(named.error());
+    backends = {*named};
+  }
+  RunOptions options;
+  options.seed = seed;
+  options.out = dir;
+  Quiet observer;
+  const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, seed); };
+  const auto summary = RunCases(WithCompanions({*workspace.Find(target.id)}, Steps::kOpened), backends,
+                                workspace.registry, inputs, options, observer);
+  if (!summary) return Fail(summary.error());
+  return ReadRun(summary->dir, TensorLoading::kLater);
+}
+
+}  // namespace
+
+ResultName ParseResultName(const std::string& what) {
+  const size_t at = what.find('@');
+  return at == std::string::npos ? ResultName{.id = what, .backend = {}}
+                                 : ResultName{.id = what.substr(0, at), .backend = what.substr(at + 1)};
+}
+
+Result<TemporaryFolder> TemporaryFolder::Make() {
+  std::string name = (fs::temp_directory_path() / "ulpscope-run-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr)
+    return Fail("cannot make a temporary folder in " + fs::temp_directory_path().string());
+  return TemporaryFolder(name);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code code;
+  if (!path_.empty()) fs::remove_all(path_, code);
+}
+
+Result<FoundRun> FindRun(const std::string& dir, std::optional<int64_t> seed, ResultName* name,
+                         Workspace* workspace) {
+  auto recorded = OpenRecorded(dir);
+  if (!recorded) return Fail(recorded.error());
+  const auto test_case = FindOneCase(name->id, *recorded ? &**recorded : nullptr, workspace);
+  if (!test_case) return Fail(test_case.error());
+  const std::string asked = name->id;
+  name->id = test_case->id;
+  if (!name->backend.empty()) {
+    const auto spec = ParseBackend(name->backend, workspace->registry);
+    if (spec) name->backend = spec->Text();
+    // A run from elsewhere may hold backends that are not known here.
+    if (!spec && !(*recorded && Holds(**recorded, *name))) return Fail(spec.error());
+  }
+  bool fits = *recorded && Holds(**recorded, *name) && IsAsRun(**recorded, *test_case);
+  if (fits && dir.empty()) {
+    fits = (!seed || *seed == (*recorded)->header.seed) && !ChangedSince(**recorded, *workspace, name->id);
+  }
+  if (fits) return FoundRun{.run = std::move(**recorded), .folder = std::nullopt};
+  if (!dir.empty())
+    return Fail(Problem(fmt::format("{} holds no result for {}", dir, asked), name->backend, {}));
+  // As it stands today, where a file says so.
+  Workspace today = *workspace;
+  today.cases.clear();
+  if (FindOneCase(asked, nullptr, &today)) *workspace = std::move(today);
+  auto folder = TemporaryFolder::Make();
+  if (!folder) return Fail(folder.error());
+  auto run = RunNow(*workspace, *name, seed.value_or(0), folder->path() / "run");
+  if (!run) return Fail(run.error());
+  return FoundRun{.run = std::move(*run), .folder = std::move(*folder)};
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,671 @@
+// Scripts for PyTorch and JAX.
+#include "harness/cli/repro_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/num/float_format.h"
+#include "harness/words/backend_name.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr std::string_view kReader = R"py(
+
+def read(name):
+    """The tensors of a safetensors file beside this script."""
+    data = (HERE / name).read_bytes()
+    length, = struct.unpack("<Q", data[:8])
+    found = {}
+    for key, entry in json.loads(data[8:8 + length]).items():
+        if key != "__metadata__":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            found[key] = tensor(data[begin:end], DTYPES[entry["dtype"]], entry["shape"])
+    return found
+)py";
+
+constexpr std::string_view kTorchHead = R"py(
+DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "BOOL": torch.bool,
+          "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
+          "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8}
+
+
+def tensor(data, dtype, shape):
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape).clone()
+
+
+def bits(value):
+    value = value.detach().cpu().contiguous()
+    width = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
+    return value.reshape(-1).view(width).tolist(), value.reshape(-1).to(torch.float64).tolist(), str(value.dtype)
+)py";
+
+constexpr std::string_view kJaxHead = R"py(
+DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "BF16": ml_dtypes.bfloat16, "BOOL": numpy.bool_,
+          "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2, "I64": numpy.int64, "I32": numpy.int32,
+          "I16": numpy.int16, "I8": numpy.int8, "U8": numpy.uint8}
+
+
+def tensor(data, dtype, shape):
+    return numpy.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def bits(value):
+    value = numpy.ascontiguousarray(value).reshape(-1)
+    return value.view(f"u{value.dtype.itemsize}").tolist(), value.astype(numpy.float64).tolist(), str(value.dtype)
+)py";
+
+constexpr std::string_view kVerdict = R"py(
+
+def main():
+    try:
+        values = compute(read("inputs.safetensors"))
+    except Exception as error:
+        here = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        print(f"raises {here}; recorded: {RAISED or 'values'}")
+        return 0 if RAISED and type(error).__name__ == RAISED.partition(":")[0] else 1
+    if RAISED:
+        print(f"raises nothing; recorded: {RAISED}")
+        return 1
+    recorded = read("observed.safetensors")
+    failed = 0
+    for name, value in values.items():
+        if name not in recorded or value is None:
+            print(f"{name}: not recorded" if value is not None else f"{name}: none")
+            continue
+        (here, numbers, dtype), (there, wanted, recorded_dtype) = bits(value), bits(recorded[name])
+        if dtype != recorded_dtype or len(here) != len(there):
+            failed += 1
+            print(f"{name}: NOT reproduced: {dtype} of {len(here)} elements, recorded {recorded_dtype} of {len(there)}")
+            continue
+        other = [index for index in range(len(here)) if here[index] != there[index]]
+        if other:
+            failed += 1
+            first = other[0]
+            print(f"{name}: NOT reproduced: {len(other)} of {len(here)} elements differ, first {first}: "
+                  f"{numbers[first]!r} here, {wanted[first]!r} recorded")
+        else:
+            print(f"{name}: reproduced, all {len(here)} elements bit by bit")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+)py";
+
+/// Steps of JAX that are more than one function of jax.numpy, as the adapter does them (backends/jax/ops.py).
+const std::map<std::string, std::string>& JaxFunctions() {
+  static const std::map<std::string, std::string> kFunctions = [] {
+    const std::string matmul =
+        "(a, b, preferred_element_type=None):\n"
+        "    return jnp.matmul(a, b, preferred_element_type=preferred_element_type)\n";
+    const std::string addmm =
+        "(c, a, b, alpha=1, beta=1):\n"
+        "    c, product = c if beta == 1 else beta * c, jnp.matmul(a, b)\n"
+        "    return c + (product if alpha == 1 else alpha * product)\n";
+    const auto reduce = [](const std::string& function) {
+      return "(a, dim=None, keepdim=False, dtype=None):\n"
+             "    return jnp." +
+             function +
+             "(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, dtype=dtype)\n";
+    };
+    const auto along = [](const std::string& function) {
+      return "(a, dim, dtype=None):\n    return jax.nn." + function +
+             "(a if dtype is None else a.astype(dtype), axis=dim)\n";
+    };
+    const std::string ending = "    return result.astype(x.dtype)\n";
+    return std::map<std::string, std::string>{
+        {"matmul", matmul},
+        {"mm", matmul},
+        {"bmm", matmul},
+        {"addmm", addmm},
+        {"baddbmm", addmm},
+        {"linear",
+         "(x, weight, bias=None):\n    product = jnp.matmul(x, weight.T)\n"
+         "    return product if bias is None else product + bias\n"},
+        {"add", "(a, b, alpha=1):\n    return jnp.add(a, b if alpha == 1 else alpha * b)\n"},
+        {"sub", "(a, b, alpha=1):\n    return jnp.subtract(a, b if alpha == 1 else alpha * b)\n"},
+        {"mul", "(a, b):\n    return jnp.multiply(a, b)\n"},
+        {"div", "(a, b):\n    return jnp.divide(a, b)\n"},
+        {"neg", "(a):\n    return jnp.negative(a)\n"},
+        {"relu", "(a):\n    return jax.nn.relu(a)\n"},
+        {"rsqrt", "(a):\n    return jax.lax.rsqrt(a)\n"},
+        {"sigmoid", "(a):\n    return jax.nn.sigmoid(a)\n"},
+        {"erf", "(a):\n    return jax.lax.erf(a)\n"},
+        {"erfc", "(a):\n    return jax.lax.erfc(a)\n"},
+        {"gelu",
+         "(a, approximate=\"none\"):\n    return jax.nn.gelu(a, approximate=approximate == \"tanh\")\n"},
+        {"silu", "(a):\n    return jax.nn.silu(a)\n"},
+        {"softmax", along("softmax")},
+        {"log_softmax", along("log_softmax")},
+        {"logsumexp",
+         "(a, dim, keepdim=False):\n    return jax.nn.logsumexp(a, axis=dim, keepdims=keepdim)\n"},
+        {"amax",
+         "(a, dim=None, keepdim=False):\n"
+         "    return jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)\n"},
+        {"sum", reduce("sum")},
+        {"mean", reduce("mean")},
+        {"clone", "(a):\n    return a\n"},
+        {"detach", "(a):\n    return jax.lax.stop_gradient(a)\n"},
+        {"cast", "(a, dtype):\n    return a.astype(dtype)\n"},
+        {"full",
+         "(shape, dtype, value):\n    return jnp.full(shape, float(value) if isinstance(value, str) else "
+         "value, dtype)\n"},
+        {"layer_norm",
+         "(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):\n"
+         "    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))\n"
+         "    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))\n"
+         "    centred = wide - jnp.mean(wide, axis=axes, keepdims=True)\n"
+         "    result = centred * jax.lax.rsqrt(jnp.mean(centred * centred, axis=axes, keepdims=True) + eps)\n"
+         "    if weight is not None:\n        result = result * weight.astype(wide.dtype)\n"
+         "    if bias is not None:\n        result = result + bias.astype(wide.dtype)\n" +
+             ending},
+        {"rms_norm",
+         "(x, weight=None, *, normalized_shape, eps):\n"
+         "    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))\n"
+         "    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))\n"
+         "    result = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=axes, keepdims=True) + eps)\n"
+         "    if weight is not None:\n        result = result * weight.astype(wide.dtype)\n" +
+             ending},
+        {"scaled_dot_product_attention",
+         "(query, key, value, scale=None):\n"
+         "    def swapped(a):\n        return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)\n\n"
+         "    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), "
+         "scale=scale)\n"
+         "    return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])\n"},
+        {"transpose", "(a, dim0, dim1):\n    return jnp.swapaxes(a, dim0, dim1)\n"},
+        {"t", "(a):\n    return jnp.transpose(a)\n"},
+        {"reshape", "(a, shape):\n    return jnp.reshape(a, shape)\n"},
+        {"view", "(a, shape):\n    return jnp.reshape(a, shape)\n"},
+        {"expand",
+         "(a, shape):\n    kept = (1,) * (len(shape) - a.ndim) + a.shape\n"
+         "    return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])\n"},
+        {"permute", "(a, dims):\n    return jnp.transpose(a, dims)\n"},
+        {"select", "(a, dim, index):\n    return jax.lax.index_in_dim(a, index, dim, keepdims=False)\n"},
+        {"unsqueeze", "(a, dim):\n    return jnp.expand_dims(a, dim)\n"},
+        {"squeeze",
+         "(a, dim=None):\n    return jnp.squeeze(a, tuple(dim) if isinstance(dim, list) else dim)\n"}};
+  }();
+  return kFunctions;
+}
+
+bool IsPlainJax(const std::string& op) {
+  static const std::set<std::string> kPlain{"sqrt", "exp",  "expm1", "log",   "log1p", "sin",
+                                            "cos",  "tanh", "abs",   "where", "zeros", "ones"};
+  return kPlain.contains(op);
+}
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return quoted + "\"";
+}
+
+std::string PyNumber(double value) {
+  if (!std::isfinite(value)) return fmt::format("float(\"{}\")", ShortestDecimal(value));
+  std::string text = ShortestDecimal(value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+/// A literal of Python; names of dtypes as `module` has them.
+std::string Literal(const Attr& attr, std::string_view module) {
+  struct Visitor {
+    std::string_view module;
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool value) const { return value ? "True" : "False"; }
+    std::string operator()(int64_t value) const { return std::to_string(value); }
+    std::string operator()(double value) const { return PyNumber(value); }
+    std::string operator()(const std::string& text) const {
+      if (ParseDType(text))
+        return fmt::format("{}.{}", module, text == "bool" && module == "jnp" ? "bool_" : text);
+      if (text == "inf" || text == "-inf" || text == "nan") return fmt::format("float(\"{}\")", text);
+      return Quoted(text);
+    }
+    std::string operator()(const Attr::List& list) const {
+      std::vector<std::string> parts;
+      for (const Attr& item : list) parts.push_back(Literal(item, module));
+      return "[" + Join(parts, ", ") + "]";
+    }
+    std::string operator()(const Attr::Map&) const { return "None"; }
+  };
+  return std::visit(Visitor{module}, attr.value);
+}
+
+/// A value of the case as a variable; apart from every name that the script has otherwise.
+std::string Variable(std::string_view name) {
+  std::string text = "v_";
+  for (const char c : name.substr(0, name.find('.')))
+    text += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) ? c : '_';
+  return name.ends_with(".grad") ? text + ".grad" : text;
+}
+
+struct PlacedStep {
+  const Step* step;
+  std::vector<const Step*> scopes;
+};
+
+void Flatten(const std::vector<Step>& steps, const std::vector<const Step*>& scopes,
+             std::vector<PlacedStep>* placed) {
+  for (const Step& step : steps) {
+    if (IsScope(step.op)) {
+      std::vector<const Step*> inner = scopes;
+      inner.push_back(&step);
+      Flatten(step.steps, inner, placed);
+    } else if (step.op != "sync") {
+      placed->push_back({.step = &step, .scopes = scopes});
+    }
+  }
+}
+
+std::vector<std::string> NamesUsed(const Step& step) {
+  std::vector<std::string> names;
+  for (const Operand& operand : step.of) {
+    if (!operand.scalar) names.push_back(operand.name.substr(0, operand.name.find('.')));
+  }
+  if (!step.out.empty()) names.push_back(step.out);
+  return names;
+}
+
+class Script {
+ public:
+  Script(const Case& test_case, const ReproSubject& subject)
+      : case_(test_case), subject_(subject), name_(BackendName(subject.backend)) {
+    Flatten(case_.program, {}, &placed_);
+  }
+
+  Result<std::string> Write() {
+    static const std::map<std::string, std::string> kCompilers{
+        {"torch-eager", ""}, {"torch-aot-eager", "aot_eager"}, {"torch-inductor", "inductor"}};
+    const bool jax = name_ == "jax" || name_ == "jax-eager";
+    const auto compiler = kCompilers.find(name_);
+    if (!jax && compiler == kCompilers.end())
+      return Fail("there is no script for " + name_ + ": it is no Python stack");
+    if (subject_.backend.find("@cuda") != std::string::npos) return Fail("there is no script for a GPU");
+    for (const PlacedStep& placed : placed_) {
+      const std::string& op = placed.step->op;
+      if (op == "module_to" || op == "fsdp_linear") return Fail("there is no script for the step " + op);
+    }
+    const std::string body = jax ? Jax() : Torch(compiler->second);
+    if (!problem_.empty()) return Fail(problem_);
+    const std::string raised =
+        subject_.outcome.kind == OutcomeKind::kRaised
+            ? Quoted(subject_.outcome.error_class + ": " +
+                     subject_.outcome.text.substr(0, subject_.outcome.text.find('\n')).substr(0, 200))
+            : "None";
+    return Head(jax) + fmt::format("RAISED = {}  # recorded\n", raised) +
+           std::string(jax ? kJaxHead : kTorchHead) + std::string(kReader) + body + std::string(kVerdict);
+  }
+
+ private:
+  std::string Head(bool jax) const {
+    std::vector<std::string> versions;
+    for (const auto& [package, version] : subject_.versions) versions.push_back(package + " " + version);
+    std::string text = fmt::format(
+        "#!/usr/bin/env python3\n\"\"\"{} on {}: computes it anew and says whether the recorded bits come "
+        "back.\n\n"
+        "Needs {} and nothing of ulpscope. Recorded with {}.\n\"\"\"\n",
+        case_.id, subject_.backend, jax ? "jax" : "torch", versions.empty() ? "?" : Join(versions, ", "));
+    text += "import json\nimport os\nimport pathlib\nimport struct\nimport sys\n\n";
+    if (jax) {
+      const auto excess = subject_.knobs.find("xla_allow_excess_precision");
+      const bool off = excess != subject_.knobs.end() && excess->second == "false";
+      text += fmt::format(
+          "os.environ[\"NPROC\"] = \"1\"  # one thread, as it was recorded\n"
+          "os.environ[\"XLA_FLAGS\"] = \"--xla_cpu_multi_thread_eigen=false{}\"\n"
+          "os.environ[\"JAX_PLATFORMS\"] = \"cpu\"\n\nimport jax\nimport jax.numpy as jnp\nimport ml_dtypes\n"
+          "import numpy\n\n",
+          off ? " --xla_allow_excess_precision=false" : "");
+    } else {
+      text +=
+          "os.environ[\"OMP_NUM_THREADS\"] = \"1\"  # one thread, as it was recorded\n\nimport torch\n"
+          "import torch.nn.functional as F\n\ntorch.set_num_threads(1)\n";
+    }
+    text += Knobs(jax);
+    return text + "HERE = pathlib.Path(__file__).resolve().parent\n";
+  }
+
+  std::string Knobs(bool jax) const {
+    static const std::map<std::string, std::string> kInductor{{"true", "True"}, {"false", "False"}};
+    std::string text;
+    for (const auto& [knob, value] : subject_.knobs) {
+      if (knob == "threads" || knob == "xla_allow_excess_precision") continue;
+      const auto flag = kInductor.find(value);
+      if (!jax && flag != kInductor.end() && (knob == "emulate_precision_casts" || knob == "max_autotune")) {
+        text += fmt::format("import torch._inductor.config\ntorch._inductor.config.{} = {}\n", knob,
+                            flag->second);
+      } else if (!jax && knob == "float32_matmul_precision") {
+        text += fmt::format("torch.set_float32_matmul_precision({})\n", Quoted(value));
+      } else if (!jax && knob == "mkldnn") {
+        text += fmt::format("torch.backends.mkldnn.set_flags({})\n", value == "on" ? "True" : "False");
+      } else if (!jax && knob == "flush_denormal") {
+        text += fmt::format("torch.set_flush_denormal({})\n", value == "on" ? "True" : "False");
+      } else if (!jax && knob == "deterministic") {
+        text += fmt::format("torch.use_deterministic_algorithms({})\n", value == "on" ? "True" : "False");
+      } else if (jax && knob == "jax_enable_x64" && flag != kInductor.end()) {
+        text += fmt::format("jax.config.update(\"jax_enable_x64\", {})\n", flag->second);
+      } else if (jax && knob == "jax_matmul_precision") {
+        text += fmt::format("jax.config.update(\"jax_default_matmul_precision\", {})\n",
+                            value == "default" ? "None" : Quoted(value));
+      } else if (jax && knob == "jax_numpy_dtype_promotion") {
+        text += fmt::format("jax.config.update(\"jax_numpy_dtype_promotion\", {})\n", Quoted(value));
+      } else {
+        text += fmt::format("print({})\n", Quoted("not set by this script: knob " + knob + "=" + value));
+      }
+    }
+    return text;
+  }
+
+  // ---- operands and attributes
+
+  std::string OperandText(const Operand& operand, std::string_view module) const {
+    return operand.scalar ? Literal(*operand.scalar, module) : Variable(operand.name);
+  }
+
+  std::string Arguments(const Step& step, std::string_view module,
+                        const std::set<std::string>& without = {}) const {
+    std::vector<std::string> parts;
+    for (const Operand& operand : step.of) parts.push_back(OperandText(operand, module));
+    for (const auto& [key, value] : step.attrs) {
+      if (!without.contains(key)) parts.push_back(key + "=" + Literal(value, module));
+    }
+    if (!step.out.empty()) parts.push_back("out=" + Variable(step.out));
+    return Join(parts, ", ");
+  }
+
+  const Attr* FindAttr(const Step& step, const std::string& key) const {
+    const auto found = step.attrs.find(key);
+    return found == step.attrs.end() ? nullptr : &found->second;
+  }
+
+  // ---- PyTorch
+
+  std::string TorchExpression(const Step& step) const {
+    static const std::set<std::string> kFunctional{"linear",  "gelu",        "silu",
+                                                   "softmax", "log_softmax", "scaled_dot_product_attention"};
+    static const std::set<std::string> kMethods{"reshape", "view", "expand"};
+    const auto attr = [&](const std::string& key) {
+      const Attr* found = FindAttr(step, key);
+      return found == nullptr ? std::string("None") : Literal(*found, "torch");
+    };
+    const auto operand = [&](size_t i) { return OperandText(step.of[i], "torch"); };
+    if (step.op == "cast") return fmt::format("{}.to({})", operand(0), attr("dtype"));
+    if (kMethods.contains(step.op)) return fmt::format("{}.{}({})", operand(0), step.op, attr("shape"));
+    if (step.op == "squeeze")
+      return FindAttr(step, "dim") == nullptr ? operand(0) + ".squeeze()"
+                                              : fmt::format("{}.squeeze({})", operand(0), attr("dim"));
+    if (step.op == "full")
+      return fmt::format("torch.full({}, {}, dtype={})", attr("shape"), attr("value"), attr("dtype"));
+    if (step.op == "empty" || step.op == "zeros" || step.op == "ones")
+      return fmt::format("torch.{}({}, dtype={})", step.op, attr("shape"), attr("dtype"));
+    if (step.op == "layer_norm" || step.op == "rms_norm") {
+      std::vector<std::string> parts{operand(0), attr("normalized_shape")};
+      for (size_t i = 1; i < step.of.size(); ++i) parts.push_back(operand(i));
+      if (FindAttr(step, "eps") != nullptr) parts.push_back("eps=" + attr("eps"));
+      return fmt::format("F.{}({})", step.op, Join(parts, ", "));
+    }
+    if (step.op.starts_with("aten::"))
+      return fmt::format("first(torch.ops.aten.{}({}))", step.op.substr(6), Arguments(step, "torch"));
+    return fmt::format("{}.{}({})", kFunctional.contains(step.op) ? "F" : "torch", step.op,
+                       Arguments(step, "torch"));
+  }
+
+  std::vector<std::string> TorchStatements(const Step& step) const {
+    if (step.op == "set_data") {
+      const auto* to = std::get_if<Attr::Map>(&FindAttr(step, "to")->value);
+      const std::string target = Variable(step.of[0].name);
+      for (const auto& [key, value] : *to) {
+        if (key == "cast")
+          return {fmt::format("{}.data = {}.data.to({})", target, target, Literal(value, "torch"))};
+        if (const auto* name = std::get_if<std::string>(&value.value))
+          return {fmt::format("{}.data = {}.data", target, Variable(*name))};
+      }
+    }
+    if (step.op == "backward") {
+      const std::string loss = Variable(step.of[0].name);
+      const Attr* grad = FindAttr(step, "grad");
+      const Attr* retain = FindAttr(step, "retain_graph");
+      const auto* seed = grad == nullptr ? nullptr : std::get_if<std::string>(&grad->value);
+      return {fmt::format("{}.backward(gradient={}{})", loss,
+                          seed == nullptr ? "torch.ones_like(" + loss + ")" : Variable(*seed),
+                          retain == nullptr ? "" : ", retain_graph=" + Literal(*retain, "torch"))};
+    }
+    const std::string expression = TorchExpression(step);
+    return {step.as.empty() ? expression : Variable(step.as) + " = " + expression};
+  }
+
+  static std::string TorchScope(const Step& scope) {
+    if (scope.op != "autocast") return fmt::format("with torch.{}():", scope.op);
+    std::vector<std::string> parts{"\"cpu\""};
+    const auto add = [&](const std::string& key, const std::string& as) {
+      const auto found = scope.attrs.find(key);
+      if (found != scope.attrs.end()) parts.push_back(as + "=" + Literal(found->second, "torch"));
+    };
+    if (!scope.attrs.contains("dtype")) parts.push_back("dtype=torch.bfloat16");
+    add("dtype", "dtype");
+    add("enabled", "enabled");
+    add("cache", "cache_enabled");
+    return "with torch.autocast(" + Join(parts, ", ") + "):";
+  }
+
+  /// Steps as statements, neighbours in the same scopes under one head.
+  std::string TorchBlock(const std::vector<PlacedStep>& steps) const {
+    std::string text;
+    std::vector<const Step*> open;
+    for (const PlacedStep& placed : steps) {
+      size_t same = 0;
+      while (same < std::min(open.size(), placed.scopes.size()) && open[same] == placed.scopes[same]) ++same;
+      open.resize(same);
+      while (open.size() < placed.scopes.size()) {
+        text += std::string(4 * (open.size() + 1), ' ') + TorchScope(*placed.scopes[open.size()]) + "\n";
+        open.push_back(placed.scopes[open.size()]);
+      }
+      for (const auto& line : TorchStatements(*placed.step))
+        text += std::string(4 * (open.size() + 1), ' ') + line + "\n";
+    }
+    return text;
+  }
+
+  std::string TorchInputs() const {
+    std::string text;
+    for (const TensorSpec& spec : case_.tensors) {
+      const std::string name = Variable(spec.name);
+      text += fmt::format("    {} = given[{}]\n", name, Quoted(spec.name));
+      if (!spec.strides.empty())
+        text += fmt::format("    {} = torch.empty_strided({}.shape, [{}], dtype={}.dtype).copy_({})\n", name,
+                            name, Join(spec.strides, ", "), name, name);
+      if (spec.requires_grad) text += fmt::format("    {}.requires_grad_()\n", name);
+    }
+    return text;
+  }
+
+  std::string Observed() const {
+    std::vector<std::string> parts;
+    for (const auto& name : case_.observe) {
+      const std::string suffix = name.substr(std::min(name.find('.'), name.size()));
+      if (suffix.empty() || suffix == ".grad") parts.push_back(Quoted(name) + ": " + Variable(name));
+    }
+    std::erase_if(parts, [](const std::string& part) {
+      return part.starts_with("\"trace\"") || part.starts_with("\"peak_bytes\"");
+    });
+    return "    return {" + Join(parts, ", ") + "}\n";
+  }
+
+  std::string Torch(const std::string& compiler) const {
+    std::string text;
+    const bool aten = std::any_of(placed_.begin(), placed_.end(),
+                                  [](const auto& placed) { return placed.step->op.starts_with("aten::"); });
+    if (aten) {
+      text +=
+          "\n\ndef first(result):\n"
+          "    return result[0] if isinstance(result, (tuple, list)) else result\n";
+    }
+    std::string body = TorchInputs();
+    if (compiler.empty()) return text + "\n\ndef compute(given):\n" + body + TorchBlock(placed_) + Observed();
+    // What torch.compile cannot take stands between the regions that it does, as in the backend.
+    const auto outside = [](const PlacedStep& placed) {
+      return placed.step->op == "set_data" || placed.step->op == "backward";
+    };
+    std::vector<PlacedStep> rest;
+    for (const PlacedStep& placed : placed_) {
+      if (placed.step->op == "empty") {
+        body += TorchBlock({{.step = placed.step, .scopes = {}}});
+      } else {
+        rest.push_back(placed);
+      }
+    }
+    int count = 0;
+    for (size_t begin = 0; begin < rest.size();) {
+      size_t end = begin + 1;
+      while (end < rest.size() && outside(rest[end]) == outside(rest[begin])) ++end;
+      const std::vector<PlacedStep> part(rest.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         rest.begin() + static_cast<std::ptrdiff_t>(end));
+      if (outside(part.front())) {
+        body += TorchBlock(part);
+      } else {
+        const std::vector<PlacedStep> later(rest.begin() + static_cast<std::ptrdiff_t>(end), rest.end());
+        const auto [inputs, outputs] = Interface(part, later);
+        ++count;
+        text += fmt::format("\n\ndef region_{}({}):\n{}    return {},\n", count, Join(inputs, ", "),
+                            TorchBlock(part), Join(outputs, ", "));
+        body += fmt::format(
+            "    {}, = torch.compile(region_{}, fullgraph=True, dynamic=False, backend=\"{}\")({})\n",
+            Join(outputs, ", "), count, compiler, Join(inputs, ", "));
+      }
+      begin = end;
+    }
+    return text + "\n\ndef compute(given):\n" + body + Observed();
+  }
+
+  /// What a part takes from before it, and what is wanted of it afterwards.
+  std::pair<std::vector<std::string>, std::vector<std::string>> Interface(
+      const std::vector<PlacedStep>& part, const std::vector<PlacedStep>& later) const {
+    std::set<std::string> made, taken, wanted;
+    std::vector<std::string> inputs, outputs;
+    for (const PlacedStep& placed : later) {
+      for (const auto& name : NamesUsed(*placed.step)) wanted.insert(name);
+    }
+    for (const auto& name : case_.observe) wanted.insert(name.substr(0, name.find('.')));
+    for (const PlacedStep& placed : part) {
+      for (const auto& name : NamesUsed(*placed.step)) {
+        if (!made.contains(name) && taken.insert(name).second) inputs.push_back(Variable(name));
+      }
+      if (!placed.step->as.empty() && made.insert(placed.step->as).second && wanted.contains(placed.step->as))
+        outputs.push_back(Variable(placed.step->as));
+    }
+    if (outputs.empty() && !made.empty()) outputs.push_back(Variable(*made.begin()));
+    return {inputs, outputs};
+  }
+
+  // ---- JAX
+
+  std::string Jax() {
+    std::string functions, steps, recast;
+    std::set<std::string> defined;
+    const Step* backward = nullptr;
+    for (const PlacedStep& placed : placed_) {
+      const Step& step = *placed.step;
+      if (backward != nullptr) problem_ = "there is no script for steps after backward in JAX";
+      if (step.op == "backward") {
+        backward = &step;
+        continue;
+      }
+      if (step.op == "set_data") {
+        const auto* to = std::get_if<Attr::Map>(&FindAttr(step, "to")->value);
+        const auto cast = to->find("cast");
+        if (!steps.empty() || cast == to->end()) problem_ = "there is no script for this set_data in JAX";
+        if (cast != to->end())
+          recast += fmt::format("    given[{0}] = given[{0}].astype({1})\n", Quoted(step.of[0].name),
+                                Literal(cast->second, "jnp"));
+        continue;
+      }
+      const auto function = JaxFunctions().find(step.op);
+      if (function == JaxFunctions().end() && !IsPlainJax(step.op)) {
+        problem_ = "there is no script for the step " + step.op + " in JAX";
+        continue;
+      }
+      std::string call = fmt::format("{}({})", IsPlainJax(step.op) ? "jnp." + step.op : "op_" + step.op,
+                                     Arguments(step, "jnp"));
+      if (function != JaxFunctions().end() && defined.insert(step.op).second)
+        functions += "\n\ndef op_" + step.op + function->second;
+      const bool no_grad = std::any_of(placed.scopes.begin(), placed.scopes.end(),
+                                       [](const Step* scope) { return scope->op == "no_grad"; });
+      if (no_grad) call = "jax.lax.stop_gradient(" + call + ")";
+      steps += fmt::format("    {} = {}\n", Variable(step.as), call);
+    }
+    std::string inputs;
+    for (const TensorSpec& spec : case_.tensors)
+      inputs += fmt::format("    {} = given[{}]\n", Variable(spec.name), Quoted(spec.name));
+    std::string program =
+        "\n\ndef program(given):\n" + (recast.empty() ? "" : "    given = dict(given)\n" + recast);
+    program += backward == nullptr ? inputs + steps + Observed() : Gradients(*backward, inputs, steps);
+    const std::string call = name_ == "jax" ? "jax.jit(program)" : "program";
+    return functions + program + "\n\ndef compute(given):\n    return " + call +
+           "({name: jnp.asarray(value) for name, value in given.items()})\n";
+  }
+
+  std::string Gradients(const Step& backward, const std::string& inputs, const std::string& steps) const {
+    std::vector<std::string> leaves, values, returned;
+    for (const TensorSpec& spec : case_.tensors) {
+      if (spec.requires_grad) leaves.push_back(Quoted(spec.name));
+    }
+    std::string body = "\n    def forward(leaves):\n        here = {**given, **leaves}\n";
+    const auto indent = [](std::string text) {
+      for (size_t at = 0; at != text.npos && at < text.size();
+           at = text.find('\n', at) == text.npos ? text.npos : text.find('\n', at) + 1)
+        text.insert(at, "    ");
+      return text;
+    };
+    std::string inside = inputs;
+    for (size_t at = inside.find("given["); at != inside.npos; at = inside.find("given[", at + 1))
+      inside.replace(at, 5, "here");
+    std::vector<std::string> kept{Quoted(backward.of[0].name) + ": " + Variable(backward.of[0].name)};
+    const Attr* grad = FindAttr(backward, "grad");
+    const auto* seed = grad == nullptr ? nullptr : std::get_if<std::string>(&grad->value);
+    if (seed != nullptr) kept.push_back(Quoted(*seed) + ": " + Variable(*seed));
+    for (const auto& name : case_.observe) {
+      if (name.ends_with(".grad")) {
+        const std::string base = name.substr(0, name.find('.'));
+        returned.push_back(fmt::format("{}: gradients.get({})", Quoted(name), Quoted(base)));
+      } else if (name.find('.') == name.npos && name != "trace" && name != "peak_bytes") {
+        kept.push_back(Quoted(name) + ": " + Variable(name));
+        returned.push_back(fmt::format("{}: values[{}]", Quoted(name), Quoted(name)));
+      }
+    }
+    body += indent(inside) + indent(steps);
+    body += fmt::format("        return {}, {{{}}}\n\n", Variable(backward.of[0].name), Join(kept, ", "));
+    body += fmt::format(
+        "    loss, pull, values = jax.vjp(forward, {{name: given[name] for name in [{}]}}, has_aux=True)\n",
+        Join(leaves, ", "));
+    body += fmt::format("    gradients, = pull({})\n",
+                        seed == nullptr ? "jnp.ones_like(loss)" : "values[" + Quoted(*seed) + "]");
+    return body + "    return {" + Join(returned, ", ") + "}\n";
+  }
+
+  static std::string BackendName(const std::string& backend) {
+    return backend.substr(0, backend.find_first_of("@:"));
+  }
+
+  const Case& case_;
+  const ReproSubject& subject_;
+  std::string name_;
+  std::vector<PlacedStep> placed_;
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<std::string> WriteReproScript(const Case& test_case, const ReproSubject& subject) {
+  return Script(test_case, subject).Write();
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,66 @@
+// Cases as records.
+#include "harness/record/cases.h"
+
+#include "harness/record/file_bytes.h"
+#include "harness/record/journal_format.h"
+#include "harness/record/json_fields.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr int64_t kMostCaseBytes = int64_t{1} << 30;
+
+std::filesystem::path CasesFile(const std::filesystem::path& dir) { return dir / "cases.jsonl"; }
+
+}  // namespace
+
+Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesystem::path& dir,
+                                                              const std::string& run_id) {
+  std::map<std::string, RecordedCase> cases;
+  const auto file = CasesFile(dir);
+  std::error_code code;
+  if (!std::filesystem::exists(file, code)) return cases;
+  const auto text = ReadFileBytes(file, kMostCaseBytes);
+  if (!text) return tl::unexpected(text.error());
+  const auto journal = ParseJournal(*text);
+  std::string problem;
+  if (!journal) {
+    Error damaged = journal.error();
+    damaged.pos.file = file.string();
+    return Fail(damaged);
+  }
+  for (const auto& record : journal->records) {
+    JsonFields fields(record, problem);
+    const std::string type = fields.Text("type");
+    if (type == "run" && fields.Text("id") != run_id) return std::map<std::string, RecordedCase>();
+    if (type != "case") continue;
+    cases[fields.Text("id")] = {
+        .digest = fields.Text("digest"), .yaml = fields.Text("yaml"), .selector = fields.Text("selector")};
+    if (!problem.empty()) return Fail(file.string() + ": " + problem);
+  }
+  return cases;
+}
+
+Result<void> WriteRecordedCases(const std::filesystem::path& dir, const std::string& run_id,
+                                const std::map<std::string, RecordedCase>& cases) {
+  auto all = ReadRecordedCases(dir, run_id);
+  if (!all) return tl::unexpected(all.error());
+  for (const auto& [id, one] : cases) (*all)[id] = one;
+  std::string text = JournalLine({{"type", "run"}, {"id", run_id}});
+  for (const auto& [id, one] : *all) {
+    text += JournalLine({{"type", "case"},
+                         {"id", id},
+                         {"digest", one.digest},
+                         {"yaml", one.yaml},
+                         {"selector", one.selector}});
+  }
+  const auto file = CasesFile(dir);
+  const std::filesystem::path fresh = file.string() + ".new";
+  if (auto written = WriteFileBytes(fresh, text); !written) return written;
+  std::error_code code;
+  std::filesystem::rename(fresh, file, code);
+  if (code) return Fail("cannot write " + file.string() + ": " + code.message());
+  return {};
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,300 @@
+// A derivation in forty lines: every part has its share, and the trace takes what is left.
+#include "reports/explain_brief.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "harness/base/text.h"
+#include "harness/num/float_format.h"
+#include "reports/cell.h"
+#include "reports/decisive.h"
+#include "reports/op_tree.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+using TextLines = std::vector<std::string>;
+
+TextLines SplitLines(const std::string& text) {
+  TextLines lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool HasName(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string ElementOf(const std::string& value, const std::vector<int64_t>& element) {
+  return value + "[" + Join(element, ",") + "]";
+}
+
+std::string RangeText(const Exclusion& exclusion) {
+  return exclusion.low == exclusion.high
+             ? FormatDecimal(exclusion.low)
+             : fmt::format("{} to {}", FormatDecimal(exclusion.low), FormatDecimal(exclusion.high));
+}
+
+/// The facets of a model that say something.
+std::string ModelText(const PrecisionModel& model) {
+  std::vector<std::string> parts;
+  for (const auto& [operand, word] : model.in)
+    parts.push_back(fmt::format("{} rounded to {}", operand, word));
+  if (model.prod != "exact") parts.push_back("each product in " + model.prod);
+  parts.push_back("sums in " + model.acc);
+  for (const auto& [cut, word] : model.cuts) parts.push_back(fmt::format("{} rounded to {}", cut, word));
+  parts.push_back(model.mid == "none" ? "nothing rounded before the store" : "rounded through " + model.mid);
+  return Join(parts, ", ");
+}
+
+class BriefWriter {
+ public:
+  BriefWriter(const RunReport& report, const ConsoleOptions& options) : report_(report), options_(options) {}
+
+  std::string Write(const CaseResult& result, const Explanation& explanation) {
+    Add(fmt::format("{}  on  {}", result.id, result.backend));
+    Asked(explanation);
+    Observed(result);
+    const Divergence* first = Parts([&](const Divergence& divergence) {
+      return std::any_of(divergence.backends.begin(), divergence.backends.end(),
+                         [&](const auto& group) { return HasName(group, result.backend); });
+    });
+    Proof(result, first);
+    for (size_t i = 0; i < std::min<size_t>(result.notes.size(), 2); ++i) Say("note", result.notes[i], 2);
+    if (!result.proved_on.empty()) Say("proved on", ProvedOnSentence(result.proved_on), 2);
+    const TextLines after = Ending(result);
+    Trace(result, explanation,
+          kMostExplainedLines - std::min(kMostExplainedLines, lines_.size() + after.size()));
+    lines_.insert(lines_.end(), after.begin(), after.end());
+    return Joined();
+  }
+
+  std::string WriteOverview(const std::string& case_id, const Explanation& explanation) {
+    Add(case_id);
+    Asked(explanation);
+    size_t hidden = 0;
+    for (const CaseResult& result : report_.results) {
+      if (result.id != case_id || result.status == Status::kSkip) continue;
+      if (lines_.size() > kMostExplainedLines - 16) {
+        ++hidden;
+        continue;
+      }
+      std::vector<std::string> cells;
+      for (const auto& name : result.value_order) {
+        if (const auto value = result.values.find(name); value != result.values.end())
+          cells.push_back(fmt::format("{} {}", name, CellText(value->second)));
+      }
+      if (cells.empty()) cells.push_back(std::string(Name(result.outcome.kind)));
+      Say("observed", fmt::format("{}: {} {}", result.backend, Name(result.status), Join(cells, ", ")), 2);
+    }
+    if (hidden > 0) Say("", fmt::format("and {} more backends", hidden), 1);
+    Parts([](const Divergence&) { return true; });
+    Say("next", fmt::format("ulpscope explain {}@BACKEND derives one of them; -v all of them", case_id), 2);
+    return Joined();
+  }
+
+ private:
+  void Add(const std::string& line) { lines_.push_back(TerminalSafe(line)); }
+
+  TextLines Wrapped(std::string_view head, const std::string& text, size_t most) const {
+    TextLines lines = SplitLines(Wrap(fmt::format("  {:<10} ", head), TerminalSafe(text), options_.columns));
+    if (lines.size() > most) {
+      lines.resize(most);
+      lines.back() += " ...";
+    }
+    return lines;
+  }
+
+  void Say(std::string_view head, const std::string& text, size_t most) {
+    const TextLines lines = Wrapped(head, text, most);
+    lines_.insert(lines_.end(), lines.begin(), lines.end());
+  }
+
+  std::string Joined() {
+    if (lines_.size() > kMostExplainedLines) lines_.resize(kMostExplainedLines);
+    return Join(lines_, "\n") + "\n";
+  }
+
+  void Asked(const Explanation& explanation) {
+    constexpr size_t kMostSteps = 6;
+    if (!explanation.about.empty()) Say("asked", explanation.about, 2);
+    if (!explanation.tensors.empty()) Say("", explanation.tensors, 2);
+    const auto& program = explanation.program;
+    const size_t shown = program.size() <= kMostSteps ? program.size() : kMostSteps - 1;
+    for (size_t i = 0; i < shown; ++i) Say("", program[i], 1);
+    if (shown < program.size()) Say("", fmt::format("and {} more steps", program.size() - shown), 1);
+  }
+
+  void Observed(const CaseResult& result) {
+    constexpr size_t kMostValues = 4;
+    if (result.outcome.kind != OutcomeKind::kCompleted) {
+      std::string text(Name(result.outcome.kind));
+      if (!result.outcome.error_class.empty()) text += " " + result.outcome.error_class;
+      if (!result.outcome.text.empty()) text += ": " + result.outcome.text;
+      Say("observed", text, 3);
+    }
+    size_t count = 0;
+    for (const auto& name : result.value_order) {
+      const auto found = result.values.find(name);
+      if (found == result.values.end() || ++count > kMostValues) continue;
+      const ValueResult& value = found->second;
+      const Classification& classification = value.classification;
+      std::string text = fmt::format("{} {}  {}  {}", name, Describe(value.dtype, value.shape),
+                                     CellText(value), classification.label);
+      text += fmt::format("; {} of {} elements checked", classification.checked, classification.elements);
+      if (classification.checked > 0)
+        text += fmt::format(", at most {:.4g} ulp from the exact value", classification.max_ulp);
+      Say("observed", text, 2);
+      for (const auto& says : classification.says) Say("", says, 1);
+      if (!classification.regions.empty())
+        Say("", fmt::format("{}: {}", classification.regions[0].where, classification.regions[0].label), 1);
+    }
+    if (count > kMostValues) Say("", fmt::format("and {} more values", count - kMostValues), 1);
+    Say("status",
+        result.reason.empty() ? std::string(Name(result.status))
+                              : fmt::format("{}: {}", Name(result.status), result.reason),
+        3);
+  }
+
+  /// The divergences that `mine` picks; the one that a proof is asked for.
+  template <class Mine>
+  const Divergence* Parts(Mine mine) {
+    constexpr size_t kMostParts = 3;
+    const Divergence* first = nullptr;
+    size_t count = 0;
+    for (const Divergence& divergence : report_.divergences) {
+      if (!mine(divergence)) continue;
+      if (first == nullptr && divergence.kind == DivergenceKind::kPrecision) first = &divergence;
+      if (++count <= kMostParts)
+        Say("parts", fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis, divergence.sentence),
+            3);
+    }
+    if (count > kMostParts) Say("", fmt::format("and in {} more ways", count - kMostParts), 1);
+    if (count == 0) Say("parts", "from no other backend of this run", 1);
+    return first;
+  }
+
+  /// The first member of the other side, and what it gave for `value`.
+  std::pair<std::string, const Classification*> Opposite(const CaseResult& result,
+                                                         const Divergence* divergence,
+                                                         const std::string& value) const {
+    if (divergence == nullptr || divergence->backends.size() != 2) return {};
+    const auto& groups = divergence->backends;
+    const auto& others = HasName(groups[0], result.backend) ? groups[1] : groups[0];
+    for (const CaseResult& other : report_.results) {
+      if (other.id != result.id || !HasName(others, other.backend)) continue;
+      const auto found = other.values.find(value);
+      if (found != other.values.end()) return {other.backend, &found->second.classification};
+    }
+    return {};
+  }
+
+  static const Exclusion* Against(const Classification& mine, const Classification& rival) {
+    const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
+    const auto found =
+        std::find_if(mine.excluded.begin(), mine.excluded.end(), [&](const Exclusion& exclusion) {
+          return std::find(models.begin(), models.end(), exclusion.model) != models.end();
+        });
+    return found == mine.excluded.end() ? nullptr : &*found;
+  }
+
+  /// One element, and what the rival makes of it: that of the backend which it parts from, or the nearest one.
+  void Proof(const CaseResult& result, const Divergence* divergence) {
+    if (result.value_order.empty()) return;
+    const std::string value = divergence == nullptr ? result.value_order.front() : divergence->value;
+    const auto found = result.values.find(value);
+    if (found == result.values.end()) return;
+    const Classification& mine = found->second.classification;
+    const auto [other, theirs] = Opposite(result, divergence, value);
+    if (theirs != nullptr) {
+      if (const Exclusion* witness = Against(mine, *theirs)) {
+        Witness(value, result.backend, *witness, other);
+        return;
+      }
+      if (const Exclusion* witness = Against(*theirs, mine)) {
+        Witness(value, other, *witness, result.backend);
+        return;
+      }
+    }
+    if (const Exclusion* nearest = NearestRival(mine)) Witness(value, result.backend, *nearest, "");
+  }
+
+  void Witness(const std::string& value, const std::string& backend, const Exclusion& witness,
+               const std::string& rival) {
+    Say("proof",
+        fmt::format("{} = {} on {}; the exact value is {}", ElementOf(value, witness.element),
+                    FormatDecimal(witness.observed), backend, FormatDecimal(witness.reference)),
+        2);
+    const std::string who =
+        rival.empty() ? "the nearest model that is excluded" : "as " + rival + " computes it";
+    Say("rival",
+        fmt::format("{} ({}): {} there{}", who, ModelText(witness.model), RangeText(witness),
+                    witness.low == witness.high ? "" : ", in any order of summation"),
+        3);
+  }
+
+  TextLines Ending(const CaseResult& result) const {
+    size_t models = 0, excluded = 0;
+    for (const auto& [name, value] : result.values) {
+      models += value.classification.models_proved.size();
+      excluded += value.classification.excluded.size();
+    }
+    TextLines lines = Wrapped("repeat", result.repro, 3);
+    const TextLines more =
+        Wrapped("-v",
+                fmt::format("{} models that are left, {} recorded exclusions, all stages of the trace",
+                            models, excluded),
+                1);
+    lines.insert(lines.end(), more.begin(), more.end());
+    return lines;
+  }
+
+  /// The conversions of the last stage, each below the op that asks for it.
+  void Trace(const CaseResult& result, const Explanation& explanation, size_t room) {
+    constexpr size_t kMostTraced = 10;
+    if (explanation.trace.empty() || room < 3) return;
+    OpTreeOptions tree{.console = options_, .stages = {}};
+    tree.console.color = ConsoleOptions::Color::kNever;
+    size_t last = 0;
+    for (const TraceNode& node : explanation.trace) {
+      if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
+    }
+    tree.stages.emplace_back(kTraceStages[last]);
+    const TextLines drawn = SplitLines(DrawOpTree(explanation.trace, result.casts, tree));
+    std::set<size_t> chosen;
+    const size_t most = std::min(room - 1, kMostTraced);
+    for (size_t i = 0; i < drawn.size() && chosen.size() + 2 <= most; ++i) {
+      if (!drawn[i].starts_with("    >")) continue;
+      if (i > 0) chosen.insert(i - 1);
+      chosen.insert(i);
+    }
+    for (size_t i = 0; i < drawn.size() && chosen.size() < most && chosen.empty(); ++i) {
+      if (drawn[i].find(kTraceStages[last]) != std::string::npos) chosen.insert(i);
+    }
+    Add("  trace");
+    for (const size_t i : chosen) lines_.push_back(drawn[i].substr(0, options_.columns));
+  }
+
+  const RunReport& report_;
+  const ConsoleOptions& options_;
+  TextLines lines_;
+};
+
+}  // namespace
+
+std::string WriteBriefExplanation(const RunReport& report, const CaseResult& result,
+                                  const Explanation& explanation, const ConsoleOptions& options) {
+  return BriefWriter(report, options).Write(result, explanation);
+}
+
+std::string WriteCaseOverview(const RunReport& report, const std::string& case_id,
+                              const Explanation& explanation, const ConsoleOptions& options) {
+  return BriefWriter(report, options).WriteOverview(case_id, explanation);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,20 @@
+// The part of a derivation that fits a screen.
+#pragma once
+
+#include <string>
+
+#include "harness/model/run_report.h"
+#include "reports/console.h"
+#include "reports/explanation.h"
+
+namespace ulpscope {
+
+/// One result, without verbosity.
+std::string WriteBriefExplanation(const RunReport& report, const CaseResult& result,
+                                  const Explanation& explanation, const ConsoleOptions& options);
+
+/// What the backends of one case have in common and where they part, in as many lines at most.
+std::string WriteCaseOverview(const RunReport& report, const std::string& case_id,
+                              const Explanation& explanation, const ConsoleOptions& options);
+
+}  // namespace ulpscope

@@ -1,0 +1,21 @@
+// What a derivation says of a case beside the result itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct Explanation {
+  std::string about, source;         ///< of the case
+  std::string tensors;               ///< of the case, in one line
+  std::vector<std::string> program;  ///< its steps, as a case file says them
+  std::vector<TraceNode> trace;      ///< of the result; may be empty
+};
+
+/// What a derivation that is not verbose takes at most.
+inline constexpr size_t kMostExplainedLines = 40;
+
+}  // namespace ulpscope
