@@ -186,7 +186,7 @@ def today(truth, result):
         if facets.get("mid") and not set(facets["mid"]) & kinds:
             found.append(f"{name}: mid {facets['mid']}")
         found += [f"{name}: operand {tensor} {words}" for tensor, words in (facets.get("in") or {}).items()
-                  if words and not any(word.startswith("as_is") for word in words)]
+                  if words and not any(word.startswith(WHOLE) for word in words)]
         found += [f"{name}: cut {cut} {words}" for cut, words in (value.get("cuts") or {}).items()
                   if cut in stored and stored[cut] != "float32" and words and stored[cut] not in words]
     return found
