@@ -128,7 +128,26 @@ std::string Shared(const Classification& classification, const Reading& reading)
   return texts.size() == 1 ? *texts.begin() : "";
 }
 
-/// What all models share; else the narrowest format on the way.
+std::string Plain(std::string text) {
+  text.erase(
+      std::remove_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
+      text.end());
+  return text;
+}
+
+/// "f32..bf16": the narrowest format on the way in the model that rounds least, and in the one that rounds most.
+std::string SpanText(const Classification& classification, const Segment& worst) {
+  std::optional<Segment> least;
+  for (const auto& model : classification.models) {
+    const Segment narrowest =
+        Narrowest(MakeChain(model, classification, {Reading::Accumulator::kWide, Reading::Cuts::kLeftOut}));
+    if (!least || narrowest.bits > least->bits) least = narrowest;
+  }
+  return least && least->bits > worst.bits ? Plain(least->text) + ".." + Plain(worst.text)
+                                           : Plain(worst.text);
+}
+
+/// What all models share; else the span of the narrowest formats on the way.
 std::string RoundingText(const Classification& classification) {
   using enum Reading::Accumulator;
   using enum Reading::Cuts;
@@ -144,15 +163,13 @@ std::string RoundingText(const Classification& classification) {
     outs.insert(chain.back().text);
   }
   const Segment worst = Narrowest(all);
+  const std::string span = SpanText(classification, worst);
   const std::string out = outs.size() == 1 ? *outs.begin() : "";
   // float32 or wider all the way into float32: float32, as for an accumulator alone.
   const int out_bits = Spell<ParseOut>(classification.models.front().out).bits;
   if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
-  std::string text = worst.text;
-  text.erase(
-      std::remove_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }),
-      text.end());
-  return out.empty() || out == text ? text + "?" : text + "?>" + out;
+  const bool one = out.empty() || out == span || span.ends_with(".." + out);
+  return one ? span + "?" : span + "?>" + out;
 }
 
 /// That subnormals are dropped somewhere is told even where the models differ about the place.
@@ -196,12 +213,12 @@ const std::vector<std::string>& CellLegend() {
                                                 "(a) operands rounded to a",
                                                 "*a each product rounded to a",
                                                 "f32 float32, or wider where a narrower store hides it",
-                                                "a? cannot be told apart, at worst a",
+                                                "a..b? cannot be told apart, from a down to b",
                                                 "~ likely, not proved",
                                                 "=a any precision gives these bits",
                                                 "[a] no reference",
                                                 "- not in this run",
-                                                "! part of a divergence"};
+                                                "A B groups that part"};
   return kLegend;
 }
 

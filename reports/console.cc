@@ -68,23 +68,30 @@ Heads MakeHeads(const std::vector<std::string>& backends) {
 class Layout {
  public:
   Layout(const RunReport& report, const ConsoleOptions& options)
-      : report_(report), options_(options), matrix_(BuildMatrix(report)) {}
+      : report_(report), options_(options), matrix_(BuildMatrix(report)) {
+    cases_ = matrix_.cases.size() + matrix_.skipped_cases;
+    if (options.verbosity != Verbosity::kVerbose) Fold();
+  }
 
   std::string Write() {
     if (options_.verbosity != Verbosity::kQuiet) {
+      const bool knobs = options_.subject == ConsoleOptions::Subject::kKnobs;
+      const bool matrix = !knobs || options_.verbosity == Verbosity::kVerbose;
       Header();
-      const bool matrix =
-          options_.subject == ConsoleOptions::Subject::kMatrix || options_.verbosity == Verbosity::kVerbose;
-      if (matrix) Table();
-      text_ += WriteKnobTable(report_, options_.columns);
       if (matrix) {
-        Divergences();
+        Findings();
+        Refusals();
+        Table();
+      }
+      if (knobs) text_ += WriteKnobTable(report_, options_.columns);
+      if (matrix) {
         if (options_.verbosity == Verbosity::kVerbose) Proofs();
         Skips();
       }
       NotInstalled();
     }
     Failures();
+    if (options_.verbosity != Verbosity::kQuiet) Basis();
     Counts();
     return std::move(text_);
   }
@@ -104,7 +111,7 @@ class Layout {
           versions.push_back(std::move(text));
       }
     }
-    std::string line = fmt::format("{} x {}", Plural(matrix_.cases.size() + matrix_.skipped_cases, "case"),
+    std::string line = fmt::format("{} x {}", Plural(cases_, "case"),
                                    Plural(matrix_.backends.size() + matrix_.skipped.size(), "backend"));
     if (!versions.empty()) line += "  " + Join(versions, ", ");
     line += fmt::format("  seed {}", report_.seed);
@@ -117,8 +124,53 @@ class Layout {
     Line("");
   }
 
-  /// Cuts the columns into blocks that fit, each with the labels again.
+  /// Takes the rows in which all agree out of the matrix.
+  void Fold() {
+    for (auto& c : matrix_.cases) {
+      std::erase_if(c.rows, [&](const MatrixRow& row) {
+        if (!AllAgree(row)) return false;
+        const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const MatrixCell& each) {
+          return !each.text.empty() && each.tone != Tone::kFaint;
+        });
+        folded_[cell->text].push_back(row.label.empty() ? c.id : c.id + " " + row.label);
+        return true;
+      });
+    }
+    std::erase_if(matrix_.cases, [](const MatrixCase& c) { return c.rows.empty(); });
+  }
+
+  /// One line for each cell that all backends agree on.
+  void Folded() {
+    if (folded_.empty()) return;
+    size_t rows = 0;
+    for (const auto& [cell, names] : folded_) rows += names.size();
+    Line(fmt::format("all backends agree in {} (-v unfolds them)", Plural(rows, "row")));
+    size_t width = 0;
+    for (const auto& [cell, names] : folded_) width = std::max(width, DisplayWidth(TerminalSafe(cell)));
+    for (const auto& [cell, names] : folded_) {
+      const std::string safe = TerminalSafe(cell);
+      std::string line = "  " + Pad(safe, DisplayWidth(safe), width + kGap);
+      size_t shown = 0;
+      for (const auto& name : names) {
+        const std::string more = (shown == 0 ? "" : ", ") + TerminalSafe(name);
+        if (shown > 0 && DisplayWidth(line + more) + 14 > options_.columns) break;
+        line += more;
+        ++shown;
+      }
+      if (shown < names.size()) line += fmt::format(", and {} more", names.size() - shown);
+      Line(line);
+    }
+    Line("");
+  }
+
   void Table() {
+    if (!matrix_.cases.empty()) Columns();
+    Folded();
+    if (!matrix_.cases.empty() || !folded_.empty()) Legend();
+  }
+
+  /// Cuts the columns into blocks that fit, each with the labels again.
+  void Columns() {
     if (matrix_.backends.empty()) return;
     const Heads heads = MakeHeads(matrix_.backends);
     std::vector<size_t> widths;
@@ -145,7 +197,6 @@ class Layout {
     }
     for (const auto& note : heads.notes) Line("  " + note);
     if (!heads.notes.empty()) Line("");
-    Legend();
   }
 
   /// Breaks between entries, never inside one.
@@ -205,7 +256,9 @@ class Layout {
            (divergence.kind != DivergenceKind::kOrder && divergence.kind != DivergenceKind::kCasts);
   }
 
-  void Divergences() {
+  /// What parts, who, why: three lines each, unless verbose.
+  void Findings() {
+    constexpr size_t kMostSentenceLines = 2;
     std::map<std::string_view, size_t> hidden;
     size_t shown = 0;
     for (const auto& divergence : report_.divergences) {
@@ -221,17 +274,82 @@ class Layout {
     if (!rest.empty()) title += fmt::format(", and {} (-v lists them)", Join(rest, ", "));
     text_ += Wrap("", title, options_.columns);
     size_t number = 0;
-    std::string case_id;
+    bool cut = false;
     for (const auto& divergence : report_.divergences) {
       if (!IsShown(divergence)) continue;
-      if (divergence.case_id != case_id) {
-        case_id = divergence.case_id;
-        Line(fmt::format("  {}", TerminalSafe(case_id)));
-      }
+      std::string what = divergence.case_id;
+      if (!divergence.value.empty()) what += "  " + divergence.value;
+      if (!divergence.also.empty()) what += " and " + Plural(divergence.also.size(), "more value");
       const std::string head = fmt::format("  {:>3}  {:<10} ", ++number, Name(divergence.kind));
-      text_ += Wrap(head, TerminalSafe(divergence.sentence), options_.columns);
+      if (divergence.basis == "likely") what += "  (likely, not proved)";
+      text_ += Wrap(head, TerminalSafe(what), options_.columns);
+      const std::string sentence =
+          Wrap(std::string(7, ' '),
+               TerminalSafe(options_.verbosity == Verbosity::kVerbose ? divergence.sentence
+                                                                      : Shortened(divergence)),
+               options_.columns);
+      text_ += options_.verbosity == Verbosity::kVerbose ? sentence
+                                                         : FirstLines(sentence, kMostSentenceLines, &cut);
     }
-    if (shown > 0) text_ += Wrap("  ", "ulpscope explain ID@BACKEND shows the derivation", options_.columns);
+    if (shown > 0)
+      text_ += Wrap("  ",
+                    cut ? "ulpscope explain ID@BACKEND shows the derivation, -v whole sentences"
+                        : "ulpscope explain ID@BACKEND shows the derivation",
+                    options_.columns);
+    Line("");
+  }
+
+  /// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
+  static std::string Shortened(const Divergence& divergence) {
+    constexpr size_t kMostBackends = 3;
+    std::string sentence = divergence.sentence;
+    for (const auto& group : divergence.backends) {
+      if (group.size() <= kMostBackends) continue;
+      const std::vector<std::string> head(group.begin(), group.end() - 1);
+      const std::string whole = Join(head, ", ") + " and " + group.back();
+      const std::string brief = fmt::format("{}, {} and {} more", group[0], group[1], group.size() - 2);
+      if (const size_t at = sentence.find(whole); at != std::string::npos)
+        sentence.replace(at, whole.size(), brief);
+    }
+    return sentence;
+  }
+
+  static std::string FirstLines(const std::string& text, size_t most, bool* cut) {
+    size_t end = 0;
+    for (size_t i = 0; i < most && end < text.size(); ++i) end = text.find('\n', end) + 1;
+    if (end == text.size()) return text;
+    *cut = true;
+    return text.substr(0, end - 1) + " ...\n";
+  }
+
+  /// What was raised where no divergence tells it: by every backend that ran the case.
+  void Refusals() {
+    std::set<std::string> told;
+    for (const auto& divergence : report_.divergences) {
+      if (divergence.kind == DivergenceKind::kOutcome) told.insert(divergence.case_id);
+    }
+    std::vector<std::pair<std::string, std::vector<std::string>>> errors;
+    for (const auto& result : report_.results) {
+      if (result.outcome.kind != OutcomeKind::kRaised || told.contains(result.id) || result.demanded)
+        continue;
+      const std::string text = fmt::format("{}: {} {}", result.id, result.outcome.error_class,
+                                           result.outcome.text.substr(0, result.outcome.text.find('\n')));
+      const auto same =
+          std::find_if(errors.begin(), errors.end(), [&](const auto& entry) { return entry.first == text; });
+      if (same == errors.end()) {
+        errors.push_back({text, {result.backend}});
+      } else {
+        same->second.push_back(result.backend);
+      }
+    }
+    if (errors.empty()) return;
+    Line(Bold("raised, and nothing was checked", options_));
+    bool cut = false;
+    for (const auto& [text, backends] : errors) {
+      text_ += FirstLines(
+          Wrap("       ", TerminalSafe(fmt::format("{} ({})", text, Join(backends, ", "))), options_.columns),
+          3, &cut);
+    }
     Line("");
   }
 
@@ -307,6 +425,33 @@ class Layout {
     if (any) Line("");
   }
 
+  /// What a PASS stands for.
+  void Basis() {
+    size_t demanded = 0, observed = 0, unreferenced = 0, raised = 0;
+    for (const auto& result : report_.results) {
+      if (result.status == Status::kSkip || result.status == Status::kNotRun) continue;
+      const bool checked = std::any_of(result.values.begin(), result.values.end(), [](const auto& value) {
+        return value.second.classification.checked > 0 || !IsFloating(value.second.dtype);
+      });
+      if (result.demanded) {
+        ++demanded;
+      } else if (result.outcome.kind == OutcomeKind::kRaised) {
+        ++raised;
+      } else if (result.outcome.kind == OutcomeKind::kCompleted) {
+        ++(checked ? observed : unreferenced);
+      }
+    }
+    std::vector<std::string> parts;
+    const auto add = [&](size_t count, std::string_view what) {
+      if (count > 0) parts.push_back(fmt::format("{} {}", count, what));
+    };
+    add(demanded, "judged against a contract or an expectation");
+    add(observed, "observed only");
+    add(unreferenced, "without a reference");
+    add(raised, "raised");
+    if (!parts.empty()) text_ += Wrap("", Join(parts, ", "), options_.columns);
+  }
+
   void Counts() {
     std::map<Status, size_t> counts;
     for (const auto& result : report_.results) ++counts[result.status];
@@ -326,6 +471,8 @@ class Layout {
   const RunReport& report_;
   const ConsoleOptions& options_;
   Matrix matrix_;
+  size_t cases_ = 0;
+  std::map<std::string, std::vector<std::string>> folded_;  ///< cell -> the rows that have it throughout
   std::string text_;
 };
 

@@ -1,6 +1,6 @@
-// The matrix: cases down, backends across, in each cell the precision class; then one sentence per
-// divergence, the counts, why things were skipped, what is not installed, and every failing line with the
-// command that repeats it.
+// What a run found, first: what parts, who, why. Then the matrix: cases down, backends across, in each cell the precision
+// class, and rows in which all agree in one line; why things were skipped, what is not installed, every failing line
+// with the command that repeats it, and the counts.
 #pragma once
 
 #include <string>

@@ -236,7 +236,8 @@ Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, Mo
   Json json = {{"id", Text(result.id)},
                {"backend", Text(result.backend)},
                {"status", Name(result.status)},
-               {"reason", Text(result.reason)}};
+               {"reason", Text(result.reason)},
+               {"demanded", result.demanded}};
   if (result.status != Status::kNotRun) {  // what was never begun has no outcome
     json["outcome"] = {{"kind", Name(result.outcome.kind)},
                        {"class", Text(result.outcome.error_class)},

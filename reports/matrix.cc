@@ -1,9 +1,10 @@
 // From results to cells.
 #include "reports/matrix.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "reports/cell.h"
@@ -13,17 +14,24 @@ namespace {
 
 using Tone = MatrixCell::Tone;
 
-/// (case, backend, value) of every member of a divergence that is marked. Of an outcome divergence only the
-/// side that refused is: everybody else is a member too, and a mark on every cell marks nothing. Differences
-/// of order and of casts are no differences of class and go unmarked.
-std::set<std::tuple<std::string, std::string, std::string>> Marks(const RunReport& report) {
-  std::set<std::tuple<std::string, std::string, std::string>> marks;
+using Place = std::tuple<std::string, std::string, std::string>;  ///< case, backend, value
+
+/// The letter of the group of each member of a divergence that is marked. Of an outcome divergence only the side that refused
+/// is: everybody else is a member too, and a mark on every cell marks nothing. Differences of order and of casts are no
+/// differences of class and go unmarked. A graph that its own backend does not follow has no other side: its letter is alone.
+std::map<Place, char> Marks(const RunReport& report) {
+  std::map<Place, char> marks;
+  std::map<std::string, std::map<std::vector<std::string>, char>> groups;  ///< of each case
   for (const Divergence& divergence : report.divergences) {
     if (divergence.kind == DivergenceKind::kOrder || divergence.kind == DivergenceKind::kCasts) continue;
+    std::vector<std::string> values = divergence.also;
+    values.insert(values.begin(), divergence.value);
+    auto& of_case = groups[divergence.case_id];
     for (const auto& group : divergence.backends) {
-      for (const auto& backend : group) {
-        marks.emplace(divergence.case_id, backend, divergence.value);
-        for (const auto& value : divergence.also) marks.emplace(divergence.case_id, backend, value);
+      const auto next = static_cast<char>('A' + std::min<size_t>(of_case.size(), 25));
+      const char letter = of_case.try_emplace(group, next).first->second;
+      for (const auto& value : values) {
+        for (const auto& backend : group) marks.try_emplace({divergence.case_id, backend, value}, letter);
       }
     }
   }
@@ -113,7 +121,7 @@ class Builder {
       if (row > 0) return {};
       MatrixCell cell{.text = OutcomeText(*result), .tone = failing ? Tone::kFailing : Tone::kPlain};
       if (result->status == Status::kSkip) cell.tone = Tone::kFaint;
-      if (marks_.contains({result->id, result->backend, ""})) Mark(&cell);
+      Mark(*result, "", &cell);
       if (failing && result->outcome.kind == OutcomeKind::kRaised)
         cell.text += " " + std::string(Name(result->status));
       return cell;
@@ -125,18 +133,20 @@ class Builder {
       const auto observation = result->observations.find(label);
       cell.text = observation == result->observations.end() ? "none" : Brief(observation->second);
     }
-    if (marks_.contains({result->id, result->backend, label})) Mark(&cell);
+    Mark(*result, label, &cell);
     if (row == 0 && result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));
     if (failing) cell.tone = Tone::kFailing;
     return cell;
   }
 
-  static void Mark(MatrixCell* cell) {
-    cell->text += " !";
+  void Mark(const CaseResult& result, const std::string& label, MatrixCell* cell) const {
+    const auto mark = marks_.find({result.id, result.backend, label});
+    if (mark == marks_.end()) return;
+    cell->text += fmt::format(" {}", mark->second);
     if (cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
   }
 
-  std::set<std::tuple<std::string, std::string, std::string>> marks_;
+  std::map<Place, char> marks_;
   std::map<std::string, std::map<std::string, const CaseResult*>> results_;
   std::vector<std::string> ids_, backends_, shown_;
 };
@@ -144,6 +154,18 @@ class Builder {
 }  // namespace
 
 Matrix BuildMatrix(const RunReport& report) { return Builder(report).Build(); }
+
+bool AllAgree(const MatrixRow& row) {
+  const MatrixCell* first = nullptr;
+  size_t compared = 0;
+  for (const MatrixCell& cell : row.cells) {
+    if (cell.text.empty() || cell.tone == Tone::kFaint) continue;
+    if (cell.tone != Tone::kPlain || (first != nullptr && cell.text != first->text)) return false;
+    first = &cell;
+    ++compared;
+  }
+  return compared >= 2;
+}
 
 bool IsFailing(Status status) {
   return status != Status::kPass && status != Status::kSkip && status != Status::kXfail;

@@ -32,6 +32,9 @@ struct Matrix {
 
 Matrix BuildMatrix(const RunReport& report);
 
+/// Two backends or more gave this value, all alike, and nothing parts or fails.
+bool AllAgree(const MatrixRow& row);
+
 /// True for the statuses that end a run with an exit code other than 0.
 bool IsFailing(Status status);
 

@@ -7,6 +7,7 @@
 #include "harness/casefile/schema.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/reference_lint.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/words/export.h"
@@ -28,10 +29,17 @@ int RunLint(const LintArguments& arguments) {
   for (const Error& error : errors) PrintError(error);
   size_t warnings = 0;
   for (const Case& test_case : workspace->cases) {
-    for (Error warning : Lint(test_case)) {
+    std::vector<Error> found = Lint(test_case);
+    const ReferenceLint references = LintReferences(test_case);
+    found.insert(found.end(), references.warnings.begin(), references.warnings.end());
+    for (Error& warning : found) {
       ++warnings;
       warning.message = "warning: " + warning.message;
       PrintError(warning);
+    }
+    for (Error note : references.notes) {
+      note.message = "note: " + note.message;
+      PrintError(note);
     }
   }
   Print(fmt::format("{} cases, {} errors, {} warnings\n", workspace->cases.size(), errors.size(), warnings));

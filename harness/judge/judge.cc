@@ -216,6 +216,25 @@ Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::
   return live;
 }
 
+/// What passes because nothing could be looked at says so.
+std::string WhyNothingIsChecked(const CaseResult& result) {
+  if (result.outcome.kind == OutcomeKind::kRaised) {
+    const std::string& error = result.outcome.error_class;
+    return fmt::format("nothing was checked: it raised {}: {}", error.empty() ? "an error" : error,
+                       FirstLine(result.outcome.text, 160));
+  }
+  if (result.outcome.kind != OutcomeKind::kCompleted) return "";
+  std::string why;
+  for (const auto& [name, value] : result.values) {
+    const Classification& classification = value.classification;
+    if (!IsFloating(value.dtype)) continue;
+    if (classification.checked > 0 || classification.elements == 0) return "";
+    if (why.empty() && !classification.notes.empty()) why = ": " + classification.notes.front();
+    if (why.empty()) why = ": no reference";
+  }
+  return why.empty() ? "" : "no element was checked against an exact value" + why;
+}
+
 void Decide(const Case& test_case, const JudgeContext& context, StatusFacts facts, CaseResult* result) {
   facts.outcome = result->outcome;
   if (JudgeOutcome(test_case, result->outcome, result->value_order) == ContractVerdict::kViolates) {
@@ -235,6 +254,8 @@ void Decide(const Case& test_case, const JudgeContext& context, StatusFacts fact
   const StatusReason verdict = DecideStatus(facts);
   result->status = verdict.status;
   result->reason = verdict.reason;
+  result->demanded = !test_case.contract.accept_any || (expectation && *expectation != nullptr);
+  if (result->status == Status::kPass && !result->demanded) result->reason = WhyNothingIsChecked(*result);
 }
 
 struct Position {

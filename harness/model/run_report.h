@@ -73,7 +73,9 @@ struct CaseResult {
   std::string id;
   std::string backend;  ///< NAME[@DEVICE][:knob=value,...]
   Status status = Status::kNotRun;
-  std::string reason;  ///< one sentence for everything but PASS
+  std::string
+      reason;  ///< one sentence for everything but PASS, and for a PASS that nothing was looked at for
+  bool demanded = false;  ///< a contract or an expectation says what has to come
   Outcome outcome;
   std::map<std::string, std::string> knobs_asked, knobs_effective;
   std::vector<std::string> value_order;  ///< observed values in program order

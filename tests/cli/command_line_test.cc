@@ -421,6 +421,40 @@ TEST_F(CommandLine, ExplainFitsAScreenAndOpensCasesOutsideTheSuite) {
   EXPECT_EQ(Run("explain mine/wide@emulated").code, 0) << "run now";
 }
 
+TEST_F(CommandLine, ShapesThatDoNotFitAreSaidBeforeTheRunAndAfterIt) {
+  std::ofstream(dir_ / "misfit.yaml") << R"(
+cases:
+  - name: misfit
+    tags: [ci]
+    tensors:
+      x: {dtype: float32, shape: [8, 16], fill: normal}
+      y: {dtype: float32, shape: [15, 8], fill: normal}
+    program: [{op: matmul, of: [x, y], as: product}]
+    observe: [product]
+  - name: foreign
+    tags: [ci]
+    tensors:
+      x: {dtype: float32, shape: [8, 16], fill: normal}
+    program: [{op: "aten::digamma", of: [x], as: y}]
+    observe: [y]
+)";
+  const Outcome lint = Run("lint misfit.yaml");
+  EXPECT_EQ(lint.code, 1);
+  EXPECT_NE(
+      lint.err.find("warning: the steps of the case do not go together: matmul: inner dimensions differ"),
+      std::string::npos)
+      << lint.err;
+  EXPECT_NE(lint.err.find("note: 'y' has no exact reference"), std::string::npos) << lint.err;
+  EXPECT_NE(lint.out.find("2 cases, 0 errors, 1 warnings"), std::string::npos) << "a note is no warning";
+  const Outcome outcome = Run("run misfit.yaml -k misfit/misfit -o r " + Backends({"openblas"}));
+  EXPECT_NE(outcome.out.find("raised, and nothing was checked"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("matrices do not go together"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("1 raised\n"), std::string::npos) << outcome.out;
+  const json result = Report("r")["results"][0];
+  EXPECT_EQ(result["demanded"], false);
+  EXPECT_NE(result["reason"].get<std::string>().find("nothing was checked: it raised"), std::string::npos);
+}
+
 TEST_F(CommandLine, ReproBundlesGiveTheSameResult) {
   const Outcome made = Run("repro " + ShellQuote(std::string("seeds/matmul_out/as_posted@") + kRounded) +
                            " -o bundle --seed 3");

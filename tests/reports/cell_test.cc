@@ -32,8 +32,9 @@ TEST(Cell, WhereItWasRoundedLastStoreLast) {
 TEST(Cell, ASumOfFewerBitsThanFloat32IsNotCalledFloat32) {
   // Units with float16 sums, and one that cuts at 13 bits: hidden behind no float32 store, whatever F says.
   EXPECT_EQ(Cell({Model("blockfma(8,24,rne_float16)", "none")}), "bfma24f16>f32");
-  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(8,24,rne_float16)", "none")}), "bfma24f16?>f32");
-  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(32,13,rz)", "none")}), "bfma13?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(8,24,rne_float16)", "none")}),
+            "f32..bfma24f16?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(32,13,rz)", "none")}), "f32..bfma13?>f32");
   EXPECT_EQ(Cell({Model("float32", "none"), Model("blockfma(8,24,rz)", "none")}), "f32");
 }
 
@@ -88,7 +89,7 @@ TEST(Cell, WhatCannotBeToldApart) {
   EXPECT_EQ(Cell({Model("exact", "float32", "bfloat16_rne"), Model("float32", "none", "bfloat16_rne")}),
             "f32>bf16");
   EXPECT_EQ(Cell({Model("float32", "bfloat16"), Model("bfloat16", "none")}), "bf16?>f32");
-  EXPECT_EQ(Cell({Model("float32", "none"), Model("float16", "none")}), "f16?>f32");
+  EXPECT_EQ(Cell({Model("float32", "none"), Model("float16", "none")}), "f32..f16?>f32");
   EXPECT_EQ(Cell({Model("float32", "none", "bfloat16_rne"), Model("bfloat16", "none", "bfloat16_rne")}),
             "bf16?");
 }
@@ -114,7 +115,7 @@ TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {
 }
 
 TEST(Cell, EveryMarkIsInTheLegend) {
-  for (const std::string mark : {"a>b", "(a)", "*a", "f32", "a?", "~", "=a", "[a]", "-", "!"}) {
+  for (const std::string mark : {"a>b", "(a)", "*a", "f32", "a..b?", "~", "=a", "[a]", "-", "A"}) {
     const auto& legend = CellLegend();
     EXPECT_TRUE(std::any_of(legend.begin(), legend.end(), [&](const auto& entry) {
       return entry.starts_with(mark + " ");

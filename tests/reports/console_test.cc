@@ -53,8 +53,8 @@ TEST(Console, NarrowTerminalsGetTheColumnsInBlocks) {
 
 TEST(Console, DivergencesAreMarkedAndOrderIsOnlyCounted) {
   const std::string text = WriteConsole(SampleReport(), {});
-  EXPECT_NE(text.find("raises !"), std::string::npos);
-  EXPECT_NE(text.find("f32>bf16>f32~ ! FAIL"), std::string::npos);
+  EXPECT_NE(text.find("raises A"), std::string::npos);
+  EXPECT_NE(text.find("f32>bf16>f32~ B FAIL"), std::string::npos);
   EXPECT_NE(text.find("2 divergences, and 1 of order only (-v lists them)"), std::string::npos);
   const std::string verbose =
       WriteConsole(SampleReport(), {.verbosity = ConsoleOptions::Verbosity::kVerbose});
@@ -67,10 +67,73 @@ TEST(Console, OrderAndCastsMarkNothing) {
     report.divergences = {report.divergences.back()};
     report.divergences[0].kind = kind;
     const std::string text = WriteConsole(report, {});
-    EXPECT_EQ(text.find(" !\n"), std::string::npos) << text;
-    EXPECT_EQ(text.find(" !  "), std::string::npos) << text;
+    for (const char* mark : {" A\n", " A  ", " B\n", " B  "})
+      EXPECT_EQ(text.find(mark), std::string::npos) << text;
     EXPECT_NE(text.find("0 divergences, and 1 of " + std::string(Name(kind)) + " only"), std::string::npos);
   }
+}
+
+TEST(Console, FindingsComeFirstInThreeLinesEach) {
+  RunReport report = SampleReport();
+  for (int i = 0; i < 40; ++i)
+    report.divergences[1].sentence += " A further reason, " + std::to_string(i) + ".";
+  const std::string text = WriteConsole(report, {});
+  EXPECT_LT(text.find("2 divergences"), text.find("torch-eager  torch-aot-eager"));
+  const auto lines = Lines(text);
+  const auto head = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("2  precision  seeds/matmul_out/as_posted  product and 1 more value") != line.npos;
+  });
+  ASSERT_NE(head, lines.end()) << text;
+  EXPECT_TRUE((head + 2)->ends_with(" ...")) << *(head + 2);
+  EXPECT_EQ((head + 3)->find("       "), std::string::npos) << *(head + 3);
+  const std::string whole = WriteConsole(report, {.verbosity = ConsoleOptions::Verbosity::kVerbose});
+  EXPECT_NE(whole.find("39."), std::string::npos);
+}
+
+/// One case on three backends that agree in one value and not in the other.
+RunReport Agreeing() {
+  RunReport report;
+  for (const char* backend : {"a", "b", "c"}) {
+    CaseResult result = testing::Result(backend, Status::kPass, "");
+    result.outcome.kind = OutcomeKind::kCompleted;
+    result.value_order = {"same", "other"};
+    result.values["same"] = testing::Value({testing::Model("float32", "none")});
+    result.values["other"] =
+        testing::Value({testing::Model(*backend == 'c' ? "bfloat16" : "float32", "none")});
+    report.results.push_back(result);
+  }
+  return report;
+}
+
+TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
+  RunReport report = Agreeing();
+  const std::string text = WriteConsole(report, {});
+  EXPECT_NE(
+      text.find("all backends agree in 1 row (-v unfolds them)\n  f32  seeds/matmul_out/as_posted same\n"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\n  same"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  other"), std::string::npos) << text;
+  const std::string whole = WriteConsole(report, {.verbosity = ConsoleOptions::Verbosity::kVerbose});
+  EXPECT_NE(whole.find("\n  same"), std::string::npos) << whole;
+  EXPECT_EQ(whole.find("all backends agree"), std::string::npos);
+  report.results.resize(1);
+  EXPECT_NE(WriteConsole(report, {}).find("\n  same"), std::string::npos) << "one backend agrees with nobody";
+}
+
+TEST(Console, TheFooterSaysWhatWasJudgedAgainstWhat) {
+  RunReport report = Agreeing();
+  report.results[0].demanded = true;
+  for (auto& [name, value] : report.results[1].values) value.classification.checked = 0;
+  CaseResult raised = testing::Result("d", Status::kPass, "");
+  raised.outcome = {.kind = OutcomeKind::kRaised, .error_class = "E", .text = "shapes do not fit"};
+  report.results.push_back(raised);
+  const std::string text = WriteConsole(report, {});
+  EXPECT_NE(text.find("1 judged against a contract or an expectation, 1 observed only, 1 without a "
+                      "reference, 1 raised\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("seeds/matmul_out/as_posted: E shapes do not fit (d)"), std::string::npos) << text;
 }
 
 TEST(Console, QuietHasFailuresAndCountsOnly) {

@@ -33,11 +33,11 @@ TEST(KnobTable, IsNotThereWithoutKnobs) {
   EXPECT_EQ(WriteConsole(report, {}).find("read back"), std::string::npos);
 }
 
-TEST(KnobTable, StandsUnderTheMatrixAndInPlaceOfItInASweep) {
+TEST(KnobTable, StandsInThePlaceOfTheMatrixInASweepAlone) {
   const RunReport report = testing::SampleReport();
   const std::string run = WriteConsole(report, {});
-  EXPECT_LT(run.find("f32>bf16"), run.find("read back"));
-  EXPECT_LT(run.find("read back"), run.find("\n2 divergences"));
+  EXPECT_NE(run.find("f32>bf16"), std::string::npos);
+  EXPECT_EQ(run.find("read back"), std::string::npos);
   ConsoleOptions sweep;
   sweep.subject = ConsoleOptions::Subject::kKnobs;
   const std::string table = WriteConsole(report, sweep);
