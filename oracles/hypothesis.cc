@@ -196,6 +196,19 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
 /// Of more than 16 bits: what `in=WORD` for every operand means.
 bool IsWide(const FloatFormat* format) { return format != nullptr && format->precision > 11; }
 
+/// Each of `all` with every conversion of the scalars on the path besides.
+void AddScalars(const ValuePath& path, std::vector<std::map<std::string, std::string>>* all) {
+  for (const auto& [scalar, words] : path.scalars) {
+    const size_t count = all->size();
+    for (const auto& word : words) {
+      for (size_t i = 0; i < count; ++i) {
+        all->push_back((*all)[i]);
+        all->back()[scalar] = word;
+      }
+    }
+  }
+}
+
 std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& path) {
   std::vector<std::string> wide;
   for (const auto& [operand, dtype] : path.operands) {
@@ -221,15 +234,7 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
       }
     }
   }
-  for (const auto& [scalar, words] : path.scalars) {
-    const size_t count = all.size();
-    for (const auto& word : words) {
-      for (size_t i = 0; i < count; ++i) {
-        all.push_back(all[i]);
-        all.back()[scalar] = word;
-      }
-    }
-  }
+  AddScalars(path, &all);
   return all;
 }
 
@@ -568,6 +573,22 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
                   .mode = "_rne"};
     choice = Canonical(plan, path, std::move(choice));
     if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed) {
+  std::vector<std::map<std::string, std::string>> scalars{{}};
+  AddScalars(path, &scalars);
+  std::vector<Choice> choices;
+  std::set<std::string> seen;
+  for (const Choice& plain : NaturalChoices(plan, path, observed)) {
+    for (const auto& in : scalars) {
+      Choice choice = plain;
+      choice.in = in;
+      choice = Canonical(plan, path, std::move(choice));
+      if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
+    }
   }
   return choices;
 }

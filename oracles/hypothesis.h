@@ -59,6 +59,9 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
 /// Sums in float32 and nothing else that the program does not ask for, with every way to round the intermediates.
 std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DType observed);
 
+/// The same, with every way in which Python scalars are converted.
+std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed);
+
 /// The same with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of
 /// products that no plain choice explains. Apart, because on data without subnormals they are copies of the
 /// plain ones.

@@ -349,7 +349,7 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
-    return BankOf(value, observed, natural_ ? NaturalChoices : EnumerateChoices, &banks_);
+    return BankOf(value, observed, natural_ ? NaturalBank : EnumerateChoices, &banks_);
   }
 
   Search Explain(const std::string& value, std::span<const int64_t> elements,

@@ -52,6 +52,11 @@ std::optional<Case> Opened(const Case& c) {
   return opened;
 }
 
+bool IsOneStep(const Case& c) {
+  std::vector<std::string> names;
+  return c.companion_of.empty() && NamesMade(c.program, &names) && names.size() == 1;
+}
+
 bool IsOpened(const Case& c) { return !c.companion_of.empty() && c.id == c.companion_of + kSuffix; }
 
 std::set<std::string> DemandedValues(const Case& c) {

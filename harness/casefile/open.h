@@ -19,6 +19,9 @@ namespace ulpscope {
 /// not what a step gave. Steps of unknown aten:: ops may do so too.
 std::optional<Case> Opened(const Case& c);
 
+/// True where the program is one step that gives one new value.
+bool IsOneStep(const Case& c);
+
 /// True for what Opened gave.
 bool IsOpened(const Case& c);
 

@@ -410,6 +410,30 @@ void CaseClassifier::Open() {
   }
 }
 
+std::map<std::string, Classification> CaseClassifier::StepByStep(
+    const std::map<std::string, TensorData>& values) {
+  const auto open = [this](const Case& piece, std::map<std::string, TensorData> inputs,
+                           const PieceOptions& how) {
+    return OpenCaseOracle(piece, std::move(inputs),
+                          {.engine = engine_, .unrounded = how.unrounded, .natural = how.natural});
+  };
+  return JudgeSteps(case_, inputs_, values, open, &pieces_);
+}
+
+void CaseClassifier::TryForms(const std::map<std::string, TensorData>& values, Classified* classified) {
+  const std::set<std::string> demanded = DemandedValues(case_);
+  const bool any = std::any_of(classified->values.begin(), classified->values.end(), [&](const auto& value) {
+    return value.second.kind == ClassificationKind::kUnmodelled && !demanded.contains(value.first);
+  });
+  if (!any) return;
+  for (auto& [name, found] : StepByStep(values)) {
+    Classification& whole = classified->values[name];
+    if (whole.kind != ClassificationKind::kUnmodelled || !found.fits || demanded.contains(name)) continue;
+    whole = std::move(found);
+    whole.piece.clear();
+  }
+}
+
 Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>& values) {
   if (values.empty()) return {};
   const auto known =
@@ -420,19 +444,14 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
     Open();
     if (!no_inputs_.empty()) return {.values = {}, .fault = no_inputs_};
     if (IsOpened(case_)) {
-      classified.values = JudgeSteps(
-          case_, inputs_, values,
-          [this](const Case& piece, auto inputs, const auto& how) {
-            return OpenCaseOracle(piece, std::move(inputs),
-                                  {.engine = engine_, .unrounded = how.unrounded, .natural = how.natural});
-          },
-          &pieces_);
+      classified.values = StepByStep(values);
     } else if (oracle_ != nullptr) {
       using Evidence = ClassifyOptions::Evidence;
       // What companions are likely to say is not asked: they are there to prove.
       ClassifyOptions options;
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
       classified.values = ClassifyValues(*oracle_, values, options);
+      if (IsOneStep(case_)) TryForms(values, &classified);
     } else {
       for (const auto& [name, tensor] : values) {
         Classification& unknown = classified.values[name];

@@ -31,6 +31,9 @@ class CaseClassifier {
   OracleCounts Counts() const;
 
  private:
+  /// What no model of the whole explains, by the two ops that some framework makes of its one.
+  void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
+  std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);
   Classified ClassifyBits(const std::map<std::string, TensorData>& values);
   void Open();
 

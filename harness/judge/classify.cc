@@ -232,9 +232,57 @@ class Classifier {
                      : likely.size() == 1        ? ClassificationKind::kIdentified
                                                  : ClassificationKind::kIndistinguishable;
     }
+    if (!HardOnly()) result_.reproduced = Reproduced();
     KeepExclusions(proved);
     ProjectFacets(shape_, &result_);
     result_.label = LabelOf(shape_, observed_.dtype, result_);
+  }
+
+  /// The largest share of the sample that an order of one of the likeliest models gives: of those results that the model
+  /// narrows down to a few, where they are enough. Of the others another function or order gives other bits as rightly.
+  double Reproduced() const {
+    std::vector<const Trial*> likeliest;
+    for (const Trial& trial : trials_) {
+      const auto& models = result_.models;
+      if (trial.survived &&
+          std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end())
+        likeliest.push_back(&trial);
+    }
+    std::stable_sort(likeliest.begin(), likeliest.end(),
+                     [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+    constexpr size_t kMostTrials = 6;
+    if (likeliest.size() > kMostTrials) likeliest.resize(kMostTrials);
+    double most = 0;
+    for (const Trial* trial : likeliest) {
+      if (trial->match.matches > 0) return 1;
+      most = std::max(most, ReproducedBy(*trial->hypothesis));
+    }
+    return most;
+  }
+
+  double ReproducedBy(const Hypothesis& hypothesis) const {
+    constexpr double kFew = 2;  // units in the last place
+    std::vector<int64_t> elements;
+    std::vector<double> stored;
+    for (size_t i = 0; i < sample_.size(); ++i) {
+      const Interval range = hypothesis.Enclose(sample_[i]);
+      if (!(range.hi - range.lo <= kFew * Ulp(sample_stored_[i], *FormatOf(observed_.dtype)))) continue;
+      elements.push_back(sample_[i]);
+      stored.push_back(sample_stored_[i]);
+    }
+    if (elements.size() * 4 < sample_.size()) {
+      elements = sample_;
+      stored = sample_stored_;
+    }
+    const int orders = hypothesis.order_free() ? 0 : static_cast<int>(hypothesis.orders().size());
+    size_t most = 0;
+    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+      const auto run = hypothesis.Simulate(order, elements);
+      size_t given = 0;
+      for (size_t i = 0; i < run.size(); ++i) given += hypothesis.Store(run[i]) == stored[i] ? 1 : 0;
+      most = std::max(most, given);
+    }
+    return elements.empty() ? 0 : static_cast<double>(most) / static_cast<double>(elements.size());
   }
 
   std::set<PrecisionModel> Survivors() const {

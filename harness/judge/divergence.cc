@@ -62,8 +62,9 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   if (unmodelled_a && unmodelled_b)
     return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
   if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
-  if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
   if (FindOtherRead(a, b)) return Basis::kLikely;
+  if (a.piece != b.piece) return Basis::kSame;
+  if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
   return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
 }
 
@@ -231,7 +232,8 @@ class Comparison {
     if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
-    if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification))
+    if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification) ||
+        a->classification.piece != b->classification.piece)
       return Basis::kSame;
     if (PartInPrecision(i, j, name) != Basis::kSame || Nondeterministic(i, name) ||
         Nondeterministic(j, name)) {
@@ -245,8 +247,10 @@ class Comparison {
     if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
-    if (a == nullptr || b == nullptr || HasModels(a->classification) || HasModels(b->classification))
-      return Basis::kSame;
+    if (a == nullptr || b == nullptr) return Basis::kSame;
+    const bool rivals = a->classification.piece == b->classification.piece;
+    if (rivals && (HasModels(a->classification) || HasModels(b->classification))) return Basis::kSame;
+    if (!rivals && PartInPrecision(i, j, name) != Basis::kSame) return Basis::kSame;
     if (Nondeterministic(i, name) || Nondeterministic(j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;

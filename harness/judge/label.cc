@@ -67,7 +67,11 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
     if (const std::string units = JoinBlocks(words, accs); !units.empty()) return units;
   }
-  if (all([](const AccSpec& acc) { return acc.wide(); })) return "float32 or wider";
+  const bool more = std::none_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("float32") || word.starts_with("blockfma") || word == "compensated";
+  });
+  if (all([](const AccSpec& acc) { return acc.wide(); }))
+    return more ? "more than float32" : "float32 or wider";
   for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
     if (all([&](const AccSpec& acc) { return acc.partial == nullptr && acc.format == format; }))
       return std::string(format->name);

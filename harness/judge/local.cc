@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "harness/judge/classify.h"
 #include "harness/judge/label.h"
 #include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -29,7 +31,22 @@ using Uses = std::set<Use>;
 struct Explanation {
   Uses unrounded;
   Classification classification;
+  bool plain = false;                               ///< nothing is narrower than the program asks for
+  std::map<std::string, std::string> changed = {};  ///< operands read in another format, or flushed
 };
+
+/// What is done to an operand before it is read.
+struct Change {
+  const FloatFormat* format = nullptr;
+  bool flush = false;
+};
+using Changes = std::map<std::string, Change>;
+
+constexpr const char* kScalar = "scalar.";
+constexpr const char* kFlushed = "flushed";
+/// At most so many results are asked for bit by bit (ClassifyOptions::likelihood_elements).
+constexpr int64_t kSampled = 128;
+constexpr double kNearlyAll = 0.9;
 
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;
@@ -139,10 +156,9 @@ class StepJudge {
     return {{.steps = {std::move(product), std::move(sum)}}};
   }
 
-  /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `rounded`: operands of
-  /// `last` that are rounded to a format first.
-  std::optional<Piece> Cut(size_t last, const Uses& unrounded,
-                           const std::map<std::string, const FloatFormat*>& rounded = {},
+  /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `changes`: to operands
+  /// of `last`.
+  std::optional<Piece> Cut(size_t last, const Uses& unrounded, const Changes& changes = {},
                            const Form* form = nullptr) const {
     std::set<size_t> inside{last};
     std::vector<size_t> pending{last};
@@ -173,8 +189,8 @@ class StepJudge {
           const std::string name = maker != made_by_.end() && inside.contains(maker->second)
                                        ? operand.name + "@stored"
                                        : operand.name;
-          const auto format = i == last ? rounded.find(operand.name) : rounded.end();
-          if (!AddTensor(operand.name, name, format == rounded.end() ? nullptr : format->second, &piece))
+          const auto change = i == last ? changes.find(operand.name) : changes.end();
+          if (!AddTensor(operand.name, name, change == changes.end() ? Change() : change->second, &piece))
             return std::nullopt;
           operand.name = name;
         }
@@ -193,18 +209,22 @@ class StepJudge {
     return made_by_.contains(operand) && unrounded.contains({i, operand});
   }
 
-  bool AddTensor(const std::string& name, const std::string& as, const FloatFormat* rounded,
-                 Piece* piece) const {
-    if (piece->program.FindTensor(as) != nullptr) return true;
-    const auto input = inputs_.find(name);
+  /// As the backend had it: a tensor of the case, or what another step gave; null for neither.
+  const TensorData* DataOf(const std::string& name) const {
+    if (const auto input = inputs_.find(name); input != inputs_.end()) return &input->second;
     const auto value = values_.find(name);
-    const TensorData* data = input != inputs_.end()   ? &input->second
-                             : value != values_.end() ? &value->second
-                                                      : nullptr;
+    return value == values_.end() ? nullptr : &value->second;
+  }
+
+  bool AddTensor(const std::string& name, const std::string& as, const Change& change, Piece* piece) const {
+    if (piece->program.FindTensor(as) != nullptr) return true;
+    const TensorData* data = DataOf(name);
     if (data == nullptr) return false;
     TensorData copy = *data;
-    if (rounded != nullptr && IsFloating(copy.dtype)) {
-      for (int64_t k = 0; k < copy.size(); ++k) copy.Set(k, RoundTo(copy.At(k), *rounded));
+    for (int64_t k = 0; IsFloating(copy.dtype) && k < copy.size(); ++k) {
+      const double number = copy.At(k);
+      if (change.format != nullptr) copy.Set(k, RoundTo(number, *change.format));
+      if (change.flush && std::fabs(number) < std::ldexp(1.0, FormatOf(copy.dtype)->emin)) copy.Set(k, 0);
     }
     TensorSpec spec;
     spec.name = as;
@@ -215,7 +235,8 @@ class StepJudge {
     return true;
   }
 
-  std::optional<Classification> Classify(size_t last, const std::optional<Piece>& piece, bool natural) {
+  std::optional<Classification> Classify(size_t last, const std::optional<Piece>& piece, bool natural,
+                                         const TensorData* observed = nullptr) {
     if (!piece) return std::nullopt;
     const std::string& name = steps_[last].step.as;
     auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .natural = natural});
@@ -225,7 +246,8 @@ class StepJudge {
       sums_.insert(last);
     ClassifyOptions options;
     options.search = !natural;
-    Classification found = ClassifyValue(**oracle, name, values_.at(name), options);
+    Classification found =
+        ClassifyValue(**oracle, name, observed == nullptr ? values_.at(name) : *observed, options);
     counts_ += (*oracle)->Counts();
     if (!piece->unrounded.empty()) LeaveOut(piece->unrounded, *oracle.value(), name, &found);
     return found;
@@ -307,6 +329,56 @@ class StepJudge {
     return all;
   }
 
+  /// Nothing in it is narrower than the program asks for: what an honest backend does.
+  bool IsPlain(const PrecisionModel& model, const std::string& value) const {
+    const auto acc = ParseAcc(model.acc);
+    return acc && (acc->exact() || (acc->wide() && acc->block == 0)) && model.prod == "exact" &&
+           (model.mid == "none" || model.mid == "float32") &&
+           std::all_of(model.in.begin(), model.in.end(),
+                       [](const auto& in) { return in.first.starts_with(kScalar); }) &&
+           std::none_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+             return cut.first.starts_with(value + ".") && cut.second != "float32";
+           });
+  }
+
+  void Keep(size_t last, const Uses& uses, std::string piece, std::optional<Classification> found,
+            std::vector<Explanation>* all) const {
+    if (!found || !found->fits) return;
+    const std::string& value = steps_[last].step.as;
+    const bool plain = std::any_of(found->models.begin(), found->models.end(),
+                                   [&](const PrecisionModel& model) { return IsPlain(model, value); });
+    found->piece = std::move(piece);
+    all->push_back({.unrounded = uses, .classification = std::move(*found), .plain = plain});
+  }
+
+  std::string NameOf(const Uses& uses) const {
+    std::string name = "step";
+    for (const auto& [step, operand] : uses) name += " " + steps_[step].step.as + "<" + operand;
+    return name;
+  }
+
+  /// Those that give as many results bit by bit as the best one does, but for chance; the plain ones first. A 16-bit store hides
+  /// orders and the last bits of functions: an explanation has to give nearly all of what was stored so. What nothing plain
+  /// explains has to be given nearly everywhere: worst-case bounds of narrow formats hold much that is something else.
+  std::vector<Explanation> Best(size_t last, std::vector<Explanation> all) const {
+    const bool narrow = FormatOf(values_.at(steps_[last].step.as).dtype)->precision <= Binary16().precision;
+    double best = 0;
+    int64_t looked = 0;
+    for (const Explanation& each : all) {
+      best = std::max(best, each.classification.reproduced);
+      looked = std::max(looked, std::min<int64_t>(each.classification.checked, kSampled));
+    }
+    const auto n = static_cast<double>(std::max<int64_t>(looked, 1));
+    const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
+    std::erase_if(all, [&](const Explanation& each) {
+      const double share = each.classification.reproduced;
+      return share < best - margin || ((narrow || !each.plain) && share < kNearlyAll);
+    });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Explanation& a, const Explanation& b) { return a.plain > b.plain; });
+    return all;
+  }
+
   std::optional<Classification> Judge(size_t last) {
     auto stored = Classify(last, Cut(last, {}), false);
     if (!stored || stored->kind == ClassificationKind::kNoReference ||
@@ -314,84 +386,184 @@ class StepJudge {
       return stored;
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
-    if (stored->fits) found.push_back({.unrounded = {}, .classification = *stored});
+    Keep(last, {}, "step", stored, &found);
+    for (const Form& form : stored->fits ? std::vector<Form>() : FormsOf(last))
+      Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, &form), true), &found);
     std::set<Uses> tried;
     const auto grow = [&](bool all_before, bool natural) {
       for (const auto& some : Combinations(operands)) {
         const Uses uses = With(last, some, all_before);
         if (found.size() >= kMostKept || !tried.insert(uses).second) continue;
-        const auto piece = Cut(last, uses);
         if (!natural && SumsBefore(last, uses)) continue;
-        auto grown = Classify(last, piece, natural);
-        if (grown && grown->fits) found.push_back({.unrounded = uses, .classification = std::move(*grown)});
+        Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), &found);
       }
     };
-    for (const Form& form : found.empty() ? FormsOf(last) : std::vector<Form>()) {
-      auto formed = Classify(last, Cut(last, {}, {}, &form), true);
-      if (formed && formed->fits) found.push_back({.unrounded = {}, .classification = std::move(*formed)});
-    }
     grow(false, true);
-    if (found.empty()) grow(true, true);
-    tried.clear();
-    if (found.empty()) grow(false, false);
-    if (found.empty()) return Said(InOtherFormats(last, std::move(*stored)));
+    if (Best(last, found).empty()) grow(true, true);
+    found = Best(last, std::move(found));
+    if (found.empty()) {
+      // Where subnormals are dropped, a format of a smaller range drops them too.
+      Flushed(last, &found);
+      if (found.empty()) InOtherFormats(last, &found);
+      found = Best(last, std::move(found));
+    }
+    if (found.empty()) {
+      tried.clear();
+      grow(false, false);
+      found = Best(last, std::move(found));
+    }
+    if (found.empty()) {
+      if (stored->fits) BecomeUnmodelled(&*stored);
+      stored->piece = "step";
+      return stored;
+    }
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
-    for (const std::string& operand : operands) {
-      auto& words = result.reads[Shown(operand)];
-      for (const Explanation& each : found) {
-        const char* word = each.unrounded.contains({last, operand}) ? "unrounded" : "stored";
-        if (std::find(words.begin(), words.end(), word) == words.end()) words.emplace_back(word);
+    for (const Explanation& each : found) {
+      std::map<std::string, std::string> words = each.changed;
+      for (const std::string& operand : operands)
+        words.try_emplace(Shown(operand), each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
+      for (const auto& [operand, word] : words) {
+        auto& open = result.reads[operand];
+        if (std::find(open.begin(), open.end(), word) == open.end()) open.push_back(word);
       }
     }
+    result.rests_on_likelihood =
+        result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
     return Said(std::move(result));
   }
 
+  /// Narrow steps whose bounds hold the results, and that give too few of them.
+  static void BecomeUnmodelled(Classification* narrow) {
+    narrow->kind = ClassificationKind::kUnmodelled;
+    narrow->fits = false;
+    narrow->models.clear();
+    for (auto* words : {&narrow->facets, &narrow->facets_in, &narrow->cuts}) {
+      for (auto& [name, list] : *words) list.clear();
+    }
+    narrow->says = {fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
+    narrow->label = "unmodelled: " + narrow->says.front();
+  }
+
   /// The label, with what was read otherwise than as it is stored in front.
-  static Classification Said(Classification classification) {
+  Classification Said(Classification classification) const {
     std::vector<std::string> parts;
     for (const auto& [operand, words] : classification.reads) {
       if (std::find(words.begin(), words.end(), "stored") != words.end()) continue;
-      parts.push_back(words == std::vector<std::string>{"unrounded"}
-                          ? operand + " read before it is rounded"
+      parts.push_back(words == std::vector<std::string>{"unrounded"} ? operand + " read before it is rounded"
+                      : words == std::vector<std::string>{kFlushed}
+                          ? "subnormals of " + operand + " taken as zero"
                           : operand + " read as " + Join(words, " or "));
     }
     if (!parts.empty()) classification.label = Join(parts, ", ") + "; " + classification.label;
     return classification;
   }
 
-  /// Nothing explains the results from operands as they are or were: each in a narrower format.
-  Classification InOtherFormats(size_t last, Classification stored) {
+  /// The floating-point operands of a step, tensors of the case among them.
+  std::vector<std::string> FloatingOperands(size_t i) const {
     std::vector<std::string> floating;
-    for (const Operand& operand : steps_[last].step.of) {
+    for (const Operand& operand : steps_[i].step.of) {
       if (operand.IsScalar() || std::find(floating.begin(), floating.end(), operand.name) != floating.end())
         continue;
-      const auto input = inputs_.find(operand.name);
-      const auto value = values_.find(operand.name);
-      const DType dtype = input != inputs_.end()   ? input->second.dtype
-                          : value != values_.end() ? value->second.dtype
-                                                   : DType::kBool;
-      if (IsFloating(dtype)) floating.push_back(operand.name);
+      if (const TensorData* data = DataOf(operand.name); data != nullptr && IsFloating(data->dtype))
+        floating.push_back(operand.name);
     }
-    std::optional<Classification> best;
-    std::map<std::string, std::set<std::string>> words;
+    return floating;
+  }
+
+  /// Nothing explains the results from operands as they are or were: some of them in a narrower format.
+  void InOtherFormats(size_t last, std::vector<Explanation>* found) {
+    const auto floating = FloatingOperands(last);
     for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
       for (const auto& some : Combinations(floating)) {
-        std::map<std::string, const FloatFormat*> rounded;
-        for (const std::string& name : some) rounded[name] = format;
-        auto found = Classify(last, Cut(last, {}, rounded), true);
-        if (!found || !found->fits) continue;
-        for (const std::string& name : some) words[Shown(name)].insert(std::string(format->name));
-        if (!best) best = std::move(found);
-        break;
+        Changes changes;
+        std::map<std::string, std::string> words;
+        for (const std::string& name : some) {
+          if (!LeavesNumbers(*DataOf(name), *format)) continue;
+          changes[name] = {.format = format};
+          words[Shown(name)] = std::string(format->name);
+        }
+        if (!changes.empty()) TryChanged(last, changes, words, found);
       }
     }
-    if (!best) return stored;
-    for (const auto& [name, formats] : words) best->reads[name].assign(formats.begin(), formats.end());
-    for (const std::string& operand : ComputedOperands(last))
-      best->reads.try_emplace(Shown(operand), std::vector<std::string>{"stored"});
-    return *best;
+  }
+
+  /// Most of the numbers stay in the range of the format: of those that do not, nothing is left to tell formats apart by.
+  static bool LeavesNumbers(const TensorData& data, const FloatFormat& format) {
+    int64_t numbers = 0, left = 0;
+    for (int64_t i = 0; i < data.size(); ++i) {
+      if (data.At(i) == 0) continue;
+      ++numbers;
+      const double rounded = RoundTo(data.At(i), format);
+      left += rounded != 0 && std::isfinite(rounded) ? 1 : 0;
+    }
+    return left * 2 > numbers;
+  }
+
+  /// Operands whose subnormal numbers count as zero, results that are zero where they would be subnormal, and both.
+  void Flushed(size_t last, std::vector<Explanation>* found) {
+    Changes changes;
+    std::map<std::string, std::string> words;
+    for (const std::string& name : FloatingOperands(last)) {
+      if (!HoldsSubnormals(*DataOf(name))) continue;
+      changes[name] = {.flush = true};
+      words[Shown(name)] = kFlushed;
+    }
+    if (!changes.empty()) TryChanged(last, changes, words, found);
+    const std::string& value = steps_[last].step.as;
+    for (const bool operands : {false, true}) {
+      if (operands && changes.empty()) return;
+      auto both = operands ? words : std::map<std::string, std::string>();
+      both[value] = kFlushed;
+      for (const TensorData& restored : Unflushed(last, operands ? changes : Changes()))
+        TryChanged(last, operands ? changes : Changes(), both, found, &restored);
+    }
+  }
+
+  void TryChanged(size_t last, const Changes& changes, const std::map<std::string, std::string>& words,
+                  std::vector<Explanation>* found, const TensorData* observed = nullptr) {
+    const size_t before = found->size();
+    Keep(last, {}, "step", Classify(last, Cut(last, {}, changes), true, observed), found);
+    if (found->size() > before) found->back().changed = words;
+  }
+
+  static bool HoldsSubnormals(const TensorData& data) {
+    const FloatFormat& format = *FormatOf(data.dtype);
+    for (int64_t i = 0; i < data.size(); ++i) {
+      if (data.At(i) != 0 && std::fabs(data.At(i)) < std::ldexp(1.0, format.emin)) return true;
+    }
+    return false;
+  }
+
+  /// What was observed, with what each plain model gives put back where there is a zero and the model has a subnormal.
+  std::vector<TensorData> Unflushed(size_t last, const Changes& changes) const {
+    std::vector<TensorData> restored;
+    const auto piece = Cut(last, {}, changes);
+    if (!piece) return restored;
+    const std::string& name = steps_[last].step.as;
+    const TensorData& observed = values_.at(name);
+    const FloatFormat& format = *FormatOf(observed.dtype);
+    std::vector<int64_t> zeros;
+    for (int64_t i = 0; i < observed.size(); ++i) {
+      if (observed.At(i) == 0) zeros.push_back(i);
+    }
+    auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .natural = true});
+    if (!oracle || zeros.empty()) return restored;
+    for (const auto& hypothesis : (*oracle)->Bank(name, observed.dtype)) {
+      const auto given = hypothesis->Simulate(hypothesis->order_free() ? -1 : 0, zeros);
+      TensorData data = observed;
+      bool any = false;
+      for (size_t i = 0; i < zeros.size(); ++i) {
+        const double value = hypothesis->Store(given[i]);
+        if (value == 0 || !(std::fabs(value) < std::ldexp(1.0, format.emin))) continue;
+        data.Set(zeros[i], value);
+        any = true;
+      }
+      if (any && std::find(restored.begin(), restored.end(), data) == restored.end())
+        restored.push_back(std::move(data));
+    }
+    return restored;
   }
 
   const Case& case_;

@@ -55,6 +55,8 @@ bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) 
 /// store shows).
 bool IsNothing(const Words& words, std::string_view none) {
   if (none.empty() || std::find(words.begin(), words.end(), none) == words.end()) return false;
+  // What may be none is no deed: a format that changes nothing here stands beside it.
+  if (none == "as_is") return true;
   return std::all_of(words.begin(), words.end(),
                      [&](const std::string& word) { return word == none || word == "float32"; });
 }
@@ -84,6 +86,13 @@ std::string Braced(std::string_view text) {
 }
 
 bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
+
+/// The value is given by an op that sums, as far as one can see from its name.
+bool Sums(const std::vector<Step>& steps, const std::string& value) {
+  return std::none_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return (step.as == value && (step.op == "add" || step.op == "sub")) || !Sums(step.steps, value);
+  });
+}
 
 bool HasStepsInside(const std::string& value, const Classification& classification) {
   return std::any_of(classification.cuts.begin(), classification.cuts.end(),
@@ -118,6 +127,11 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   if (const auto operand = FindOtherRead(left, right)) {
     const auto deed = [&](const Words& words) {
       if (words == Words{"stored"}) return Deed{};
+      if (words == Words{"flushed"})
+        return Say("takes", "take",
+                   *operand == value
+                       ? "subnormal results of " + value + " as zero"
+                       : fmt::format("subnormals of {} as zero when computing {}", *operand, value));
       const std::string as =
           words == Words{"unrounded"} ? "before it is rounded" : "as " + Join(words, " or ");
       return Say("reads", "read", fmt::format("{} {} when computing {}", *operand, as, value));
@@ -139,15 +153,20 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
                        fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
     if (cut) return cut;
   }
-  const bool steps = HasStepsInside(value, left) || HasStepsInside(value, right);
+  const bool steps =
+      HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
   if (auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
                          steps ? "compute" : "accumulate",
                          (steps ? "the steps inside " : "") + Braced(value) + " in {}")) {
     return acc;
   }
   for (const auto& [operand, words] : left.facets_in) {
-    auto in = Compare(left.facets_in, right.facets_in, operand, "as_is", "rounds", "round",
-                      fmt::format("operand {} to {{}}", Braced(operand)));
+    constexpr std::string_view kNumber = "scalar.";  // a Python number, by the op that takes it
+    const std::string what = operand.starts_with(kNumber)
+                                 ? fmt::format("the number in the {} that gives {}",
+                                               Braced(operand.substr(kNumber.size())), Braced(value))
+                                 : "operand " + Braced(operand);
+    auto in = Compare(left.facets_in, right.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
     if (in) return in;
   }
   if (auto prod =

@@ -81,10 +81,15 @@ struct Classification {
   std::map<std::string, std::vector<std::string>> facets_in;  ///< per operand
   std::map<std::string, std::vector<std::string>>
       cuts;  ///< intermediate -> formats that survive ("none" included)
+  /// The share of the sampled results that the best order of one of `models` gives bit by bit.
+  double reproduced = 0;
+  /// What was judged as one: empty for the whole program, else "step", and the uses that were not rounded in between. Models of
+  /// different pieces are no rivals.
+  std::string piece = {};
   /// Of one step of a program: operand -> what it may have been read as: "stored", "unrounded" (as it was before it was
   /// rounded to its dtype), or a format that it was rounded to on the way. Operands that other steps computed, and tensors of
   /// the case that were not read as they are.
-  std::map<std::string, std::vector<std::string>> reads;
+  std::map<std::string, std::vector<std::string>> reads = {};
 };
 
 }  // namespace ulpscope

@@ -100,6 +100,8 @@ json ToJson(const Classification& classification) {
           {"facets", classification.facets},
           {"facets_in", classification.facets_in},
           {"cuts", classification.cuts},
+          {"reproduced", sdk::FloatToJson(classification.reproduced)},
+          {"piece", classification.piece},
           {"reads", classification.reads}};
 }
 
@@ -153,6 +155,8 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .facets = fields.TextLists("facets"),
           .facets_in = fields.TextLists("facets_in"),
           .cuts = fields.TextLists("cuts"),
+          .reproduced = fields.Number("reproduced"),
+          .piece = fields.Text("piece"),
           .reads = fields.TextLists("reads")};
 }
 

@@ -12,7 +12,11 @@ void Need(const OpCall& call, size_t count) {
 int Scaled(Lowering& low, const OpCall& call, int node) {
   const double alpha = NumberAttr(call.step, "alpha", 1);
   if (alpha == 1) return node;
-  const int scaled = low.Elementwise(NodeKind::kMul, {node, low.Scalar(alpha, low.at(node).dtype)});
+  // A Python scalar like any other: backends convert it as they like.
+  const int factor = low.Scalar(alpha, low.at(node).dtype);
+  low.at(factor).scalar = true;
+  low.at(factor).tensor = "scalar." + call.step.op;
+  const int scaled = low.Elementwise(NodeKind::kMul, {node, factor});
   low.at(scaled).inner = true;
   return scaled;
 }

@@ -59,7 +59,8 @@ class Composite {
 int SigmoidSteps(Lowering& low, Composite& op, int x) {
   const int one = low.Scalar(1, op.inner());
   const int exp = op.Stored(NodeKind::kExp, {op.Step(NodeKind::kNeg, {x}, "minus")}, "exp");
-  const int result = op.Stored(NodeKind::kDiv, {one, op.Step(NodeKind::kAdd, {one, exp}, "sum")}, "sigmoid");
+  const int result =
+      op.Stored(NodeKind::kDiv, {one, op.Stored(NodeKind::kAdd, {one, exp}, "sum")}, "sigmoid");
   return op.Slack(result, {result}, 8);
 }
 

@@ -44,8 +44,10 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const st
 
 Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
   int x = call.args.at(0);
-  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype)
+  if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype) {
     x = low.Cast(x, *dtype);
+    if (!call.step.as.empty()) low.at(x).name = call.step.as + ".operand";
+  }
   return MakeExponentials(low, call, x, OneAxis(call));
 }
 

@@ -157,6 +157,26 @@ TEST(Local, AProductThatIsRoundedBeforeItsBiasIsNoNarrowAccumulator) {
   EXPECT_THAT(judged.at("r").reads["h"], ::testing::Contains("stored"));
 }
 
+TEST(Local, SubnormalsThatAreDroppedAreNoNarrowFormat) {
+  Chain chain(DType::kFloat32);
+  for (int64_t i = 0; i < kCount; ++i) {
+    for (const char* name : {"x", "z"}) {
+      TensorData& data = chain.inputs.at(name);
+      data.Set(
+          i, RoundTo(std::ldexp(data.At(i), -126), Binary32()));  // about half of the products are subnormal
+    }
+    const auto flushed = [](double x) { return std::fabs(x) < 0x1p-126 ? 0 : x; };
+    chain.Set("p", i, flushed(RoundTo(chain.Product(i), Binary32())));
+    const double p = chain.values.at("p").At(i), z = chain.In("z", i);
+    chain.Set("s", i, flushed(p + flushed(z)));
+    chain.Set("d", i, p - z);
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("p").reads["p"], ElementsAre("flushed")) << judged.at("p").label;
+  EXPECT_THAT(judged.at("s").reads["z"], ElementsAre("flushed")) << judged.at("s").label;
+  EXPECT_THAT(judged.at("d").reads["p"], ::testing::Contains("stored")) << judged.at("d").label;
+}
+
 TEST(Local, ChangedValuesAreThoseWithOtherBits) {
   Chain a(DType::kFloat32), b(DType::kFloat32);
   b.Set("s", 7, 1.0);

@@ -47,6 +47,8 @@ Classified Full() {
       .facets = {{"mid", {"bfloat16", "none"}}},
       .facets_in = {{"x", {"bfloat16_rne"}}},
       .cuts = {{"product", {"none"}}},
+      .reproduced = 0.75,
+      .piece = "step g",
       .reads = {{"g", {"stored", "unrounded"}}},
   };
   classified.values["count"].kind = ClassificationKind::kNotFloating;
