@@ -75,7 +75,7 @@ int RunExplain(const ExplainArguments& arguments) {
   if (!found) return UsageError(found.error());
   RecordedRun& run = found->run;
   Keep(&run, target);
-  auto classified = ReadClassified(run);
+  auto classified = ReadClassifiedOf(run, target.id);
   if (!classified) return UsageError(classified.error());
   const auto report = JudgeRun(run, *workspace, &*classified);
   if (!report) return UsageError(report.error());

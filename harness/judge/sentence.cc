@@ -61,17 +61,39 @@ bool IsNothing(const Words& words, std::string_view none) {
                      [&](const std::string& word) { return word == none || word == "float32"; });
 }
 
+/// "bfloat16", "bfloat16 or float16", "bfloat16, or not at all"; long sets by what they have in common.
+std::string Formats(const Words& words, std::string_view none) {
+  constexpr size_t kMostNamed = 3;
+  Words named;
+  for (std::string word : words) {
+    if (word == none) continue;
+    if (word.ends_with("_rne")) word.resize(word.size() - 4);
+    named.push_back(std::move(word));
+  }
+  const size_t left_out = words.size() - named.size();
+  std::string text = named.size() > kMostNamed ? fmt::format("{}, {} or one of {} more formats", named[0],
+                                                             named[1], named.size() - 2)
+                                               : Join(named, " or ");
+  return left_out > 0 && !named.empty() ? text + ", or not at all" : text;
+}
+
+/// The set of accumulators by its class.
+std::string Accumulators(const Words& words) {
+  constexpr size_t kMostNamed = 2;
+  return words.size() <= kMostNamed ? Join(words, " or ") : JoinAccumulators(words);
+}
+
 /// Compares one facet of both sides; `none` is the word for no rounding ("" where every word is a deed).
 std::optional<Parting> Compare(const std::map<std::string, Words>& a, const std::map<std::string, Words>& b,
                                const std::string& key, std::string_view none, std::string_view singular,
-                               std::string_view plural, std::string_view form) {
+                               std::string_view plural, std::string_view form,
+                               std::string (*spell)(const Words&, std::string_view) = Formats) {
   const auto left = a.find(key);
   const auto right = b.find(key);
   if (left == a.end() || right == b.end() || !Disjoint(left->second, right->second)) return std::nullopt;
   const auto deed = [&](const Words& words) {
     if (IsNothing(words, none)) return Deed{};
-    const std::string all = key == "acc" ? JoinAccumulators(words) : Join(words, " or ");
-    return Say(singular, plural, fmt::format(fmt::runtime(form), all));
+    return Say(singular, plural, fmt::format(fmt::runtime(form), spell(words, none)));
   };
   return Parting{.a = deed(left->second), .b = deed(right->second)};
 }
@@ -146,7 +168,7 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const bool twice = only_own(left) || only_own(right);
   const std::string through =
       twice ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
-            : fmt::format("{} through {{}} {}", Braced(value), where);
+            : fmt::format("{} to {{}} {}", Braced(value), where);
   if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) return mid;
   for (const auto& [name, words] : left.cuts) {
     auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
@@ -155,9 +177,10 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   }
   const bool steps =
       HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
+  const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
   if (auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
                          steps ? "compute" : "accumulate",
-                         (steps ? "the steps inside " : "") + Braced(value) + " in {}")) {
+                         (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators)) {
     return acc;
   }
   for (const auto& [operand, words] : left.facets_in) {
@@ -175,35 +198,62 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   return Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}");
 }
 
-/// The element of `mine` that no model of `rival` can give; "" when nothing was excluded so.
-std::string Evidence(const Classification& mine, const Classification& rival, const std::string& rival_name) {
-  const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
-  for (const Exclusion& exclusion : mine.excluded) {
-    if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
-    const std::string range =
-        exclusion.low == exclusion.high
-            ? FormatNumber(exclusion.low)
-            : fmt::format("{} to {}", FormatNumber(exclusion.low), FormatNumber(exclusion.high));
-    return fmt::format(" (element {} = {}; as {} computes it, {})", Element(exclusion.element),
-                       FormatNumber(exclusion.observed), rival_name, range);
-  }
-  return "";
-}
-
 const ValueResult& ValueOf(const Side& side, const std::string& value) {
   return side.speaker.result->values.at(value);
 }
 
-std::string DescribeClass(const Classification& classification) {
-  if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
-  if (!classification.label.empty()) {
-    constexpr std::string_view kLikely = "likely ";  // the sentence says so before its verb
-    const bool likely = classification.label.starts_with(kLikely);
-    return "as " + classification.label.substr(likely ? kLikely.size() : 0);
+const TensorData* TensorOf(const Side& side, const std::string& value) {
+  if (side.speaker.observation == nullptr) return nullptr;
+  const auto found = side.speaker.observation->values.find(value);
+  return found == side.speaker.observation->values.end() ? nullptr : &found->second;
+}
+
+int64_t IndexOf(const std::vector<int64_t>& element, const Shape& shape) {
+  int64_t index = 0;
+  for (size_t axis = 0; axis < element.size() && axis < shape.size(); ++axis)
+    index = index * shape[axis] + element[axis];
+  return index;
+}
+
+/// An element where the sides differ: one that a model of the rival cannot give, if there is one, else the first.
+std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
+  const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
+  if (a == nullptr || b == nullptr || a->shape != b->shape || a->dtype != b->dtype) return std::nullopt;
+  const auto differs = [&](int64_t index) {
+    const double x = a->At(index), y = b->At(index);
+    return x != y && !(x != x && y != y);
+  };
+  for (const auto& [side, other] : {std::pair{&mine, &rival}, std::pair{&rival, &mine}}) {
+    const Classification& left = ValueOf(*side, value).classification;
+    const Classification& right = ValueOf(*other, value).classification;
+    const auto& models = right.models_proved.empty() ? right.models : right.models_proved;
+    for (const Exclusion& exclusion : left.excluded) {
+      if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
+      const int64_t index = IndexOf(exclusion.element, a->shape);
+      if (index < a->size() && differs(index)) return index;
+    }
   }
-  std::vector<std::string> names;
-  for (const auto& model : classification.models) names.push_back(model.Name());
-  return "as " + (names.empty() ? std::string(Name(classification.kind)) : Join(names, " or "));
+  for (int64_t index = 0; index < a->size(); ++index) {
+    if (differs(index)) return index;
+  }
+  return std::nullopt;
+}
+
+/// ": product[0,3] is 2.5 against 2.4375".
+std::string Witness(const Side& first, const Side& second, const std::string& value) {
+  const auto index = WitnessOf(first, second, value);
+  if (!index) return "";
+  const TensorData &a = *TensorOf(first, value), &b = *TensorOf(second, value);
+  return fmt::format(": {}{} is {} against {}", value, Element(Coordinates(*index, a.shape)),
+                     FormatDecimal(a.At(*index)), FormatDecimal(b.At(*index)));
+}
+
+std::string DescribeClass(const Classification& classification) {
+  constexpr std::string_view kLikely = "likely ";
+  if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
+  std::string label = classification.label;
+  if (label.starts_with(kLikely)) label.erase(0, kLikely.size());  // the clause says it
+  return label.empty() ? fmt::format("by one of {} models", classification.models.size()) : "as " + label;
 }
 
 std::string DescribeOutcome(const Side& side) {
@@ -237,7 +287,7 @@ std::string DescribeOutcome(const Side& side) {
 std::string Share(int64_t part, int64_t whole) { return fmt::format("{} of {} elements", part, whole); }
 
 std::string ValueAt(const Side& side, const std::string& value, int64_t index) {
-  return FormatNumber(side.speaker.observation->values.at(value).At(index));
+  return FormatDecimal(side.speaker.observation->values.at(value).At(index));
 }
 
 std::string Spell(const Cast& cast) {
@@ -296,32 +346,23 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const std::string likely = basis == "proved" ? "" : " likely";
   const auto parting = FindParting(test_case, value, left, right);
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
-    const auto clause = [&](const Side& side, const ValueResult& mine, const ValueResult& rival,
-                            const Side& other) {
-      return fmt::format("{}{} {} {} {}{}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
-                         value, DescribeClass(mine.classification),
-                         Evidence(mine.classification, rival.classification, other.names.front()));
+    const auto clause = [&](const Side& side, const ValueResult& mine) {
+      return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
+                         value, DescribeClass(mine.classification));
     };
-    return fmt::format("{}; {}.", clause(a, left, right, b), clause(b, right, left, a));
+    return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
   }
   const bool a_first = !parting->a.Nothing();
   const Side& first = a_first ? a : b;
   const Side& second = a_first ? b : a;
   const Deed& deed = a_first ? parting->a : parting->b;
   const Deed& other = a_first ? parting->b : parting->a;
-  std::string evidence = Evidence(ValueOf(first, value).classification, ValueOf(second, value).classification,
-                                  second.names.front());
-  std::string second_evidence;
-  if (evidence.empty()) {
-    second_evidence = Evidence(ValueOf(second, value).classification, ValueOf(first, value).classification,
-                               first.names.front());
-  }
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
-  return fmt::format("{}{} {}{}; {} {}{}.", JoinNames(first.names), likely,
-                     Verb(first, deed.singular, deed.plural), evidence, JoinNames(second.names), second_deed,
-                     second_evidence);
+  return fmt::format("{}{} {}; {}{} {}{}.", JoinNames(first.names), likely,
+                     Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed,
+                     Witness(first, second, value));
 }
 
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
@@ -376,7 +417,13 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
     }
     return spelled;
   };
-  const auto clause = [&](const Side& side, const std::vector<std::string>& extra) {
+  const auto clause = [&](const Side& side, std::vector<std::string> extra) {
+    constexpr size_t kMostSpelled = 2;
+    if (extra.size() > kMostSpelled + 1) {
+      const size_t more = extra.size() - kMostSpelled;
+      extra.resize(kMostSpelled);
+      extra.push_back(fmt::format("and {} more", more));
+    }
     return fmt::format("{} {} {}", JoinNames(side.names), Verb(side, "casts", "cast"), Join(extra, ", "));
   };
   const auto left_only = only(left, right);

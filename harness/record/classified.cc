@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "backends/sdk/wire.h"
 #include "harness/record/file_bytes.h"
@@ -182,12 +183,13 @@ std::string OracleLine(const std::string& engine, const OracleCounts& counts) {
 }
 
 /// The records of the file if it belongs to the run; none if it is another run's, or not there.
-Result<JournalText> Load(const std::filesystem::path& file, const std::string& run_id) {
+Result<JournalText> Load(const std::filesystem::path& file, const std::string& run_id,
+                         const std::function<bool(std::string_view)>& wanted = {}) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return JournalText();
   const auto text = ReadFileBytes(file, kMostBytes);
   if (!text) return tl::unexpected(text.error());
-  auto journal = ParseJournal(*text);
+  auto journal = ParseJournal(*text, wanted);
   if (!journal) {
     Error damaged = journal.error();
     damaged.pos.file = file.string();
@@ -224,23 +226,40 @@ std::string Take(const json& record, const RecordedRun& run, ClassifiedRun* clas
   return error;
 }
 
-}  // namespace
+/// Everything but the classifications of other cases.
+std::function<bool(std::string_view)> OnlyCase(const std::string& id) {
+  std::string whole = "\"case\":" + json(id).dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string companion = whole.substr(0, whole.size() - 1) + "~";
+  return [whole = std::move(whole), companion = std::move(companion)](std::string_view line) {
+    return line.find("\"type\":\"classified\"") == line.npos || line.find(whole) != line.npos ||
+           line.find(companion) != line.npos;
+  };
+}
 
-Result<ClassifiedRun> ReadClassified(const RecordedRun& run) {
+Result<ClassifiedRun> ReadWanted(const RecordedRun& run,
+                                 const std::function<bool(std::string_view)>& wanted) {
   const auto file = FileIn(run.dir);
-  const auto journal = Load(file, run.header.id);
+  const auto journal = Load(file, run.header.id, wanted);
   if (!journal) return tl::unexpected(journal.error());
   ClassifiedRun classified;
   for (size_t i = 0; i < journal->records.size(); ++i) {
     const std::string problem = Take(journal->records[i], run, &classified);
     if (problem.empty()) continue;
     return Fail(Error{.message = "no classification: " + problem,
-                      .pos = {.file = file.string(), .line = static_cast<int>(i + 1), .column = 1},
+                      .pos = {.file = file.string(), .line = journal->lines[i], .column = 1},
                       .found = {},
                       .expected = {},
                       .hint = "ulpscope judge writes it anew"});
   }
   return classified;
+}
+
+}  // namespace
+
+Result<ClassifiedRun> ReadClassified(const RecordedRun& run) { return ReadWanted(run, {}); }
+
+Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id) {
+  return ReadWanted(run, OnlyCase(case_id));
 }
 
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified) {

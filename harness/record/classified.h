@@ -36,6 +36,8 @@ struct ClassifiedRun {
 
 /// What the folder of `run` holds about its cases as they were run; without such a file, nothing.
 Result<ClassifiedRun> ReadClassified(const RecordedRun& run);
+/// Of one case and its companions alone: the rest of a long file is not even parsed.
+Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id);
 
 /// Replaces the file in one step. Faults are left out: they are ours, and may be mended.
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified);

@@ -416,6 +416,7 @@ TEST_F(CommandLine, ExplainFitsAScreenAndOpensCasesOutsideTheSuite) {
   const Outcome brief = Run("explain mine/strict" + at);
   for (const char* part : {"parts      precision", "proof      product[", "rival      as emulated:"})
     EXPECT_NE(brief.out.find(part), std::string::npos) << part << "\n" << brief.out;
+  EXPECT_EQ(brief.out.find("0x", brief.out.find("  parts ")), std::string::npos) << brief.out;
   EXPECT_EQ(Run("explain mine.yaml").code, 4) << "it holds two";
   fs::remove_all(dir_ / "runs");
   EXPECT_EQ(Run("explain mine/wide@emulated").code, 0) << "run now";
