@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "oracles/models.h"
+#include "oracles/plain_sums.h"
 #include "oracles/plan.h"
 
 namespace ulpscope {
@@ -46,7 +47,16 @@ struct EvaluationCache {
   std::unordered_map<std::string, std::unordered_map<int64_t, TermSum>>
       sums;  ///< key: node and Binding::term_key
 
-  explicit EvaluationCache(const Plan& plan);
+  const Plan* plan = nullptr;
+  const std::map<std::string, TensorData>* inputs = nullptr;
+  std::map<int, std::shared_ptr<RawMatrices>> matrices;
+  /// The last few that were asked for, by the key of `sums`: models come grouped by the roundings of their operands.
+  std::vector<std::pair<std::string, std::shared_ptr<PlainSums>>> plain;
+
+  /// Both outlive this.
+  EvaluationCache(const Plan& plan, const std::map<std::string, TensorData>& inputs);
+  /// Null for anything but a contraction of tensors of the case.
+  std::shared_ptr<PlainSums> Plain(int node, const Binding& binding);
 };
 
 }  // namespace ulpscope

@@ -130,17 +130,37 @@ double ConstantValue(const PlanNode& node, const Binding& binding) {
   return scalar == binding.scalars.end() ? node.alpha : scalar->second.Apply(node.alpha);
 }
 
-EvaluationCache::EvaluationCache(const Plan& plan) : raw(plan.nodes.size()), operands(plan.nodes.size()) {
-  for (size_t id = 0; id < plan.nodes.size(); ++id) {
-    const PlanNode& node = plan.nodes[id];
+EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, TensorData>& tensors)
+    : raw(p.nodes.size()), operands(p.nodes.size()), plan(&p), inputs(&tensors) {
+  for (size_t id = 0; id < p.nodes.size(); ++id) {
+    const PlanNode& node = p.nodes[id];
     if (!IsReduction(node.kind)) continue;
     raw[id] = true;
     for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
-      const PlanNode& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
+      const PlanNode& root = p.nodes[static_cast<size_t>(p.Root(node.args[i]))];
       const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0 && !root.scalar;
       if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
     }
   }
+}
+
+std::shared_ptr<PlainSums> EvaluationCache::Plain(int id, const Binding& binding) {
+  const PlanNode& node = plan->nodes[static_cast<size_t>(id)];
+  if (!raw[static_cast<size_t>(id)] || node.kind != NodeKind::kContract) return nullptr;
+  const std::string key = std::to_string(id) + "|" + binding.term_key;
+  constexpr size_t kMost = 4;
+  const auto known =
+      std::find_if(plain.begin(), plain.end(), [&](const auto& entry) { return entry.first == key; });
+  if (known != plain.end()) {
+    std::rotate(plain.begin(), known, known + 1);
+    return plain.front().second;
+  }
+  auto& matrix = matrices[id];
+  if (!matrix) matrix = std::make_shared<RawMatrices>(*plan, *inputs, node);
+  if (plain.size() == kMost) plain.pop_back();
+  plain.emplace(plain.begin(), key,
+                std::make_shared<PlainSums>(matrix, binding.in[static_cast<size_t>(id)], binding.prod));
+  return plain.front().second;
 }
 
 Interval EnclosureArithmetic::Stored(int id, Interval value) const {
@@ -232,12 +252,37 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
 
 std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id, int64_t index) {
   if (!cache_->raw[static_cast<size_t>(id)] || node.args.size() > 2) return std::nullopt;
+  if (const auto quick = FromPlainSum(node, id, index)) return quick;
   const auto sums = cache_->sums.find(Key(id));
   if (sums == cache_->sums.end()) return std::nullopt;
   const auto sum = sums->second.find(index);
   if (sum == sums->second.end()) return std::nullopt;
   const auto& in = binding_->in[static_cast<size_t>(id)];
   return Finish(node, id, sum->second, nullptr, std::max(in[0].passes, in[1].passes));
+}
+
+/// From a sum in plain binary64, where its error does not show: the exact sum lies between two numbers that lead to the same
+/// end of the interval.
+std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, int id, int64_t index) {
+  if (node.kind != NodeKind::kContract || binding_->acc.exact()) return std::nullopt;
+  if (plain_.empty()) plain_.resize(cache_->raw.size());
+  auto& plain = plain_[static_cast<size_t>(id)];
+  if (!plain) plain = cache_->Plain(id, *binding_);
+  const PlainSums::Sum* sum = plain->At(index);
+  if (sum == nullptr) return std::nullopt;
+  const auto& in = binding_->in[static_cast<size_t>(id)];
+  const int passes = std::max(in[0].passes, in[1].passes);
+  const double error = plain->ErrorOf(sum->magnitude), low = sum->sum - error, high = sum->sum + error;
+  const double magnitude = sum->magnitude * (1 + 0x1p-30), share = plain->relative() + 0x1p-50;
+  const auto at = [&](double lo, double hi, double of) {
+    return Finish(node, id, {.lo = lo, .hi = hi, .magnitude = of}, nullptr, passes);
+  };
+  const Interval most = at(low, high, magnitude * (1 + share));
+  const Interval below = at(low, low, magnitude * (1 - share)),
+                 above = at(high, high, magnitude * (1 - share));
+  if (most.special || below.special || above.special) return std::nullopt;
+  if (std::max(below.lo, above.lo) != most.lo || std::min(below.hi, above.hi) != most.hi) return std::nullopt;
+  return most;
 }
 
 /// The products of the pieces of two split operands. Operands that are intervals keep their whole product,
@@ -341,7 +386,7 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   if (std::isnan(sum.magnitude)) {
     if (node.alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
     const double others = sum.hi * std::fabs(node.alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
-    if (std::isinf(sum.lo) && !MayOverflow(binding_->acc, others, count))
+    if (std::isinf(sum.lo) && !MayOverflow(binding_->acc, others, Relative(count)))
       return Stored(id, {.lo = sum.lo * node.alpha, .hi = sum.lo * node.alpha});
     return {.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
   }
@@ -364,10 +409,9 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   const AccSpec& acc = binding_->acc;
   if (!acc.exact() && std::isfinite(sum.magnitude)) {
     // Zeros alone are summed exactly by every accumulator.
-    const double radius =
-        sum.magnitude == 0
-            ? 0
-            : (RelativeBound(acc, count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
+    const double radius = sum.magnitude == 0
+                              ? 0
+                              : (Relative(count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
     value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
     if (!HasNan(value))
       value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
@@ -377,15 +421,23 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   value = Stored(id, value);
   // Where all terms together leave the format, some order overflows on its way to a sum that does not: to an
   // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did.
-  if (MayOverflow(acc, sum.magnitude, count)) value.special = true;
+  if (MayOverflow(acc, sum.magnitude, Relative(count))) value.special = true;
   return value;
 }
 
-bool MayOverflow(const AccSpec& acc, double magnitude, int64_t terms) {
+double EnclosureArithmetic::Relative(int64_t count) const {
+  if (count != counted_) {
+    counted_ = count;
+    bound_ = RelativeBound(binding_->acc, count);
+  }
+  return bound_;
+}
+
+bool MayOverflow(const AccSpec& acc, double magnitude, double relative) {
   if (acc.exact()) return false;
   double most = acc.format->max_finite;
   if (acc.partial != nullptr) most = std::min(acc.partial->max_finite, acc.combine->max_finite);
-  return magnitude * (1 + RelativeBound(acc, terms)) > most;
+  return magnitude * (1 + relative) > most;
 }
 
 }  // namespace ulpscope

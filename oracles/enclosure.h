@@ -8,8 +8,10 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "harness/model/oracle.h"
 #include "harness/model/tensor.h"
@@ -17,8 +19,9 @@
 
 namespace ulpscope {
 
-/// True where `terms` numbers whose magnitudes sum up to `magnitude` can overflow `acc` in some order.
-bool MayOverflow(const AccSpec& acc, double magnitude, int64_t terms);
+/// True where numbers whose magnitudes sum up to `magnitude` can overflow `acc` in some order; `relative` is the
+/// RelativeBound() of so many.
+bool MayOverflow(const AccSpec& acc, double magnitude, double relative);
 
 class EnclosureArithmetic {
  public:
@@ -45,6 +48,9 @@ class EnclosureArithmetic {
   class PairSum;
   /// `passes`: products that each multiplication became.
   Interval Finish(const PlanNode& node, int id, const TermSum& sum, const Interval* addend, int passes) const;
+  std::optional<Interval> FromPlainSum(const PlanNode& node, int id, int64_t index);
+  /// RelativeBound() of the accumulator.
+  double Relative(int64_t count) const;
   void AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high,
                  double* magnitude) const;
   Interval Stored(int id, Interval value) const;
@@ -52,6 +58,9 @@ class EnclosureArithmetic {
 
   const Binding* binding_;
   EvaluationCache* cache_;
+  std::vector<std::shared_ptr<PlainSums>> plain_;  ///< by node, once asked for
+  mutable int64_t counted_ = -1;                   ///< the count of bound_
+  mutable double bound_ = 0;
 };
 
 }  // namespace ulpscope

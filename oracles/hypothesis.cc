@@ -190,7 +190,13 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
     all = std::move(next);
   }
   for (const auto& word : MidWords()) all.push_back(UniformCuts(plan, path, word));
-  return all;
+  // Without a cut point they are all the same.
+  std::vector<CutChoice> distinct;
+  for (CutChoice& choice : all) {
+    if (std::find(distinct.begin(), distinct.end(), choice) == distinct.end())
+      distinct.push_back(std::move(choice));
+  }
+  return distinct;
 }
 
 /// Of more than 16 bits: what `in=WORD` for every operand means.

@@ -9,6 +9,7 @@
 
 #include "harness/base/check.h"
 #include "oracles/dot/few_terms.h"
+#include "oracles/dot/many_sums.h"
 #include "oracles/dot/sum.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
@@ -27,18 +28,32 @@ namespace {
 /// The products of one element, by the pass of split operands.
 using Passes = std::vector<std::vector<SumTerm>>;
 
+/// One order of one model on the elements that were asked for so far.
+struct Simulated {
+  std::vector<int64_t> elements;
+  std::vector<double> values;
+};
+
+struct InLanes {
+  std::string key;
+  std::vector<int64_t> elements;
+  std::unique_ptr<ManySums> sums;
+};
+
 /// What all hypotheses of a case share.
 struct Shared {
   Plan plan;
   std::map<std::string, TensorData> inputs;
   EvaluationCache cache;
-  std::unordered_map<std::string, std::vector<double>> simulations;
+  std::unordered_map<std::string, Simulated> simulations;
   /// Of the roundings of operands and products that were asked for last: all orders and accumulators sum the same terms.
   std::string term_key;
   std::unordered_map<int64_t, Passes> terms;
+  /// The last few in lanes, by the roundings of operands and the elements; null where lanes cannot hold them.
+  std::vector<InLanes> many;
 
   Shared(Plan p, std::map<std::string, TensorData> i)
-      : plan(std::move(p)), inputs(std::move(i)), cache(plan) {}
+      : plan(std::move(p)), inputs(std::move(i)), cache(plan, inputs) {}
 };
 
 const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
@@ -103,8 +118,34 @@ class BoundHypothesis : public Hypothesis {
     return before;
   }
 
+  bool SurelyHolds(int64_t element, double stored) const override {
+    const AccSpec& acc = binding_.acc;
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if (acc.exact() || root.kind != NodeKind::kContract || root.args.size() > 2 || root.alpha != 1 ||
+        !std::isfinite(stored))
+      return false;
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
+    if (!plain_) return false;
+    if (relative_ < 0) {
+      const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+      const int64_t count = root.k * std::max(in[0].passes, in[1].passes);
+      relative_ = RelativeBound(acc, count);
+      absolute_ = AbsoluteBound(acc, count);
+    }
+    if (plain_->raw().LeastProducts(at) <= static_cast<int64_t>(SumTrees::kMostSlots)) return false;
+    const PlainSums::Sum* sum = plain_->At(at);
+    if (sum == nullptr) return false;
+    // Whatever rounds the bound of a sum is monotone, and leaves `stored` as it is. A radius beyond what is stored makes
+    // the interval more than a point.
+    const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain_->relative()),
+                 most = radius - plain_->ErrorOf(sum->magnitude);
+    return std::fabs(stored - sum->sum) <= most * (1 - 0x1p-20);
+  }
+
   std::vector<double> Possible(int64_t element) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if (TooMany(element)) return {};
     if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
     if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
@@ -158,6 +199,7 @@ class BoundHypothesis : public Hypothesis {
   }
 
   void Forget() const override {
+    plain_.reset();
     enclosure_.reset();
     unstored_.reset();
     probe_.reset();
@@ -178,11 +220,24 @@ class BoundHypothesis : public Hypothesis {
     const auto out = ParseOut(choice_.out);
     const bool whole = choice_.mid == "none" && out && out->format->precision > 51;
     if (whole) key += "|" + choice_.out;
-    key += "|" + std::to_string(elements.size());
-    if (!elements.empty())
-      key += ":" + std::to_string(elements.front()) + ":" + std::to_string(elements.back());
-    const auto known = shared_->simulations.find(key);
-    if (known != shared_->simulations.end()) return known->second;
+    // Few elements are asked for before many, which begin with them.
+    for (const int64_t element : elements.first(std::min<size_t>(elements.size(), 2)))
+      key += ":" + std::to_string(element);
+    Simulated& known = shared_->simulations[std::move(key)];
+    const auto parted =
+        std::mismatch(known.elements.begin(), known.elements.end(), elements.begin(), elements.end());
+    const auto have = static_cast<size_t>(parted.second - elements.begin());
+    if (have < elements.size()) {
+      known.elements.assign(elements.begin(), elements.end());
+      known.values.resize(have);
+      SimulateInto(order, whole ? &*out : nullptr, elements.subspan(have), &known.values);
+    }
+    return {known.values.begin(), known.values.begin() + static_cast<std::ptrdiff_t>(elements.size())};
+  }
+
+ private:
+  void SimulateInto(int order, const RoundSpec* out, std::span<const int64_t> elements,
+                    std::vector<double>* values) const {
     const auto& family = OrdersOf(shared_->plan, bank_->path);
     const auto count = static_cast<int>(family.size());
     const SumOrder* tree = order < 0 ? nullptr : &family[static_cast<size_t>(order % count)];
@@ -190,22 +245,33 @@ class BoundHypothesis : public Hypothesis {
     Evaluator<EmulatedArithmetic> evaluator(
         shared_->plan, shared_->inputs,
         EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
-    std::vector<double> values;
-    values.reserve(elements.size());
     const bool plain = IsPlainSum();
+    if (plain && tree != nullptr && out == nullptr && ManySums::Can(binding_.acc, binding_.prod)) {
+      if (const ManySums* many = ManyOf(&evaluator, elements)) {
+        const auto sums = many->Sum(binding_.acc, binding_.prod, *tree);
+        values->insert(values->end(), sums.begin(), sums.end());
+        return;
+      }
+    }
     for (const int64_t element : elements) {
       const TwoDoubles value = plain
                                    ? EmulatedArithmetic::SumPasses(tree == nullptr ? AccSpec{} : binding_.acc,
                                                                    tree == nullptr ? SumOrder{} : *tree,
                                                                    TermsOf(&evaluator, element), nullptr)
                                    : evaluator.At(bank_->node, element);
-      values.push_back(whole ? out->Apply(value) : ToOdd(value));
+      values->push_back(out != nullptr ? out->Apply(value) : ToOdd(value));
     }
-    shared_->simulations.emplace(std::move(key), values);
-    return values;
   }
 
- private:
+  /// More products are not zero than any list of trees holds.
+  bool TooMany(int64_t element) const {
+    const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
+    if (root.kind != NodeKind::kContract) return false;
+    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
+    return plain_ && plain_->raw().LeastProducts(shared_->plan.RootIndex(bank_->node, element)) >
+                         static_cast<int64_t>(SumTrees::kMostSlots);
+  }
+
   /// The same for a sum of a tensor's elements, or one that is divided by a power of two.
   std::vector<double> PossibleSums(int64_t element) const {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
@@ -260,6 +326,48 @@ class BoundHypothesis : public Hypothesis {
     return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha == 1;
   }
 
+  const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {
+    const int root = bank_->path.root;
+    const std::string key =
+        std::to_string(bank_->node) + "|" + std::to_string(root) + "|" + binding_.term_key;
+    auto& all = shared_->many;
+    const auto known = std::find_if(all.begin(), all.end(), [&](const InLanes& entry) {
+      return entry.key == key &&
+             std::equal(entry.elements.begin(), entry.elements.end(), elements.begin(), elements.end());
+    });
+    if (known != all.end()) {
+      std::rotate(all.begin(), known, known + 1);
+      return all.front().sums.get();
+    }
+    const auto& in = binding_.in[static_cast<size_t>(root)];
+    const bool split = in[0].pieces > 1 || in[1].pieces > 1;
+    std::unique_ptr<ManySums> many;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const RawOperands& raw = evaluator->Raw(root, shared_->plan.RootIndex(bank_->node, elements[i]));
+      bool held = true;
+      for (size_t k = 0; k < raw.a.size() && held; ++k) {
+        if (raw.b.empty() || !split) {
+          if (!many) many = std::make_unique<ManySums>(elements.size(), 1, raw.a.size());
+          held = many->Set(i, 0, k, in[0].Apply(raw.a[k]), raw.b.empty() ? 1 : in[1].Apply(raw.b[k]));
+          continue;
+        }
+        const Products products = Multiply(in[0], in[1], RoundSpec{}, raw.a[k], raw.b[k]);
+        const auto passes = static_cast<size_t>(products.count);
+        if (!many) many = std::make_unique<ManySums>(elements.size(), passes, raw.a.size());
+        for (size_t pass = 0; pass < passes; ++pass)
+          held = held && many->Set(i, pass, k, products.a[pass], products.b[pass]);
+      }
+      if (held) continue;
+      many.reset();
+      break;
+    }
+    constexpr size_t kMost = 4;
+    if (all.size() == kMost) all.pop_back();
+    all.insert(all.begin(),
+               InLanes{.key = key, .elements = {elements.begin(), elements.end()}, .sums = std::move(many)});
+    return all.front().sums.get();
+  }
+
   const Passes& TermsOf(Evaluator<EmulatedArithmetic>* evaluator, int64_t element) const {
     const int root = bank_->path.root;
     const std::string key = std::to_string(root) + "|" + binding_.term_key;
@@ -284,6 +392,8 @@ class BoundHypothesis : public Hypothesis {
   mutable Binding unstored_binding_;
   mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_, unstored_;
   mutable std::unique_ptr<Evaluator<EmulatedArithmetic>> probe_;
+  mutable std::shared_ptr<PlainSums> plain_;
+  mutable double relative_ = -1, absolute_ = 0;
 };
 
 class ConcreteOracle : public CaseOracle {
@@ -523,7 +633,7 @@ Result<std::map<std::string, TensorData>> EmulateProgram(const Case& c,
   }
   if (tree == nullptr) return Fail("unknown accumulation order '" + order + "'");
   const Binding binding = BindingOfProgramModel(*plan, model);
-  EvaluationCache cache(*plan);
+  EvaluationCache cache(*plan, inputs);
   Evaluator<EmulatedArithmetic> evaluator(*plan, inputs, EmulatedArithmetic(&binding, &cache, tree));
   std::map<std::string, TensorData> values;
   for (const auto& [name, node] : plan->values) {

@@ -162,19 +162,34 @@ class Classifier {
 
   bool HardOnly() const { return options_.evidence == ClassifyOptions::Evidence::kHard; }
 
+  /// The first element that the model cannot store. Models that store alike share the answer.
+  size_t Unstorable(const Hypothesis& hypothesis) {
+    const PrecisionModel& model = hypothesis.model();
+    std::string key = model.acc + "|" + model.mid + "|" + model.out;
+    for (const auto& [cut, format] : model.cuts) key += "|" + cut + ":" + format;
+    const auto [known, is_new] = unstorable_.emplace(std::move(key), elements_.size());
+    for (size_t i = 0; is_new && i < elements_.size(); ++i) {
+      const double again = hypothesis.Store(stored_[i]);
+      if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
+      known->second = i;
+      break;
+    }
+    return known->second;
+  }
+
   /// Looks at elements [first, last).
   void Try(Trial* trial, size_t first, size_t last) {
     const Hypothesis& hypothesis = *trial->hypothesis;
     // Representability first: it needs no enclosure.
-    for (size_t i = first == 0 ? 0 : elements_.size(); i < elements_.size(); ++i) {
+    if (const size_t i = first == 0 ? Unstorable(hypothesis) : elements_.size(); i < elements_.size()) {
       const double again = hypothesis.Store(stored_[i]);
-      if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
       Fall(trial, i, {.lo = again, .hi = again},
            fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]),
                        FormatNumber(again)));
       return;
     }
     for (size_t i = first; i < last; ++i) {
+      if (!all_points_ && hypothesis.SurelyHolds(elements_[i], stored_[i])) continue;
       const Interval range = hypothesis.Enclose(elements_[i]);
       if (range.lo != range.hi) all_points_ = false;
       if (range.Holds(stored_[i])) {
@@ -724,12 +739,22 @@ class Classifier {
     if (scaled) result_.says.push_back(fmt::format("{:.6g} times the exact value", factor));
   }
 
+  /// The first of `elements` that none of the orders gives. The very first ones tell mostly.
   void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                         std::span<const double> stored) {
+    constexpr size_t kFew = 4;
+    if (result_.excluded.size() >= kMostExclusions) return;
+    if (!OrderWitness(hypothesis, elements.first(std::min(kFew, elements.size())), stored, 0) &&
+        elements.size() > kFew)
+      OrderWitness(hypothesis, elements, stored, kFew);
+  }
+
+  bool OrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                    std::span<const double> stored, size_t from) {
     std::vector<std::vector<double>> runs;
     for (size_t order = 0; order < hypothesis.orders().size(); ++order)
       runs.push_back(hypothesis.Simulate(static_cast<int>(order), elements));
-    for (size_t i = 0; i < elements.size() && result_.excluded.size() < kMostExclusions; ++i) {
+    for (size_t i = from; i < elements.size(); ++i) {
       double low = kInf, high = -kInf;
       bool given = false;
       for (const auto& run : runs) {
@@ -749,8 +774,9 @@ class Classifier {
            .why = fmt::format("observed {}; none of {} summation orders of this unit gives it, they give {} "
                               "to {} (likelihood, not proof)",
                               FormatNumber(stored[i]), runs.size(), FormatNumber(low), FormatNumber(high))});
-      return;
+      return true;
     }
+    return false;
   }
 
   /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches
@@ -773,8 +799,10 @@ class Classifier {
     for (Trial& trial : trials_) {
       if (!trial.survived) continue;
       trial.log_likelihood = -kInf;
+      // Without such a model, its own errors: four elements tell most of them apart, and cost less than all.
       const auto like = plain.find(sums(trial.hypothesis->model()));
-      if (like != plain.end() && !MayFit(*trial.hypothesis, *like->second, elements, stored)) continue;
+      const Hypothesis& errs = like != plain.end() ? *like->second : *trial.hypothesis;
+      if (!MayFit(*trial.hypothesis, errs, elements, stored)) continue;
       trial.match = ExactMatch(*trial.hypothesis, elements, stored);
       trial.log_likelihood = trial.match.log_likelihood;
       trial.residuals = trial.match.residuals;
@@ -835,6 +863,8 @@ class Classifier {
   std::vector<double> stored_;
   std::vector<Reference> references_;
   std::vector<Trial> trials_;
+  std::map<std::string, size_t>
+      unstorable_;  ///< by how models store: the first element that such a one cannot
   bool all_points_ = true;
   const std::vector<int64_t>* only_ = nullptr;
   std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on

@@ -46,6 +46,9 @@ class Hypothesis {
   /// Where an element sums at most a few non-zero terms: every result that some summation tree can give,
   /// sorted, each stored. Empty where the trees cannot be listed; Enclose holds then all the same.
   virtual std::vector<double> Possible(int64_t) const { return {}; }
+  /// `stored`, which the model can store, lies inside Enclose(element), which is more than a point, and Possible(element)
+  /// has nothing to list: known without either. False says nothing.
+  virtual bool SurelyHolds(int64_t, double) const { return false; }
   /// Of partial sums: the positions of an element's terms where nothing but one chunk that holds all of them gives
   /// `stored`; else empty.
   virtual std::vector<int64_t> Together(int64_t, double) const { return {}; }

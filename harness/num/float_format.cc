@@ -257,6 +257,10 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
 }
 
 double RoundTo(double value, const FloatFormat& format, Rounding rounding, Subnormals subnormals) {
+  // What most calls are about: a normal number, and no tail beside it.
+  const double magnitude = std::fabs(value);
+  if (format.precision < 53 && magnitude >= Pow2Cached(format.emin) && std::isfinite(magnitude))
+    return RoundNormal(value, format, rounding);
   return RoundTo(TwoDoubles{.hi = value, .lo = 0}, format, rounding, subnormals);
 }
 

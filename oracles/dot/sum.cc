@@ -2,6 +2,7 @@
 #include "oracles/dot/sum.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "oracles/error_free.h"
@@ -83,6 +84,22 @@ class Units {
   std::span<const SumTerm> terms_;
   size_t size_;
 };
+
+/// Of a number that is not zero and finite.
+int ExponentOf(double value) {
+  const auto field = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff);
+  return field == 0 ? std::ilogb(value) : field - 1023;
+}
+
+/// Rounded towards zero to float32, as the conversion to nearest says: one step back where that went up.
+double CutToFloat(double value) {
+  const auto nearest = static_cast<float>(value);
+  const bool up = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
+  return up ? std::bit_cast<float>(std::bit_cast<uint32_t>(nearest) - 1) : nearest;
+}
+
+/// 2^exponent, of a normal number.
+double PowerOf2(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
 
 double InUnits(const AccSpec& acc, const SumOrder& order, std::span<const SumTerm> terms,
                const TwoDoubles* addend) {
@@ -191,13 +208,17 @@ double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTe
 SumTerm TermOf(double a, double b) {
   if (a == 0 || b == 0 || !std::isfinite(a) || !std::isfinite(b))
     return {.value = {.hi = a * b, .lo = 0}, .exponent = -4000};
-  return {.value = TwoProduct(a, b), .exponent = std::ilogb(a) + std::ilogb(b)};
+  // float32 numbers have products that one double holds.
+  const bool whole =
+      static_cast<double>(static_cast<float>(a)) == a && static_cast<double>(static_cast<float>(b)) == b;
+  return {.value = whole ? TwoDoubles{.hi = a * b, .lo = 0} : TwoProduct(a, b),
+          .exponent = ExponentOf(a) + ExponentOf(b)};
 }
 
 double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> terms) {
   constexpr int kNone = -4000;
-  int largest = start == 0 ? kNone : std::max(std::ilogb(start), -126);
   bool finite = std::isfinite(start);
+  int largest = start == 0 || !finite ? kNone : std::max(ExponentOf(start), -126);
   for (const SumTerm& term : terms) {
     if (term.value.hi != 0) largest = std::max(largest, term.exponent);
     finite = finite && std::isfinite(term.value.hi);
@@ -210,6 +231,24 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
   if (largest == kNone) return start;
   const int quantum = largest - acc.fraction;
   // Below 64 terms of at most 2^(F+2) quanta each: an exact integer sum.
+  if (std::abs(quantum) < 1000) {
+    // A power of two scales exactly, but for what is cut to zero anyway.
+    const double scale = PowerOf2(-quantum);
+    auto quanta = static_cast<int64_t>(start * scale);
+    for (const SumTerm& term : terms) {
+      const double scaled = term.value.hi * scale;
+      auto whole = static_cast<int64_t>(scaled);
+      if (term.value.lo != 0 && static_cast<double>(whole) == scaled &&
+          std::signbit(term.value.lo) != std::signbit(term.value.hi))
+        whole -= whole < 0 ? -1 : 1;
+      quanta += whole;
+    }
+    const double exact = static_cast<double>(quanta) * PowerOf2(quantum);
+    return acc.format == &Binary32() && acc.subnormals == Subnormals::kGradual &&
+                   acc.rounding == Rounding::kTowardZero
+               ? CutToFloat(exact)
+               : RoundTo(exact, *acc.format, acc.rounding, acc.subnormals);
+  }
   int64_t sum = static_cast<int64_t>(std::ldexp(start, -quantum));
   for (const SumTerm& term : terms) {
     if (term.value.hi == 0) continue;

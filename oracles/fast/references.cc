@@ -16,7 +16,7 @@ namespace {
 /// Boost's time for one element buys the fast path this many elements.
 constexpr int64_t kFastPerBoost = 2000;
 /// A value is small, and compared as a whole, up to this many elements and multiply-adds.
-constexpr int64_t kSmallElements = 4096, kSmallTerms = int64_t{1} << 18;
+constexpr int64_t kSmallElements = 4096, kSmallTerms = int64_t{1} << 16;
 /// Of fallen-back elements of larger values, this many multiply-adds' worth are compared at once, the others
 /// when asked for.
 constexpr int64_t kFallenTerms = int64_t{1} << 21;
