@@ -27,6 +27,8 @@ constexpr size_t kSearchElements = 16;
 /// Elements that every model is held against, less where sums are long, and those of a search for the least bits.
 constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
 constexpr size_t kFloorElements = 64;
+/// Products of the elements that orders which gave the whole sample are held against.
+constexpr int64_t kMatchTerms = int64_t{1} << 18;
 
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
@@ -345,7 +347,42 @@ class Classifier {
                         trial.fit >= options_.worst_fit && trial.residuals.fits;
       if (kept) likely.insert(trial.hypothesis->model());
     }
+    MatchMore(&likely);
     return likely;
+  }
+
+  /// Where one model gives every bit, in one order, of more elements than the sample has, a rival that gave those of the
+  /// sample has to as well: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
+  void MatchMore(std::set<PrecisionModel>* likely) {
+    std::vector<const Trial*> matching;
+    std::set<PrecisionModel> models;
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (!trial.survived || !likely->contains(model) || trial.match.matches == 0 ||
+          trial.hypothesis->order_free())
+        continue;
+      matching.push_back(&trial);
+      models.insert(model);
+    }
+    if (models.size() < 2) return;
+    const auto affordable = static_cast<size_t>(kMatchTerms / std::max<int64_t>(1, shape_.terms));
+    std::vector<int64_t> elements = sample_;
+    std::vector<double> stored = sample_stored_;
+    const std::set<int64_t> sampled(sample_.begin(), sample_.end());
+    for (size_t i = 0; i < elements_.size() && elements.size() < affordable; ++i) {
+      if (sampled.contains(elements_[i])) continue;
+      elements.push_back(elements_[i]);
+      stored.push_back(stored_[i]);
+    }
+    if (elements.size() <= sample_.size()) return;
+    std::set<PrecisionModel> left;
+    for (const Trial* trial : matching) {
+      if (MatchesInOneOrder(*trial->hypothesis, elements, stored)) left.insert(trial->hypothesis->model());
+    }
+    if (left.empty()) return;
+    for (const PrecisionModel& model : models) {
+      if (!left.contains(model)) likely->erase(model);
+    }
   }
 
   /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
@@ -543,10 +580,18 @@ class Classifier {
       if (bits >= format.precision - 1) return;
     }
     int64_t fuller = 0, missing = 0;
+    const auto acc = ParseAcc(model.model().acc);
     for (const int64_t element : looked) {
       const Interval sum = model.EncloseUnstored(element);
       if (!std::isfinite(sum.lo) || !std::isfinite(sum.hi)) continue;
-      const int want = SignificantBits(RoundTo(sum.lo + (sum.hi - sum.lo) / 2, format));
+      double value = RoundTo(sum.lo + (sum.hi - sum.lo) / 2, format);
+      // Where larger terms cancel, what is left is a multiple of their last bits, and no rounding of the result.
+      if (acc && !acc->exact() && shape_.terms > 1) {
+        const double step = (sum.hi - sum.lo) / 2 / static_cast<double>(shape_.terms);
+        const double quantum = std::ldexp(1.0, std::ilogb(std::max(step, 0x1p-1000)));
+        value = std::nearbyint(value / quantum) * quantum;
+      }
+      const int want = SignificantBits(value);
       fuller += want > bits ? 1 : 0;
       missing += std::max(0, want - bits);
     }
@@ -820,7 +865,9 @@ class Classifier {
       trial->log_likelihood = likelihood.log_likelihood;
       trial->fit = likelihood.fit;
       trial->residuals = likelihood.residuals;
-      best = std::max(best, trial->log_likelihood);
+      // What does not fit is no measure for what does: a truncating sum may come nearer to bits that lean the other way.
+      if (trial->residuals.fits && trial->fit >= options_.worst_fit)
+        best = std::max(best, trial->log_likelihood);
     }
     return best;
   }

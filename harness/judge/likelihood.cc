@@ -306,6 +306,24 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   return result;
 }
 
+bool MatchesInOneOrder(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                       std::span<const double> observed) {
+  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()); ++order) {
+    bool same = true;
+    // Each step asks for four times as many: most are refuted early.
+    for (size_t count = 2, last = 0; same && last < elements.size(); last = count, count *= 4) {
+      count = std::min(count, elements.size());
+      const auto run = hypothesis.Simulate(order, elements.first(count));
+      for (size_t i = last; i < count && same; ++i) {
+        const double value = hypothesis.Store(run[i]);
+        same = value == observed[i] || (std::isnan(value) && std::isnan(observed[i]));
+      }
+    }
+    if (same) return true;
+  }
+  return false;
+}
+
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed) {
   if (hypothesis.order_free()) return -kInf;

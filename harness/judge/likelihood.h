@@ -42,6 +42,10 @@ struct LikelihoodResult {
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed);
 
+/// Whether one simulated order gives every bit. Elements of a sample that was asked before come first.
+bool MatchesInOneOrder(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                       std::span<const double> observed);
+
 /// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since
 /// each further element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,

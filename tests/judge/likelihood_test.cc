@@ -1,0 +1,86 @@
+// What likelihood may set aside, and what not: honest sums in orders of their own, and narrow sums that a store all but hides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "harness/judge/classify.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+/// float32 sums of float32 products in a random tree of their own.
+TensorData InRandomTrees(const Case& c, const std::map<std::string, TensorData>& inputs, uint64_t seed) {
+  const TensorData &a = inputs.at("a"), &b = inputs.at("b");
+  const int64_t m = c.tensors[0].shape[0], k = c.tensors[0].shape[1], n = c.tensors[1].shape[1];
+  TensorData product = TensorData::Zeros(DType::kFloat32, {m, n});
+  uint64_t state = seed;
+  std::vector<std::pair<size_t, size_t>> joins;
+  for (auto left = static_cast<size_t>(k); left > 1; --left) {
+    state = MixBits(state + kGoldenGamma);
+    const size_t first = state % left, second = state / left % (left - 1);
+    joins.emplace_back(first, second < first ? second : second + 1);
+  }
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      std::vector<float> terms;
+      for (int64_t x = 0; x < k; ++x)
+        terms.push_back(static_cast<float>(a.At(i * k + x)) * static_cast<float>(b.At(x * n + j)));
+      for (const auto& [first, second] : joins) {
+        terms[first] += terms[second];
+        std::swap(terms[second], terms.back());
+        terms.pop_back();
+      }
+      product.Set(i * n + j, terms[0]);
+    }
+  }
+  return product;
+}
+
+bool Holds(const Classification& result, const std::function<bool(const PrecisionModel&)>& what) {
+  return std::any_of(result.models.begin(), result.models.end(), what);
+}
+
+TEST(Likelihood, AnHonestOrderOfItsOwnIsExplained) {
+  // Positive terms: sums grow, and a truncating accumulator, which leans, comes near to their bits.
+  const Case c = testing::MatmulCase(DType::kFloat32, DType::kFloat32, 16, 100, 16);
+  int explained = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    auto inputs = testing::NormalInputs(c, seed);
+    for (auto& [name, data] : inputs) {
+      for (int64_t i = 0; i < data.size(); ++i) data.Set(i, std::fabs(data.At(i)));
+    }
+    const TensorData product = InRandomTrees(c, inputs, seed);
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const Classification result = ClassifyValue(**oracle, "product", product);
+    explained += Holds(result, [](const PrecisionModel& model) { return model.acc == "float32"; }) ? 1 : 0;
+    EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) { return model.acc == "float32_rz"; }));
+  }
+  EXPECT_EQ(explained, 8);
+}
+
+TEST(Likelihood, RivalsGiveTheBitsOfMoreThanTheSample) {
+  const Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 64, 64, 64);
+  PrecisionModel model;
+  model.acc = "float32";
+  model.out = "bfloat16_rne";
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto inputs = testing::NormalInputs(c, seed);
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const auto values = EmulateProgram(c, inputs, model, "lanes4");
+    ASSERT_TRUE(values);
+    // Of this many elements a sum in so few bits gives others somewhere, if not among the first 128.
+    const Classification result = ClassifyValue(**oracle, "product", values->at("product"));
+    EXPECT_TRUE(Holds(result, [](const PrecisionModel& each) { return each.acc == "float32"; }));
+    EXPECT_FALSE(Holds(result, [](const PrecisionModel& each) { return each.acc.starts_with("float16"); }))
+        << result.label;
+  }
+}
+
+}  // namespace
+}  // namespace ulpscope
