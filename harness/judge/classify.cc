@@ -428,7 +428,18 @@ class Classifier {
     }
     int bits = 0;
     for (const PrecisionModel& model : *likely) bits = std::max(bits, ParseAcc(model.acc)->bits());
-    if (bits >= Binary32().precision) return;
+    if (bits >= Binary32().precision) {
+      const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+        const auto acc = ParseAcc(model.acc);
+        return acc->binary() && acc->rounding == Rounding::kTowardZero;
+      });
+      if (!cut) return;
+      result_.says.push_back(
+          "errors that lean as those of truncating float32 sums do, and no order tried of such sums gives "
+          "these bits");
+      likely->clear();
+      return;
+    }
     result_.says.push_back(
         fmt::format("errors as large as those of sums in {} bits or fewer, and no order tried of such sums "
                     "gives these bits",

@@ -14,13 +14,16 @@ void Insert(std::vector<std::string>* words, const std::string& word) {
 }
 
 /// Block units that differ in n alone: what n they leave; empty when `words` holds anything else.
-std::string JoinBlocks(const std::vector<std::string>& words, const std::vector<AccSpec>& accs) {
-  int least = accs.front().block;
+std::string JoinBlocks(const std::vector<std::string>& words, const std::vector<AccSpec>& accs,
+                       int64_t longest) {
+  int64_t least = accs.front().block;
   const std::string rest = words.front().substr(std::min(words.front().find(','), words.front().size()));
   for (size_t i = 0; i < accs.size(); ++i) {
     if (accs[i].block == 0 || !words[i].ends_with(rest)) return "";
-    least = std::min(least, accs[i].block);
+    least = std::min<int64_t>(least, accs[i].block);
   }
+  // Sums that are shorter than a unit show no more of it than their own length.
+  least = std::min(least, std::max<int64_t>(longest, 2));
   return "blockfma(n>=" + std::to_string(least) + rest;
 }
 
@@ -54,7 +57,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   }
 }
 
-std::string JoinAccumulators(const std::vector<std::string>& words) {
+std::string JoinAccumulators(const std::vector<std::string>& words, int64_t longest) {
   if (words.empty()) return "";
   if (words.size() == 1) return words[0];
   std::vector<AccSpec> accs;
@@ -65,7 +68,7 @@ std::string JoinAccumulators(const std::vector<std::string>& words) {
     return accs.size() == words.size() && std::all_of(accs.begin(), accs.end(), holds);
   };
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
-    if (const std::string units = JoinBlocks(words, accs); !units.empty()) return units;
+    if (const std::string units = JoinBlocks(words, accs, longest); !units.empty()) return units;
   }
   const bool more = std::none_of(words.begin(), words.end(), [](const std::string& word) {
     return word.starts_with("float32") || word.starts_with("blockfma") || word == "compensated";
@@ -106,7 +109,7 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const auto& acc = classification.facets.at("acc");
   if (!acc.empty() && acc != std::vector<std::string>{"exact"})
     parts.push_back((shape.reduction_length > 0 ? "accumulated in " : "each step in ") +
-                    JoinAccumulators(acc));
+                    JoinAccumulators(acc, shape.reduction_length));
   const auto& mid = classification.facets.at("mid");
   // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
   const bool wide = std::all_of(mid.begin(), mid.end(),

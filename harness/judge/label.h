@@ -1,6 +1,11 @@
 // Projections of a set of models: facets, and one plain phrase.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
 #include "harness/model/oracle.h"
 
 namespace ulpscope {
@@ -13,6 +18,8 @@ void ProjectFacets(const ValueShape& shape, Classification* classification);
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification);
 
 /// The narrowest class that holds all accumulator words: "float32", "float32 or wider", "16 bits", ...
-std::string JoinAccumulators(const std::vector<std::string>& words);
+/// `longest`: the most terms of a sum that showed them.
+std::string JoinAccumulators(const std::vector<std::string>& words,
+                             int64_t longest = std::numeric_limits<int64_t>::max());
 
 }  // namespace ulpscope

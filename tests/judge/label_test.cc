@@ -37,6 +37,8 @@ TEST(JoinAccumulators, NarrowOnes) {
 
 TEST(JoinAccumulators, UnitsThatDifferInSizeAlone) {
   EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "blockfma(8,25,rz)"}), "blockfma(n>=8,25,rz)");
+  EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "blockfma(8,25,rz)"}, 4), "blockfma(n>=4,25,rz)")
+      << "four products show a unit of four or more";
   EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "blockfma(8,24,rz)"}), "float32 or wider");
   EXPECT_EQ(JoinAccumulators({"blockfma(16,25,rz)", "float32"}), "float32 or wider");
 }
