@@ -351,20 +351,18 @@ class Classifier {
     return likely;
   }
 
-  /// Where one model gives every bit, in one order, of more elements than the sample has, a rival that gave those of the
-  /// sample has to as well: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
+  /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
+  /// many of them is set aside: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
   void MatchMore(std::set<PrecisionModel>* likely) {
-    std::vector<const Trial*> matching;
-    std::set<PrecisionModel> models;
+    std::vector<const Trial*> rivals;
+    bool matched = false;
     for (const Trial& trial : trials_) {
-      const PrecisionModel& model = trial.hypothesis->model();
-      if (!trial.survived || !likely->contains(model) || trial.match.matches == 0 ||
-          trial.hypothesis->order_free())
+      if (!trial.survived || !likely->contains(trial.hypothesis->model()) || trial.hypothesis->order_free())
         continue;
-      matching.push_back(&trial);
-      models.insert(model);
+      rivals.push_back(&trial);
+      matched = matched || trial.match.matches > 0;
     }
-    if (models.size() < 2) return;
+    if (!matched || likely->size() < 2) return;
     const auto affordable = static_cast<size_t>(kMatchTerms / std::max<int64_t>(1, shape_.terms));
     std::vector<int64_t> elements = sample_;
     std::vector<double> stored = sample_stored_;
@@ -375,13 +373,17 @@ class Classifier {
       stored.push_back(stored_[i]);
     }
     if (elements.size() <= sample_.size()) return;
-    std::set<PrecisionModel> left;
-    for (const Trial* trial : matching) {
-      if (MatchesInOneOrder(*trial->hypothesis, elements, stored)) left.insert(trial->hypothesis->model());
+    // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
+    const auto most = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
+    std::set<PrecisionModel> whole, near;
+    for (const Trial* trial : rivals) {
+      const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most);
+      if (misses == 0) whole.insert(trial->hypothesis->model());
+      if (misses < most) near.insert(trial->hypothesis->model());
     }
-    if (left.empty()) return;
-    for (const PrecisionModel& model : models) {
-      if (!left.contains(model)) likely->erase(model);
+    if (whole.empty()) return;
+    for (const Trial* trial : rivals) {
+      if (!near.contains(trial->hypothesis->model())) likely->erase(trial->hypothesis->model());
     }
   }
 

@@ -306,22 +306,23 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   return result;
 }
 
-bool MatchesInOneOrder(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                       std::span<const double> observed) {
-  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()); ++order) {
-    bool same = true;
+size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                    std::span<const double> observed, size_t most) {
+  size_t fewest = most;
+  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()) && fewest > 0; ++order) {
+    size_t misses = 0;
     // Each step asks for four times as many: most are refuted early.
-    for (size_t count = 2, last = 0; same && last < elements.size(); last = count, count *= 4) {
+    for (size_t count = 32, last = 0; misses < fewest && last < elements.size(); last = count, count *= 4) {
       count = std::min(count, elements.size());
       const auto run = hypothesis.Simulate(order, elements.first(count));
-      for (size_t i = last; i < count && same; ++i) {
+      for (size_t i = last; i < count; ++i) {
         const double value = hypothesis.Store(run[i]);
-        same = value == observed[i] || (std::isnan(value) && std::isnan(observed[i]));
+        misses += value == observed[i] || (std::isnan(value) && std::isnan(observed[i])) ? 0 : 1;
       }
     }
-    if (same) return true;
+    fewest = std::min(fewest, misses);
   }
-  return false;
+  return fewest;
 }
 
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,

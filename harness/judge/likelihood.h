@@ -42,9 +42,10 @@ struct LikelihoodResult {
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed);
 
-/// Whether one simulated order gives every bit. Elements of a sample that was asked before come first.
-bool MatchesInOneOrder(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                       std::span<const double> observed);
+/// How many of the observed values the simulated order that misses fewest does not give; `most` where all miss as many.
+/// Elements of a sample that was asked before come first.
+size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                    std::span<const double> observed, size_t most);
 
 /// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since
 /// each further element can only lower it. -infinity for models without an accumulation order.
