@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -290,7 +291,10 @@ ValuePath PathOf(const Plan& plan, int node) {
     if (current.inner) path.has_inner = true;
     if (current.scalar) {
       for (const char* word : {"float32_rne", "bfloat16_rne", "float16_rne"}) {
-        if (ParseIn(word)->Apply(current.alpha) != current.alpha) path.scalars[current.tensor].insert(word);
+        const double rounded = ParseIn(word)->Apply(current.alpha);
+        // Nobody converts a number to a format in which nothing is left of it.
+        if (rounded != current.alpha && rounded != 0 && std::isfinite(rounded))
+          path.scalars[current.tensor].insert(word);
       }
     }
     if (IsReduction(current.kind)) {

@@ -347,6 +347,12 @@ class StepJudge {
     const std::string& value = steps_[last].step.as;
     const bool plain = std::any_of(found->models.begin(), found->models.end(),
                                    [&](const PrecisionModel& model) { return IsPlain(model, value); });
+    // Where nothing but zeros is left, any format of a small range gives them.
+    const TensorData& observed = values_.at(value);
+    bool numbers = plain;
+    for (int64_t i = 0; i < observed.size() && !numbers; ++i)
+      numbers = observed.At(i) != 0 && std::isfinite(observed.At(i));
+    if (!numbers) return;
     found->piece = std::move(piece);
     all->push_back({.unrounded = uses, .classification = std::move(*found), .plain = plain});
   }

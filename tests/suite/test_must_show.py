@@ -112,7 +112,7 @@ class AsPosted(unittest.TestCase):
         precision = self.run_.divergences(self.CASE, "precision")
         self.assertEqual(len(precision), 1)
         self.assertEqual((precision[0]["value"], precision[0]["basis"]), ("product", "proved"))
-        self.assertIn("through bfloat16", precision[0]["sentence"])
+        self.assertIn("to bfloat16 before the float32 buffer", precision[0]["sentence"])
 
 
 class Siblings(unittest.TestCase):
