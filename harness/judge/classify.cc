@@ -347,7 +347,8 @@ class Classifier {
                         trial.fit >= options_.worst_fit && trial.residuals.fits;
       if (kept) likely.insert(trial.hypothesis->model());
     }
-    MatchMore(&likely);
+    // Of steps inside an op another form gives other bits as rightly.
+    if (!shape_.has_steps) MatchMore(&likely);
     return likely;
   }
 
@@ -637,7 +638,8 @@ class Classifier {
 
   /// The share of its worst-case bound that a model's simulated orders use, with room for orders that are not simulated.
   double Reach(const Hypothesis& model) const {
-    if (model.order_free() || !model.smooth()) return 1;
+    // Steps inside an op are computed in forms and by functions that no order stands for.
+    if (model.order_free() || !model.smooth() || shape_.has_steps) return 1;
     double largest = 0;
     std::vector<Interval> ranges;
     for (const int64_t element : sample_) ranges.push_back(model.EncloseUnstored(element));

@@ -122,15 +122,13 @@ TEST_F(KnobSweep, ARecordedSweepIsJudgedAgainToTheSameTable) {
   EXPECT_EQ(again["results"].size(), before["results"].size()) << "cells that were left out are not missing";
 }
 
-TEST_F(KnobSweep, OrdinaryRunsWithKnobCellsShowTheTableToo) {
+TEST_F(KnobSweep, OrdinaryRunsLeaveTheTableOut) {
   const auto outcome =
       RunProgram(folder_.path(),
                  "run probes.yaml -k planted -b faulty,faulty:planted_act=on,faulty:planted_idle=on -o run");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_LT(outcome.out.find("probes/planted\n"), outcome.out.find("read back")) << "under the matrix\n"
-                                                                                 << outcome.out;
-  const auto plain = RunProgram(folder_.path(), "run probes.yaml -b faulty -o plain");
-  EXPECT_EQ(plain.out.find("read back"), std::string::npos) << plain.out;
+  EXPECT_EQ(outcome.out.find("read back"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" PASS"), std::string::npos) << outcome.out;
 }
 
 TEST_F(KnobSweep, UnknownKnobsAreNamedWithTheNearest) {
