@@ -30,13 +30,17 @@ bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) 
 
 }  // namespace
 
-std::optional<Case> Opened(const Case& c) {
-  if (!c.companion_of.empty()) return std::nullopt;
+bool CanBeOpened(const Case& c) {
   std::vector<std::string> names;
-  if (!NamesMade(c.program, &names) || names.size() < 2) return std::nullopt;
-  if (std::any_of(names.begin(), names.end(),
-                  [&](const std::string& name) { return c.FindTensor(name) != nullptr; }))
-    return std::nullopt;
+  return c.companion_of.empty() && NamesMade(c.program, &names) && names.size() > 1 &&
+         std::none_of(names.begin(), names.end(),
+                      [&](const std::string& name) { return c.FindTensor(name) != nullptr; });
+}
+
+std::optional<Case> Opened(const Case& c) {
+  if (!CanBeOpened(c)) return std::nullopt;
+  std::vector<std::string> names;
+  NamesMade(c.program, &names);
   Case opened = c;
   opened.id = c.id + kSuffix;
   opened.companion_of = c.id;

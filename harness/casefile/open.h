@@ -18,6 +18,8 @@ namespace ulpscope {
 /// writes into what exists already (out=, in-place ops, set_data) or differentiates: what stands under a name at the end is then
 /// not what a step gave. Steps of unknown aten:: ops may do so too.
 std::optional<Case> Opened(const Case& c);
+/// Whether Opened gives one.
+bool CanBeOpened(const Case& c);
 
 /// True where the program is one step that gives one new value.
 bool IsOneStep(const Case& c);

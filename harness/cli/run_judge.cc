@@ -172,14 +172,7 @@ class RunJudge {
     OpenedRecord here{.record = *found, .steps = {}, .told = {}};
     if (auto loaded = LoadTensors(run_, here.record); !loaded) return Fail(loaded.error());
     const Observation& observation = here.record.observation;
-    if (observation.outcome.kind != OutcomeKind::kCompleted) {
-      here.told.left_out =
-          std::string(Name(observation.outcome.kind)) + " " + observation.outcome.error_class;
-    } else if (!observation.nondeterministic.empty()) {
-      here.told.left_out = "repeated runs differ";
-    } else if (std::string taint = FindTaint(observation); !taint.empty()) {
-      here.told.left_out = std::move(taint);
-    }
+    here.told.left_out = WhyItProvesNothing(observation, FindTaint(observation));
     if (!here.told.left_out.empty()) return std::optional(std::move(here));
     const Classified& taken = Take(opened->id, backend, *classifier, observation);
     if (!taken.fault.empty()) *fault = "step by step: " + taken.fault;
@@ -379,7 +372,7 @@ OracleCounts CaseClassifier::Counts() const {
 }
 
 Classified CaseClassifier::Classify(const Observation& observation) {
-  if (IsOpened(case_) || !Opened(case_)) return ClassifyBits(observation.values);
+  if (!CanBeOpened(case_)) return ClassifyBits(observation.values);
   return ClassifyJointly(observation, DemandedValues(case_));
 }
 

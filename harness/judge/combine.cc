@@ -55,18 +55,16 @@ void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed,
   joined->label = LabelOf(shape, observed, *joined);
 }
 
-std::string WhyItProvesNothing(const CompanionRun& run) {
-  const Observation* observation = run.observation;
-  if (observation == nullptr) return "not run";
-  if (observation->outcome.kind != OutcomeKind::kCompleted)
-    return std::string(Name(observation->outcome.kind)) +
-           (observation->outcome.error_class.empty() ? "" : " " + observation->outcome.error_class);
-  if (!run.taint.empty()) return run.taint;
-  if (!observation->nondeterministic.empty()) return "repeated runs differ";
+}  // namespace
+
+std::string WhyItProvesNothing(const Observation& observation, const std::string& taint) {
+  if (observation.outcome.kind != OutcomeKind::kCompleted)
+    return std::string(Name(observation.outcome.kind)) +
+           (observation.outcome.error_class.empty() ? "" : " " + observation.outcome.error_class);
+  if (!taint.empty()) return taint;
+  if (!observation.nondeterministic.empty()) return "repeated runs differ";
   return "";
 }
-
-}  // namespace
 
 Classification Combine(const Classification& base, DType observed, std::span<const ProofInput> inputs) {
   if (HasNoModels(base) || base.kind == kUnmodelled) return base;
@@ -116,7 +114,10 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
   Proof proof;
   std::map<std::string, std::vector<ProofInput>> by_value;
   for (const CompanionRun& run : companions) {
-    proof.inputs.push_back({.name = run.name, .left_out = WhyItProvesNothing(run)});
+    proof.inputs.push_back({.name = run.name,
+                            .left_out = run.observation == nullptr
+                                            ? "not run"
+                                            : WhyItProvesNothing(*run.observation, run.taint)});
     if (!proof.inputs.back().left_out.empty() || run.classifications == nullptr) continue;
     for (const auto& [value, one] : *run.classifications) {
       const auto tensor = own.values.find(value);

@@ -35,6 +35,9 @@ struct CompanionRun {
   const std::map<std::string, Classification>* classifications = nullptr;
 };
 
+/// "crashed SIGSEGV", "repeated runs differ": why what was observed is no evidence; "" where it is. `taint`: FindTaint of it.
+std::string WhyItProvesNothing(const Observation& observation, const std::string& taint);
+
 /// The companions of one result, as its verdict takes them.
 struct Proof {
   std::map<std::string, Classification> values;  ///< of the case's own, combined

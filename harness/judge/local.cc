@@ -44,13 +44,15 @@ using Changes = std::map<std::string, Change>;
 
 constexpr const char* kScalar = "scalar.";
 constexpr const char* kFlushed = "flushed";
-/// At most so many results are asked for bit by bit (ClassifyOptions::likelihood_elements).
-constexpr int64_t kSampled = 128;
 constexpr double kNearlyAll = 0.9;
 
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;
 constexpr size_t kMostKept = 4;
+
+bool IsSubnormal(double value, DType dtype) {
+  return value != 0 && std::fabs(value) < std::ldexp(1.0, FormatOf(dtype)->emin);
+}
 
 class StepJudge {
  public:
@@ -135,13 +137,9 @@ class StepJudge {
     std::set<std::string> unrounded;
   };
 
-  /// A framework may compute one op by two of its own. The value of the first has the op's name and `inner` for a name.
-  struct Form {
-    std::vector<Step> steps;
-  };
-
-  /// x @ w.T rounded, then the bias: what a framework does whose linear takes none.
-  std::vector<Form> FormsOf(size_t i) const {
+  /// x @ w.T rounded, then the bias: the two ops of a framework whose linear takes none. The first one's value is named after
+  /// the step, "h.product". Empty for other ops.
+  std::vector<Step> ProductThenBias(size_t i) const {
     const Step& step = steps_[i].step;
     const bool linear = step.op == "linear" && step.of.size() == 3;
     const bool addmm = (step.op == "addmm" || step.op == "baddbmm") && step.attrs.empty();
@@ -153,13 +151,13 @@ class StepJudge {
     sum.op = "add";
     sum.attrs.clear();
     sum.of = {{.name = product.as, .scalar = {}}, linear ? step.of.back() : step.of.front()};
-    return {{.steps = {std::move(product), std::move(sum)}}};
+    return {std::move(product), std::move(sum)};
   }
 
   /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `changes`: to operands
-  /// of `last`.
+  /// of `last`. `form`: steps in its place.
   std::optional<Piece> Cut(size_t last, const Uses& unrounded, const Changes& changes = {},
-                           const Form* form = nullptr) const {
+                           const std::vector<Step>& form = {}) const {
     std::set<size_t> inside{last};
     std::vector<size_t> pending{last};
     while (!pending.empty()) {
@@ -176,7 +174,7 @@ class StepJudge {
     piece.program.observe = {steps_[last].step.as};
     for (const size_t i : inside) {
       const std::vector<Step> own{steps_[i].step};
-      for (Step step : i == last && form != nullptr ? form->steps : own) {
+      for (Step step : i == last && !form.empty() ? form : own) {
         for (Operand& operand : step.of) {
           if (operand.IsScalar() || operand.name.starts_with(steps_[i].step.as + ".")) continue;
           const bool makes = ReadsInside(i, operand.name, unrounded);
@@ -224,7 +222,7 @@ class StepJudge {
     for (int64_t k = 0; IsFloating(copy.dtype) && k < copy.size(); ++k) {
       const double number = copy.At(k);
       if (change.format != nullptr) copy.Set(k, RoundTo(number, *change.format));
-      if (change.flush && std::fabs(number) < std::ldexp(1.0, FormatOf(copy.dtype)->emin)) copy.Set(k, 0);
+      if (change.flush && IsSubnormal(number, copy.dtype)) copy.Set(k, 0);
     }
     TensorSpec spec;
     spec.name = as;
@@ -372,7 +370,7 @@ class StepJudge {
     int64_t looked = 0;
     for (const Explanation& each : all) {
       best = std::max(best, each.classification.reproduced);
-      looked = std::max(looked, std::min<int64_t>(each.classification.checked, kSampled));
+      looked = std::max(looked, std::min(each.classification.checked, ClassifyOptions().likelihood_elements));
     }
     const auto n = static_cast<double>(std::max<int64_t>(looked, 1));
     const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
@@ -393,8 +391,8 @@ class StepJudge {
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
     Keep(last, {}, "step", stored, &found);
-    for (const Form& form : stored->fits ? std::vector<Form>() : FormsOf(last))
-      Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, &form), true), &found);
+    if (const auto form = ProductThenBias(last); !stored->fits && !form.empty())
+      Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
     std::set<Uses> tried;
     const auto grow = [&](bool all_before, bool natural) {
       for (const auto& some : Combinations(operands)) {
@@ -535,9 +533,8 @@ class StepJudge {
   }
 
   static bool HoldsSubnormals(const TensorData& data) {
-    const FloatFormat& format = *FormatOf(data.dtype);
     for (int64_t i = 0; i < data.size(); ++i) {
-      if (data.At(i) != 0 && std::fabs(data.At(i)) < std::ldexp(1.0, format.emin)) return true;
+      if (IsSubnormal(data.At(i), data.dtype)) return true;
     }
     return false;
   }
@@ -549,7 +546,6 @@ class StepJudge {
     if (!piece) return restored;
     const std::string& name = steps_[last].step.as;
     const TensorData& observed = values_.at(name);
-    const FloatFormat& format = *FormatOf(observed.dtype);
     std::vector<int64_t> zeros;
     for (int64_t i = 0; i < observed.size(); ++i) {
       if (observed.At(i) == 0) zeros.push_back(i);
@@ -562,7 +558,7 @@ class StepJudge {
       bool any = false;
       for (size_t i = 0; i < zeros.size(); ++i) {
         const double value = hypothesis->Store(given[i]);
-        if (value == 0 || !(std::fabs(value) < std::ldexp(1.0, format.emin))) continue;
+        if (!IsSubnormal(value, data.dtype)) continue;
         data.Set(zeros[i], value);
         any = true;
       }

@@ -54,13 +54,7 @@ Result<void> WriteRecordedCases(const std::filesystem::path& dir, const std::str
                          {"yaml", one.yaml},
                          {"selector", one.selector}});
   }
-  const auto file = CasesFile(dir);
-  const std::filesystem::path fresh = file.string() + ".new";
-  if (auto written = WriteFileBytes(fresh, text); !written) return written;
-  std::error_code code;
-  std::filesystem::rename(fresh, file, code);
-  if (code) return Fail("cannot write " + file.string() + ": " + code.message());
-  return {};
+  return ReplaceFileBytes(CasesFile(dir), text);
 }
 
 }  // namespace ulpscope

@@ -268,13 +268,7 @@ Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classi
     if (one.fault.empty()) text += ResultLine(key.first, run.header.digests.at(key.first), key.second, one);
   }
   text += OracleLine(classified.engine, classified.counts);
-  const auto file = FileIn(run.dir);
-  const std::filesystem::path temporary = file.string() + ".new";
-  if (auto written = WriteFileBytes(temporary, text); !written) return written;
-  std::error_code error;
-  std::filesystem::rename(temporary, file, error);
-  if (error) return Fail("cannot write " + file.string() + ": " + error.message());
-  return {};
+  return ReplaceFileBytes(FileIn(run.dir), text);
 }
 
 Result<ClassifiedWriter> ClassifiedWriter::Open(const std::filesystem::path& dir, const std::string& run_id) {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace ulpscope {
 namespace {
@@ -50,6 +51,15 @@ Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view 
     if (written <= 0) return Fail("cannot write " + file.string() + ": " + std::strerror(errno));
     bytes.remove_prefix(static_cast<size_t>(written));
   }
+  return {};
+}
+
+Result<void> ReplaceFileBytes(const std::filesystem::path& file, std::string_view bytes) {
+  const std::filesystem::path fresh = file.string() + ".new";
+  if (auto written = WriteFileBytes(fresh, bytes); !written) return written;
+  std::error_code error;
+  std::filesystem::rename(fresh, file, error);
+  if (error) return Fail("cannot write " + file.string() + ": " + error.message());
   return {};
 }
 

@@ -16,4 +16,7 @@ Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t lim
 /// Creates `file` (mode 0600) or replaces what it holds.
 Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view bytes);
 
+/// The same in one step: whoever reads sees the old bytes or the new ones.
+Result<void> ReplaceFileBytes(const std::filesystem::path& file, std::string_view bytes);
+
 }  // namespace ulpscope
