@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "harness/base/build_info.h"
@@ -69,14 +71,21 @@ std::string Filled(std::string head, std::string_view unit) {
   return head + Repeat(unit, kMaxFileBytes - head.size());
 }
 
-// Processor time, the least of three, so that a busy machine does not fail the test; instrumented builds get what they cost.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kLimit = 10;
-#else
-constexpr double kLimit = 1;
-#endif
+/// Processor seconds, the least of at most three: fewer where `enough` is reached.
+double SecondsToLoad(const std::string& text, double enough, LoadResult* result) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 3 && least >= enough; ++i) {
+    const std::clock_t start = std::clock();
+    *result = LoadCaseText(text, "junk.yaml", "junk", kTestVocabulary);
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
 
-TEST(Junk, OneMebibyteIsRefusedWithinASecond) {
+// About a second on an idle machine of today. What a second is worth differs between machines and builds, and on one that
+// others keep busy from minute to minute: the unit is a file that the YAML library reads up to our bound on its nodes.
+// What is quadratic in a mebibyte takes a hundred times as long, the unit itself included.
+TEST(Junk, OneMebibyteIsRefusedInAboutASecond) {
   std::vector<std::string> files;
   for (const char* unit :
        {"[",         "{",     "- ",   "? ",     "a: ",      "1,",   "a\n",          "a",        ",",
@@ -112,23 +121,20 @@ TEST(Junk, OneMebibyteIsRefusedWithinASecond) {
     keys += "      b" + std::to_string(i) + ": [{raised: {match: \"" + std::to_string(i) + "(a|b)*\"}}]\n";
   files.push_back(keys + "    program: [{op: sync}]\n    observe: [trace]\n    tensors: {x: 1}\n");
   files.push_back(keys + "    program: [{op: sync}]\n    observe: [trace, x]\n");
+  LoadResult result;
+  const double unit = SecondsToLoad(Repeat("- a\n", kMaxFileBytes), 0, &result);
+  EXPECT_LT(unit, 20);
   double slowest = 0;
   for (const std::string& text : files) {
     ASSERT_LE(text.size(), kMaxFileBytes) << text.substr(0, 40);
-    LoadResult result;
-    double spent = kLimit;
-    for (int i = 0; i < 3 && spent >= kLimit; ++i) {
-      const std::clock_t start = std::clock();
-      result = LoadCaseText(text, "junk.yaml", "junk", kTestVocabulary);
-      spent = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    }
-    EXPECT_LT(spent, kLimit) << text.substr(0, 40);
+    const double spent = SecondsToLoad(text, 2 * unit, &result);
+    EXPECT_LT(spent, 3 * unit) << text.substr(0, 40);
     EXPECT_TRUE(result.cases.empty()) << text.substr(0, 40);
     EXPECT_FALSE(result.errors.empty()) << text.substr(0, 40);
     EXPECT_LE(result.errors.size(), 50u);
     slowest = std::max(slowest, spent);
   }
-  std::printf("%zu files of 1 MiB, the slowest took %.3f s\n", files.size(), slowest);
+  std::printf("%zu files of 1 MiB, the slowest took %.3f s, the unit %.3f s\n", files.size(), slowest, unit);
 }
 
 TEST(Junk, LargerFilesAreNotRead) {
