@@ -10,6 +10,7 @@
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/findings.h"
 #include "reports/knobs.h"
 #include "reports/matrix.h"
 #include "reports/text_safe.h"
@@ -252,44 +253,29 @@ class Layout {
   }
 
   bool IsShown(const Divergence& divergence) const {
-    return options_.verbosity == Verbosity::kVerbose ||
-           (divergence.kind != DivergenceKind::kOrder && divergence.kind != DivergenceKind::kCasts);
+    return options_.verbosity == Verbosity::kVerbose || PartsClasses(divergence);
   }
 
   /// What parts, who, why: three lines each, unless verbose.
   void Findings() {
     constexpr size_t kMostSentenceLines = 2;
-    std::map<std::string_view, size_t> hidden;
-    size_t shown = 0;
-    for (const auto& divergence : report_.divergences) {
-      if (IsShown(divergence)) {
-        ++shown;
-      } else {
-        ++hidden[Name(divergence.kind)];
-      }
-    }
-    std::string title = Plural(shown, "divergence");
-    std::vector<std::string> rest;
-    for (const auto& [kind, count] : hidden) rest.push_back(fmt::format("{} of {} only", count, kind));
-    if (!rest.empty()) title += fmt::format(", and {} (-v lists them)", Join(rest, ", "));
+    const bool verbose = options_.verbosity == Verbosity::kVerbose;
+    const size_t shown =
+        static_cast<size_t>(std::count_if(report_.divergences.begin(), report_.divergences.end(),
+                                          [&](const Divergence& divergence) { return IsShown(divergence); }));
+    const std::string title =
+        verbose ? Plural(shown, "divergence") : FindingsTitle(report_.divergences, " (-v lists them)");
     text_ += Wrap("", title, options_.columns);
     size_t number = 0;
     bool cut = false;
     for (const auto& divergence : report_.divergences) {
       if (!IsShown(divergence)) continue;
-      std::string what = divergence.case_id;
-      if (!divergence.value.empty()) what += "  " + divergence.value;
-      if (!divergence.also.empty()) what += " and " + Plural(divergence.also.size(), "more value");
       const std::string head = fmt::format("  {:>3}  {:<10} ", ++number, Name(divergence.kind));
-      if (divergence.basis == "likely") what += "  (likely, not proved)";
-      text_ += Wrap(head, TerminalSafe(what), options_.columns);
+      text_ += Wrap(head, TerminalSafe(FindingSubject(divergence)), options_.columns);
       const std::string sentence =
-          Wrap(std::string(7, ' '),
-               TerminalSafe(options_.verbosity == Verbosity::kVerbose ? divergence.sentence
-                                                                      : Shortened(divergence)),
+          Wrap(std::string(7, ' '), TerminalSafe(verbose ? divergence.sentence : BriefSentence(divergence)),
                options_.columns);
-      text_ += options_.verbosity == Verbosity::kVerbose ? sentence
-                                                         : FirstLines(sentence, kMostSentenceLines, &cut);
+      text_ += verbose ? sentence : FirstLines(sentence, kMostSentenceLines, &cut);
     }
     if (shown > 0)
       text_ += Wrap("  ",
@@ -297,21 +283,6 @@ class Layout {
                         : "ulpscope explain ID@BACKEND shows the derivation",
                     options_.columns);
     Line("");
-  }
-
-  /// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
-  static std::string Shortened(const Divergence& divergence) {
-    constexpr size_t kMostBackends = 3;
-    std::string sentence = divergence.sentence;
-    for (const auto& group : divergence.backends) {
-      if (group.size() <= kMostBackends) continue;
-      const std::vector<std::string> head(group.begin(), group.end() - 1);
-      const std::string whole = Join(head, ", ") + " and " + group.back();
-      const std::string brief = fmt::format("{}, {} and {} more", group[0], group[1], group.size() - 2);
-      if (const size_t at = sentence.find(whole); at != std::string::npos)
-        sentence.replace(at, whole.size(), brief);
-    }
-    return sentence;
   }
 
   static std::string FirstLines(const std::string& text, size_t most, bool* cut) {
@@ -414,9 +385,7 @@ class Layout {
       if (!IsFailing(result.status)) continue;
       any = true;
       const std::string head = fmt::format("{}  ", Name(result.status));
-      const std::string line =
-          TerminalSafe(fmt::format("{}  {}  {}", result.id, result.backend, result.reason));
-      std::string wrapped = Wrap(head, line, options_.columns);
+      std::string wrapped = Wrap(head, TerminalSafe(FailureText(result)), options_.columns);
       if (options_.color == ConsoleOptions::Color::kAlways)
         wrapped.replace(0, head.size(), Paint(head, Tone::kFailing, options_));
       text_ += wrapped;

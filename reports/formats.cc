@@ -3,15 +3,45 @@
 
 #include <array>
 
+#include "reports/annotations.h"
+#include "reports/csv_report.h"
 #include "reports/json_report.h"
 #include "reports/junit_report.h"
+#include "reports/markdown_report.h"
 
 namespace ulpscope {
+namespace {
+
+/// A writer that needs no more than the report.
+template <std::string (*kWrite)(const RunReport&)>
+std::string ReportAlone(const RunReport& report, const ReportDetails&) {
+  return kWrite(report);
+}
+
+}  // namespace
 
 std::span<const ReportFormat> ReportFormats() {
-  static constexpr std::array<ReportFormat, 2> kFormats{{
-      {.name = "json", .file = "report.json", .write = WriteJson},
-      {.name = "junit", .file = "junit.xml", .write = WriteJunit},
+  static constexpr std::array<ReportFormat, 5> kFormats{{
+      {.name = "json",
+       .file = "report.json",
+       .about = "write the JSON report (reports/report.schema.json)",
+       .write = ReportAlone<WriteJson>},
+      {.name = "junit",
+       .file = "junit.xml",
+       .about = "write JUnit XML, which CI servers read",
+       .write = ReportAlone<WriteJunit>},
+      {.name = "markdown",
+       .file = "",
+       .about = "write a summary for a CI job's page",
+       .write = ReportAlone<WriteMarkdown>},
+      {.name = "annotations",
+       .file = "",
+       .about = "write at most ten lines that GitHub shows as annotations",
+       .write = ReportAlone<WriteAnnotations>},
+      {.name = "csv",
+       .file = "",
+       .about = "write a table, one row for each observed value",
+       .write = ReportAlone<WriteCsv>},
   }};
   return kFormats;
 }

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/findings.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -46,7 +49,10 @@ void Set(pugi::xml_node node, const char* name, const std::string& text) {
 
 double Seconds(const CaseResult& result) {
   double milliseconds = 0;
-  for (const auto& [what, duration] : result.durations_ms) milliseconds += duration;
+  for (const auto& [what, duration] : result.durations_ms) {
+    if (std::isfinite(duration) && duration > 0)
+      milliseconds += duration;  // an adapter's word: "nan" is no decimal
+  }
   return milliseconds / 1000;
 }
 
@@ -68,11 +74,23 @@ std::string Timestamp(const std::string& started) {
   return fits() ? started.substr(0, kLength) : "1970-01-01T00:00:00";
 }
 
-std::string Details(const CaseResult& result) {
-  std::string text = result.reason + "\n";
+constexpr size_t kColumns = 100;
+
+/// What parts, who, why, as on the console.
+std::string FindingLines(const Divergence& divergence, const std::string& subject) {
+  const std::string head = fmt::format("  {:<10} ", Name(divergence.kind));
+  return Wrap(head, subject, kColumns) + Wrap("    ", BriefSentence(divergence), kColumns);
+}
+
+/// The failing line of the console, what the cell takes part in, its values; the command that repeats it comes last.
+std::string Details(const CaseResult& result, const std::vector<const Divergence*>& findings) {
+  std::string text = Wrap(fmt::format("{}  ", Name(result.status)), FailureText(result), kColumns);
   if (!result.outcome.text.empty() && result.reason.find(result.outcome.text) == std::string::npos) {
     text += fmt::format("outcome: {} {}: {}\n", Name(result.outcome.kind), result.outcome.error_class,
                         result.outcome.text);
+  }
+  for (const Divergence* divergence : findings) {
+    if (PartsClasses(*divergence)) text += FindingLines(*divergence, FindingValues(*divergence));
   }
   for (const auto& name : result.value_order) {
     const auto value = result.values.find(name);
@@ -82,12 +100,19 @@ std::string Details(const CaseResult& result) {
   return text + result.repro;
 }
 
-void AddCase(pugi::xml_node suite, const CaseResult& result) {
-  const size_t slash = result.id.rfind('/', result.id.find('['));
+/// A test case of `id`: its folders are the class. Sweeps may hold slashes.
+pugi::xml_node AppendCase(pugi::xml_node suite, const std::string& id, const std::string& what,
+                          const std::string& seconds) {
+  const size_t slash = id.rfind('/', id.find('['));
   pugi::xml_node node = suite.append_child("testcase");
-  Set(node, "name", slash == std::string::npos ? result.id : result.id.substr(slash + 1));
-  Set(node, "classname", slash == std::string::npos ? result.id : result.id.substr(0, slash));
-  Set(node, "time", Decimal(Seconds(result)));
+  Set(node, "name", (slash == std::string::npos ? id : id.substr(slash + 1)) + what);
+  Set(node, "classname", slash == std::string::npos ? id : id.substr(0, slash));
+  Set(node, "time", seconds);
+  return node;
+}
+
+void AddCase(pugi::xml_node suite, const CaseResult& result, const std::vector<const Divergence*>& findings) {
+  pugi::xml_node node = AppendCase(suite, result.id, "", Decimal(Seconds(result)));
   const Element element = ElementOf(result.status);
   const std::string status(Name(result.status));
   if (element == Element::kNone) return;
@@ -99,7 +124,7 @@ void AddCase(pugi::xml_node suite, const CaseResult& result) {
   pugi::xml_node finding = node.append_child(element == Element::kFailure ? "failure" : "error");
   Set(finding, "message", result.reason);
   Set(finding, "type", status);
-  finding.append_child(pugi::node_pcdata).set_value(XmlSafe(Details(result)).c_str());
+  finding.append_child(pugi::node_pcdata).set_value(XmlSafe(Details(result, findings)).c_str());
 }
 
 void AddProperty(pugi::xml_node properties, const std::string& name, const std::string& value) {
@@ -108,37 +133,83 @@ void AddProperty(pugi::xml_node properties, const std::string& name, const std::
   Set(property, "value", value);
 }
 
-void AddSuite(pugi::xml_node root, const RunReport& report, const std::string& backend, int id) {
-  std::vector<const CaseResult*> results;
-  for (const auto& result : report.results) {
-    if (result.backend == backend) results.push_back(&result);
-  }
-  const auto count = [&](Element element) {
-    return std::count_if(results.begin(), results.end(),
-                         [&](const CaseResult* r) { return ElementOf(r->status) == element; });
-  };
+struct SuiteCounts {
+  size_t tests = 0, failures = 0, errors = 0, skipped = 0;
   double seconds = 0;
-  for (const CaseResult* result : results) seconds += Seconds(*result);
+};
+
+/// A suite as Ant's schema wants it; its properties, test cases and output follow, in this order.
+pugi::xml_node AppendSuite(pugi::xml_node root, const RunReport& report, const std::string& name, size_t id,
+                           const SuiteCounts& counts) {
   pugi::xml_node suite = root.append_child("testsuite");
-  Set(suite, "name", backend);
+  Set(suite, "name", name);
   Set(suite, "package", "ulpscope");
   Set(suite, "id", std::to_string(id));
   Set(suite, "hostname", "localhost");
   Set(suite, "timestamp", Timestamp(report.started));
-  Set(suite, "tests", std::to_string(results.size()));
-  Set(suite, "failures", std::to_string(count(Element::kFailure)));
-  Set(suite, "errors", std::to_string(count(Element::kError)));
-  Set(suite, "skipped", std::to_string(count(Element::kSkipped)));
-  Set(suite, "time", Decimal(seconds));
-  pugi::xml_node properties = suite.append_child("properties");
-  AddProperty(properties, "seed", std::to_string(report.seed));
+  Set(suite, "tests", std::to_string(counts.tests));
+  Set(suite, "failures", std::to_string(counts.failures));
+  Set(suite, "errors", std::to_string(counts.errors));
+  Set(suite, "skipped", std::to_string(counts.skipped));
+  Set(suite, "time", Decimal(counts.seconds));
+  AddProperty(suite.append_child("properties"), "seed", std::to_string(report.seed));
+  return suite;
+}
+
+void AddOutput(pugi::xml_node suite, const std::string& output) {
+  pugi::xml_node out = suite.append_child("system-out");
+  if (!output.empty()) out.append_child(pugi::node_pcdata).set_value(XmlSafe(output).c_str());
+  suite.append_child("system-err");
+}
+
+void AddSuite(pugi::xml_node root, const RunReport& report, const FindingsOfCells& findings,
+              const std::string& backend, size_t id) {
+  std::vector<const CaseResult*> results;
+  SuiteCounts counts;
+  for (const auto& result : report.results) {
+    if (result.backend != backend) continue;
+    results.push_back(&result);
+    const Element element = ElementOf(result.status);
+    counts.failures += element == Element::kFailure;
+    counts.errors += element == Element::kError;
+    counts.skipped += element == Element::kSkipped;
+    counts.seconds += Seconds(result);
+  }
+  counts.tests = results.size();
+  pugi::xml_node suite = AppendSuite(root, report, backend, id, counts);
   if (const auto versions = report.versions.find(backend); versions != report.versions.end()) {
     for (const auto& [package, version] : versions->second)
-      AddProperty(properties, "version." + package, version);
+      AddProperty(suite.child("properties"), "version." + package, version);
   }
-  for (const CaseResult* result : results) AddCase(suite, *result);
-  suite.append_child("system-out");
-  suite.append_child("system-err");
+  std::string output;
+  for (const CaseResult* result : results) {
+    AddCase(suite, *result, findings.Of(*result));
+    for (const Divergence* divergence : findings.Of(*result)) {
+      if (PartsClasses(*divergence)) output += FindingLines(*divergence, FindingSubject(*divergence));
+    }
+  }
+  AddOutput(suite, output);
+}
+
+/// A divergence fails nothing, and a test case that passes is not shown: it is a test case of its own, skipped with its
+/// sentence. Its name stays the same from night to night.
+void AddDivergences(pugi::xml_node root, const RunReport& report, size_t id) {
+  SuiteCounts counts;
+  for (const auto& divergence : report.divergences) counts.tests += PartsClasses(divergence);
+  counts.skipped = counts.tests;
+  pugi::xml_node suite = AppendSuite(root, report, "divergences", id, counts);
+  for (const auto& divergence : report.divergences) {
+    if (!PartsClasses(divergence)) continue;
+    std::vector<std::string> groups;
+    for (const auto& group : divergence.backends) groups.push_back(Join(group, ", "));
+    const std::string what =
+        fmt::format(": {}{}{}, {}", Name(divergence.kind), divergence.value.empty() ? "" : " of ",
+                    divergence.value, Join(groups, " | "));
+    pugi::xml_node node = AppendCase(suite, divergence.case_id, what, Decimal(0));
+    Set(node.append_child("skipped"), "message",
+        fmt::format("{}{}", divergence.basis == "likely" ? "likely: " : "", divergence.sentence));
+  }
+  AddOutput(suite, FindingsTitle(report.divergences, "") + "\n");
 }
 
 }  // namespace
@@ -154,7 +225,9 @@ std::string WriteJunit(const RunReport& report) {
     if (std::find(backends.begin(), backends.end(), result.backend) == backends.end())
       backends.push_back(result.backend);
   }
-  for (size_t i = 0; i < backends.size(); ++i) AddSuite(root, report, backends[i], static_cast<int>(i));
+  const FindingsOfCells findings(report);
+  for (size_t i = 0; i < backends.size(); ++i) AddSuite(root, report, findings, backends[i], i);
+  if (!report.divergences.empty()) AddDivergences(root, report, backends.size());
   std::ostringstream stream;
   stream.imbue(std::locale::classic());
   document.save(stream, "  ", pugi::format_default, pugi::encoding_utf8);

@@ -47,7 +47,7 @@ bool IsTerminalSafe(uint32_t code) {
 
 bool IsXmlSafe(uint32_t code) {
   if (code < 0x20) return code == '\n' || code == '\t';
-  return !(code >= 0x7f && code < 0xa0) && code != 0xfffe && code != 0xffff;
+  return !(code >= 0x7f && code < 0xa0) && code != 0xfffe && code != 0xffff && !IsBidirectionalControl(code);
 }
 
 template <class Keep>

@@ -16,8 +16,8 @@ namespace ulpscope {
 /// break becomes a space, anything else that is dropped becomes '?'.
 std::string TerminalSafe(std::string_view text);
 
-/// Valid UTF-8 of characters that XML 1.0 allows; line breaks and tabs stay, the rest becomes U+FFFD. Not
-/// escaped: that is the XML writer's work.
+/// Valid UTF-8 of characters that XML 1.0 allows, without bidirectional controls; line breaks and tabs stay, the rest
+/// becomes U+FFFD. Not escaped: that is the XML writer's work.
 std::string XmlSafe(std::string_view text);
 
 /// Valid UTF-8; broken bytes become U+FFFD. JSON escapes the rest.

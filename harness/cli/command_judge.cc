@@ -37,21 +37,22 @@ Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
 }
 
 int RunJudgeCommand(const JudgeArguments& arguments) {
+  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
   const auto report = Judge(arguments, Source::kAnew);
   if (!report) return UsageError(report.error());
-  if (auto written = WriteReportFiles(*report, arguments.run, arguments.outputs); !written)
+  if (auto written = WriteReportFiles(*report, {}, arguments.run, arguments.outputs); !written)
     return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) Print(WriteConsole(*report, DetectConsole()));
   return ExitCode(*report, Interruption::kNone);
 }
 
 int RunReportCommand(const JudgeArguments& arguments) {
+  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
   const auto report = Judge(arguments, Source::kRecorded);
   if (!report) return UsageError(report.error());
-  if (auto written = WriteReportFiles(*report, {}, arguments.outputs); !written)
+  if (auto written = WriteReportFiles(*report, {}, {}, arguments.outputs); !written)
     return UsageError(written.error());
-  if (arguments.outputs.json.empty() && arguments.outputs.junit.empty())
-    Print(WriteConsole(*report, DetectConsole()));
+  if (!arguments.outputs.Any()) Print(WriteConsole(*report, DetectConsole()));
   return 0;
 }
 
@@ -61,8 +62,7 @@ CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& 
   command->add_option("run", arguments.run, "a run folder")->required();
   command->add_option("cases", arguments.cases,
                       "judge these files in the place of the cases as they were run");
-  command->add_option("--json", arguments.outputs.json, "write the JSON report here; - is stdout");
-  command->add_option("--junit", arguments.outputs.junit, "write the JUnit report here; - is stdout");
+  AddReportOptions(command, &arguments.outputs);
   return command;
 }
 

@@ -274,7 +274,7 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   if (!report) return UsageError(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (auto written = WriteReportFiles(*report, summary->dir, arguments.outputs); !written)
+  if (auto written = WriteReportFiles(*report, {}, summary->dir, arguments.outputs); !written)
     return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();
@@ -293,6 +293,7 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
 }
 
 int Run(const RunArguments& arguments) {
+  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return UsageError(workspace.error());
   Preparation prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
@@ -361,8 +362,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);
   command->add_option("--shard", arguments->shard, "i/n");
-  command->add_option("--json", arguments->outputs.json, "also write the JSON report here; - is stdout");
-  command->add_option("--junit", arguments->outputs.junit, "also write the JUnit report here; - is stdout");
+  AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");
   command->callback([arguments, &exit_code] { exit_code = Run(*arguments); });

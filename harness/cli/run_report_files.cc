@@ -3,44 +3,85 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
+#include "harness/base/text.h"
 #include "harness/cli/terminal.h"
 #include "reports/formats.h"
 
 namespace ulpscope {
 namespace {
 
-const std::string& Asked(const ReportOutputs& outputs, const ReportFormat& format) {
-  return format.name == "json" ? outputs.json : outputs.junit;
+namespace fs = std::filesystem;
+
+Result<void> WriteStream(const fs::path& file, const fs::path& shown, const std::string& text) {
+  errno = 0;
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) return Fail("cannot write " + shown.string() + ": " + std::strerror(errno));
+  return {};
 }
 
 }  // namespace
 
-Result<void> WriteFile(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path temporary = file.string() + "." + std::to_string(::getpid()) + ".tmp";
-  {
-    std::ofstream stream(temporary, std::ios::binary);
-    stream << text;
-    stream.close();
-    if (!stream) return Fail("cannot write " + file.string() + ": " + std::strerror(errno));
-  }
-  std::error_code code;
-  std::filesystem::rename(temporary, file, code);
-  if (code) return Fail("cannot write " + file.string() + ": " + code.message());
-  return {};
+bool ReportOutputs::TakesStdout() const {
+  return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.second == "-"; });
 }
 
-Result<void> WriteReportFiles(const RunReport& report, const std::filesystem::path& folder,
+bool ReportOutputs::Any() const {
+  return std::any_of(files.begin(), files.end(), [](const auto& file) { return !file.second.empty(); });
+}
+
+void AddReportOptions(CLI::App* command, ReportOutputs* outputs) {
+  for (const ReportFormat& format : ReportFormats()) {
+    const std::string name(format.name);
+    command->add_option("--" + name, outputs->files[name], std::string(format.about) + "; - is stdout");
+  }
+}
+
+Result<void> CheckOutputs(const ReportOutputs& outputs) {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : outputs.files) {
+    if (file == "-") names.push_back("--" + name);
+  }
+  if (names.size() <= 1) return {};
+  return Fail(
+      Problem("stdout takes one report", Join(names, " and "), "one of them, the others with a file"));
+}
+
+Result<void> WriteFile(const fs::path& file, const std::string& text) {
+  std::error_code code;
+  fs::path target = file;
+  if (fs::is_symlink(file, code)) {
+    if (fs::path named = fs::weakly_canonical(file, code); !code) target = std::move(named);
+  }
+  const fs::file_status status = fs::status(target, code);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return WriteStream(target, file, text);
+  const fs::path temporary = target.string() + "." + std::to_string(::getpid()) + ".tmp";
+  auto written = WriteStream(temporary, file, text);
+  if (written) {
+    fs::rename(temporary, target, code);
+    if (code) written = Fail("cannot write " + file.string() + ": " + code.message());
+  }
+  if (!written) fs::remove(temporary, code);
+  return written;
+}
+
+Result<void> WriteReportFiles(const RunReport& report, const ReportDetails& details, const fs::path& folder,
                               const ReportOutputs& outputs) {
   for (const ReportFormat& format : ReportFormats()) {
-    const std::string text = format.write(report);
-    if (!folder.empty()) {
+    const auto found = outputs.files.find(std::string(format.name));
+    const std::string asked = found == outputs.files.end() ? "" : found->second;
+    const bool in_folder = !folder.empty() && !format.file.empty();
+    if (asked.empty() && !in_folder) continue;
+    const std::string text = format.write(report, details);
+    if (in_folder) {
       if (auto written = WriteFile(folder / format.file, text); !written) return written;
     }
-    const std::string& asked = Asked(outputs, format);
     if (asked == "-") {
       Print(text);
     } else if (!asked.empty()) {

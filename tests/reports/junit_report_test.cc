@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <pugixml.hpp>
 #include <set>
 
+#include "reports/console.h"
 #include "tests/golden_file.h"
 #include "tests/reports/sample.h"
 
@@ -64,8 +67,8 @@ TEST(Junit, HasTheStructureThatBothSchemasAllow) {
     cases += in_suite;
     ++suites;
   }
-  EXPECT_EQ(suites, 5);
-  EXPECT_EQ(cases, 5);
+  EXPECT_EQ(suites, 6) << "one a backend, and that of the divergences";
+  EXPECT_EQ(cases, 7);
 }
 
 TEST(Junit, CountsAndElements) {
@@ -78,13 +81,62 @@ TEST(Junit, CountsAndElements) {
   }
   EXPECT_EQ(failures, 1);
   EXPECT_EQ(errors, 1);
-  EXPECT_EQ(skipped, 1);
+  EXPECT_EQ(skipped, 3) << "one refused, and two divergences: they fail nothing";
+}
+
+TEST(Junit, EachDivergenceOfClassIsATestCaseThatIsSkippedWithItsSentence) {
+  RunReport report = SampleReport();
+  report.divergences[1].basis = "likely";
+  const auto document = Parse(WriteJunit(report));
+  const pugi::xml_node suite = document.child("testsuites").last_child();
+  EXPECT_STREQ(suite.attribute("name").value(), "divergences");
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const pugi::xml_node test : suite.children("testcase")) {
+    EXPECT_STREQ(test.attribute("classname").value(), "seeds/matmul_out");
+    found.emplace_back(test.attribute("name").value(), test.child("skipped").attribute("message").value());
+  }
+  const std::vector<std::pair<std::string, std::string>> wanted{
+      {"as_posted: outcome, torch-eager | torch-aot-eager", report.divergences[0].sentence},
+      {"as_posted: precision of product, torch-aot-eager | openblas",
+       "likely: " + report.divergences[1].sentence}};
+  EXPECT_EQ(found, wanted) << "that of order only is counted, not listed";
+  EXPECT_STREQ(suite.child_value("system-out"), "2 divergences, and 1 of order only\n");
+  report.divergences.clear();
+  EXPECT_STREQ(Parse(WriteJunit(report)).child("testsuites").last_child().attribute("name").value(), "jax");
+}
+
+TEST(Junit, TheTextOfAFailureReadsAsOnTheConsole) {
+  const auto document = Parse(WriteJunit(SampleReport()));
+  std::map<std::string, pugi::xml_node> suites;
+  for (const pugi::xml_node suite : document.child("testsuites").children())
+    suites[suite.attribute("name").value()] = suite;
+  const std::string text = suites["torch-aot-eager"].child("testcase").child_value("failure");
+  const std::string console = WriteConsole(SampleReport(), {.columns = 100});
+  const std::string line = text.substr(0, text.find('\n'));
+  EXPECT_EQ(line.find("FAIL  seeds/matmul_out/as_posted  torch-aot-eager  changed: "), 0u) << text;
+  EXPECT_NE(console.find(line + "\n"), std::string::npos) << console;
+  EXPECT_NE(text.find("precision  product and 1 more value\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("rounds product through bfloat16"), std::string::npos) << text;
+  EXPECT_EQ(text.find("order "), std::string::npos) << text;
+  const std::string output = suites["openblas"].child_value("system-out");
+  EXPECT_NE(output.find("seeds/matmul_out/as_posted  product and 1 more value\n"), std::string::npos)
+      << "also where nothing fails";
+}
+
+TEST(Junit, TimesAreDecimalsWhateverAnAdapterReports) {
+  RunReport report;
+  report.results.push_back(testing::Result("b", Status::kPass, ""));
+  report.results[0].durations_ms = {{"run", std::nan("")}, {"warm", -7.0}, {"trace", 1500.0}};
+  const auto document = Parse(WriteJunit(report));
+  const pugi::xml_node suite = document.child("testsuites").child("testsuite");
+  EXPECT_STREQ(suite.child("testcase").attribute("time").value(), "1.500");
 }
 
 TEST(Junit, HostileTextIsEscapedAndControlCharactersAreGone) {
   const std::string text = WriteJunit(SampleReport());
   for (const char c : text) EXPECT_FALSE(static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t');
   EXPECT_EQ(text.find("<b a="), std::string::npos);
+  EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos) << "no bidirectional override";
   EXPECT_EQ(text.find("&#"), std::string::npos) << "no reference to a character that XML 1.0 forbids";
   const auto document = Parse(text);
   bool found = false;

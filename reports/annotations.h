@@ -1,0 +1,17 @@
+// What GitHub shows beside a job's log: at most ten lines, failures before findings.
+//
+//   ::error title=FAIL seeds/matmul_out/as_posted::torch-aot-eager: changed: expected ...
+//   ::warning title=precision seeds/matmul_out/as_posted  product::torch-aot-eager rounds product ...
+//   ::notice title=ulpscope::and 3 more divergences
+#pragma once
+
+#include <string>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// GitHub drops what is beyond ten of a step without a word: the last line says how many there are.
+std::string WriteAnnotations(const RunReport& report);
+
+}  // namespace ulpscope

@@ -1,0 +1,34 @@
+// What a run folder holds beside its report, for those formats that drill down. It is asked cell by cell: a run may hold
+// more than fits a page, or memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/model/run_report.h"
+#include "reports/explanation.h"
+
+namespace ulpscope {
+
+/// How far observed elements lie from their exact values.
+struct ErrorSample {
+  std::vector<double>
+      ulp;  ///< signed, in ulps of the value's dtype, in the order of the elements; NaN where one is not finite
+  int64_t elements = 0;  ///< of the value; where it has more than `ulp`, that holds evenly spaced ones
+};
+
+struct CellDetails {
+  std::vector<TraceNode> trace;
+  std::map<std::string, ErrorSample> errors;  ///< by value
+};
+
+/// Empty functions: nothing but the report is there.
+struct ReportDetails {
+  std::function<Explanation(const std::string& case_id)> of_case;
+  std::function<CellDetails(const CaseResult& result)> of_cell;
+};
+
+}  // namespace ulpscope

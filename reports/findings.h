@@ -1,0 +1,43 @@
+// What a report says first, in the same words wherever it stands (console, JUnit, Markdown, HTML): what parts, who, why; and
+// what failed. Nothing here is escaped: that is the work of the sink.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// Differences of order and of casts are no differences of class: they are counted, and listed where somebody asks for them.
+bool PartsClasses(const Divergence& divergence);
+
+/// "product and 1 more value  (likely, not proved)"; empty where the programs end otherwise, as a whole.
+std::string FindingValues(const Divergence& divergence);
+/// The same behind the case.
+std::string FindingSubject(const Divergence& divergence);
+
+/// Its sentence, with long lists of backends cut: the letters of the matrix say who else.
+std::string BriefSentence(const Divergence& divergence);
+
+/// "3 divergences, and 2 of order only": those that PartsClasses, and how many of the others. `hint` follows the latter.
+std::string FindingsTitle(const std::vector<Divergence>& divergences, const std::string& hint);
+
+/// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": what follows the status of a failing line.
+std::string FailureText(const CaseResult& result);
+
+/// The divergences that each cell takes part in, in the order of the report.
+class FindingsOfCells {
+ public:
+  /// `report` must outlive this.
+  explicit FindingsOfCells(const RunReport& report);
+  const std::vector<const Divergence*>& Of(const CaseResult& result) const;
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::vector<const Divergence*>> by_cell_;
+  std::vector<const Divergence*> none_;
+};
+
+}  // namespace ulpscope

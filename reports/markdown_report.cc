@@ -1,0 +1,167 @@
+// RunReport as Markdown.
+#include "reports/markdown_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "harness/base/text.h"
+#include "reports/cell.h"
+#include "reports/findings.h"
+#include "reports/matrix.h"
+#include "reports/text_safe.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr size_t kMostFindings = 10, kMostFailures = 10;
+/// GitHub takes a mebibyte for a step; a reader takes far less.
+constexpr size_t kMostRows = 200;
+
+std::string InTable(std::string_view text) { return MarkdownCode(text, MarkdownPlace::kTable); }
+
+class Summary {
+ public:
+  explicit Summary(const RunReport& report) : report_(report) {}
+
+  std::string Write() {
+    text_ = "## ulpscope: " + FindingsTitle(report_.divergences, "") + "\n\n";
+    if (!report_.complete) text_ += "**This run is not complete.**\n\n";
+    Findings();
+    Failures();
+    Table();
+    Counts();
+    return std::move(text_);
+  }
+
+ private:
+  void Findings() {
+    size_t shown = 0, all = 0;
+    for (const Divergence& divergence : report_.divergences) {
+      if (!PartsClasses(divergence)) continue;
+      ++all;
+      if (shown == kMostFindings) continue;
+      ++shown;
+      const std::string values = FindingValues(divergence);
+      text_ += fmt::format("{}. **{}** {}{}  \n   {}\n", shown, Name(divergence.kind),
+                           MarkdownCode(divergence.case_id, MarkdownPlace::kText),
+                           values.empty() ? "" : " " + MarkdownText(values),
+                           MarkdownText(BriefSentence(divergence)));
+    }
+    if (all > shown) text_ += fmt::format("\nand {} more\n", all - shown);
+    if (all > 0) text_ += "\n";
+  }
+
+  void Failures() {
+    std::vector<const CaseResult*> failing;
+    for (const CaseResult& result : report_.results) {
+      if (IsFailing(result.status)) failing.push_back(&result);
+    }
+    if (failing.empty()) return;
+    text_ += "### Failed\n\n| status | case | backend | why | again |\n|---|---|---|---|---|\n";
+    for (size_t i = 0; i < std::min(failing.size(), kMostFailures); ++i) {
+      const CaseResult& result = *failing[i];
+      text_ += fmt::format("| {} | {} | {} | {} | {} |\n", Name(result.status), InTable(result.id),
+                           InTable(result.backend), MarkdownText(result.reason), InTable(result.repro));
+    }
+    if (failing.size() > kMostFailures)
+      text_ += fmt::format("\nand {} more\n", failing.size() - kMostFailures);
+    text_ += "\n";
+  }
+
+  void Table() {
+    const Matrix matrix = BuildMatrix(report_);
+    size_t rows = 0, agreed = 0, left_out = 0;
+    std::string table;
+    for (const MatrixCase& c : matrix.cases) {
+      for (const MatrixRow& row : c.rows) {
+        if (AllAgree(row)) {
+          ++agreed;
+        } else if (rows == kMostRows) {
+          ++left_out;
+        } else {
+          ++rows;
+          table += "| " + InTable(c.id) + " | " + InTable(row.label) + " |";
+          for (const MatrixCell& cell : row.cells) table += " " + InTable(cell.text) + " |";
+          table += "\n";
+        }
+      }
+    }
+    if (rows > 0) {
+      std::string head = "| case | value |", line = "|---|---|";
+      for (const auto& backend : matrix.backends) {
+        head += " " + InTable(backend) + " |";
+        line += "---|";
+      }
+      text_ += "### Where backends part\n\n" + head + "\n" + line + "\n" + table + "\n";
+      std::vector<std::string> legend;
+      for (const auto& entry : CellLegend()) legend.push_back(MarkdownText(entry));
+      text_ += Join(legend, " · ") + "\n\n";
+    }
+    if (left_out > 0) text_ += fmt::format("{} more rows do not fit here.\n\n", left_out);
+    if (agreed > 0)
+      text_ += fmt::format("All backends agree in {} row{}.\n\n", agreed, agreed == 1 ? "" : "s");
+  }
+
+  void Counts() {
+    std::map<Status, size_t> counts;
+    for (const auto& result : report_.results) ++counts[result.status];
+    std::vector<std::string> parts;
+    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+      parts.push_back(fmt::format("{} {}", count->second, MarkdownText(Name(count->first))));
+    text_ += (parts.empty() ? "nothing ran" : Join(parts, ", ")) + fmt::format(" · seed {}", report_.seed);
+    std::vector<std::string> versions;
+    for (const auto& [backend, packages] : report_.versions) {
+      for (const auto& [package, version] : packages) {
+        std::string one = MarkdownText(package + " " + version);
+        if (std::find(versions.begin(), versions.end(), one) == versions.end())
+          versions.push_back(std::move(one));
+      }
+    }
+    if (!versions.empty()) text_ += " · " + Join(versions, ", ");
+    text_ += "\n";
+  }
+
+  const RunReport& report_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string WriteMarkdown(const RunReport& report) { return Summary(report).Write(); }
+
+std::string MarkdownText(std::string_view text) {
+  constexpr std::string_view kEscaped = "\\`*_{}[]()<>#|~!&@$^";
+  const std::string safe = TerminalSafe(text);
+  std::string escaped;
+  for (size_t i = 0; i < safe.size(); ++i) {
+    const char c = safe[i];
+    // What GitHub makes a link of, and what begins a list or a heading.
+    const bool link =
+        (c == ':' && safe.compare(i, 3, "://") == 0) || (c == '.' && i >= 3 && (safe[i - 1] | 32) == 'w');
+    const bool begins = i == 0 && (c == '-' || c == '+' || c == '=');
+    const bool numbers = c == '.' && i > 0 && safe.find_first_not_of("0123456789") == i;
+    if (kEscaped.find(c) != std::string_view::npos || link || begins || numbers) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string MarkdownCode(std::string_view text, MarkdownPlace place) {
+  const std::string safe = TerminalSafe(text);
+  if (safe.empty()) return "";
+  size_t longest = 0, run = 0;
+  std::string inside;
+  for (const char c : safe) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+    if (c == '|' && place == MarkdownPlace::kTable) inside += '\\';  // it ends a cell even in code
+    inside += c;
+  }
+  const std::string fence(longest + 1, '`');
+  const bool pad = inside.starts_with('`') || inside.ends_with('`');
+  return fence + (pad ? " " : "") + inside + (pad ? " " : "") + fence;
+}
+
+}  // namespace ulpscope
