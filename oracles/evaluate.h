@@ -11,11 +11,12 @@
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
+#include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "harness/base/check.h"
@@ -37,6 +38,7 @@ class Evaluator {
         tensors_(plan.nodes.size()) {
     for (size_t id = 0; id < plan.nodes.size(); ++id) {
       roots_.push_back(plan.Root(static_cast<int>(id)));
+      sizes_.push_back(plan.size(static_cast<int>(id)));
       if (plan.nodes[id].kind == NodeKind::kInput) tensors_[id] = &inputs.at(plan.nodes[id].tensor);
     }
   }
@@ -62,7 +64,7 @@ class Evaluator {
     Memo& memo = memo_[static_cast<size_t>(id)];
     if (const Value* known = memo.Find(index)) return *known;
     Value value = Compute(node, id, index);
-    memo.Keep(index, value, plan_.size(id));
+    memo.Keep(index, value, sizes_[static_cast<size_t>(id)]);
     return value;
   }
 
@@ -76,10 +78,8 @@ class Evaluator {
     b->reserve(static_cast<size_t>(node.kind == NodeKind::kContract ? node.k : 0));
     if (node.kind == NodeKind::kContract) {
       const int64_t column = index % node.n, row = index / node.n % node.m, batch = index / (node.n * node.m);
-      for (int64_t k = 0; k < node.k; ++k) {
-        a->push_back(At(node.args[0], (batch * node.m + row) * node.k + k));
-        b->push_back(At(node.args[1], (batch * node.k + k) * node.n + column));
-      }
+      AlongLine(node.args[0], (batch * node.m + row) * node.k, 1, node.k, a);
+      AlongLine(node.args[1], batch * node.k * node.n + column, node.n, node.k, b);
       return;
     }
     const Shape& from = plan_.nodes[static_cast<size_t>(node.args[0])].shape;
@@ -106,8 +106,8 @@ class Evaluator {
   const RawOperands& Raw(int id, int64_t index) {
     auto& known = arithmetic_.cache()->operands[static_cast<size_t>(id)];
     if (const auto entry = known.find(index); entry != known.end()) return entry->second;
-    std::vector<Value> a, b;
-    Gather(id, index, &a, &b);
+    Buffer a(&spare_), b(&spare_);
+    Gather(id, index, &a.values, &b.values);
     return known.at(index);
   }
 
@@ -137,35 +137,60 @@ class Evaluator {
     Operands(id, index, a, b);
   }
 
-  /// Values of one node: by position while the node is small, by hash where only a sample of a large one is
-  /// evaluated.
+  /// Values of one node by position, in pages made when first written: a sample of a large result touches few of them.
   class Memo {
    public:
     const Value* Find(int64_t index) const {
-      if (!known_.empty())
-        return known_[static_cast<size_t>(index)] != 0 ? &dense_[static_cast<size_t>(index)] : nullptr;
-      const auto entry = sparse_.find(index);
-      return entry == sparse_.end() ? nullptr : &entry->second;
+      const auto page = static_cast<size_t>(index) / kPage;
+      if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
+      const size_t at = static_cast<size_t>(index) % kPage;
+      return pages_[page]->known[at] ? &pages_[page]->values[at] : nullptr;
     }
-    void Keep(int64_t index, const Value& value, int64_t size) {
-      constexpr int64_t kMostDense = 8192;
-      if (size > kMostDense) {
-        sparse_.emplace(index, value);
-        return;
-      }
-      if (known_.empty()) {
-        known_.resize(static_cast<size_t>(size));
-        dense_.resize(static_cast<size_t>(size));
-      }
-      known_[static_cast<size_t>(index)] = 1;
-      dense_[static_cast<size_t>(index)] = value;
+    void Keep(int64_t index, Value value, int64_t size) {
+      const auto page = static_cast<size_t>(index) / kPage;
+      if (pages_.empty()) pages_.resize((static_cast<size_t>(size) + kPage - 1) / kPage);
+      if (pages_[page] == nullptr) pages_[page] = std::make_unique<Page>();
+      const size_t at = static_cast<size_t>(index) % kPage;
+      pages_[page]->values[at] = std::move(value);
+      pages_[page]->known[at] = true;
     }
 
    private:
-    std::vector<char> known_;
-    std::vector<Value> dense_;
-    std::unordered_map<int64_t, Value> sparse_;
+    static constexpr size_t kPage = 64;
+    struct Page {
+      std::array<Value, kPage> values{};
+      std::array<bool, kPage> known{};
+    };
+    std::vector<std::unique_ptr<Page>> pages_;
   };
+
+  /// Buffers that are used again: a large sum is gathered millions of times, also while another one is.
+  class Buffer {
+   public:
+    explicit Buffer(std::vector<std::vector<Value>>* spare) : spare_(spare) {
+      if (spare_->empty()) return;
+      values = std::move(spare_->back());
+      spare_->pop_back();
+    }
+    ~Buffer() {
+      values.clear();
+      spare_->push_back(std::move(values));
+    }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    std::vector<Value> values;
+
+   private:
+    std::vector<std::vector<Value>>* spare_;
+  };
+
+  /// `count` elements of `id` from `first` on, `step` apart. Most operands of a product are views, through which a line
+  /// along one axis stays a line.
+  void AlongLine(int id, int64_t first, int64_t step, int64_t count, std::vector<Value>* values) {
+    const auto [root, position, stride] = plan_.LineBelow(id, first, step, count);
+    for (int64_t k = 0; k < count; ++k) values->push_back(At(root, position + k * stride));
+  }
 
   /// A condition is data: lowering takes nothing else for one.
   bool Condition(int id, int64_t index) const {
@@ -193,28 +218,29 @@ class Evaluator {
   Value Compute(const PlanNode& node, int id, int64_t index) {
     if (IsReduction(node.kind)) {
       if (std::optional<Value> known = arithmetic_.Known(node, id, index)) return *known;
-      std::vector<Value> a, b;
-      Gather(id, index, &a, &b);
-      if (node.kind == NodeKind::kReduce) return arithmetic_.Reduce(node, id, index, a);
-      if (node.args.size() < 3) return arithmetic_.Contract(node, id, index, a, b, nullptr);
+      Buffer a(&spare_), b(&spare_);
+      Gather(id, index, &a.values, &b.values);
+      if (node.kind == NodeKind::kReduce) return arithmetic_.Reduce(node, id, index, a.values);
+      if (node.args.size() < 3) return arithmetic_.Contract(node, id, index, a.values, b.values, nullptr);
       const Value addend = At(node.args[2], index);
-      return arithmetic_.Contract(node, id, index, a, b, &addend);
+      return arithmetic_.Contract(node, id, index, a.values, b.values, &addend);
     }
-    std::vector<Value> args, slack;
+    Buffer args(&spare_), slack(&spare_);
     if (node.kind == NodeKind::kMaximum) {
-      Operands(id, index, &args, &slack);
-      return arithmetic_.Elementwise(node, id, args, {});
+      Operands(id, index, &args.values, &slack.values);
+      return arithmetic_.Elementwise(node, id, args.values, {});
     }
-    for (size_t i = 0; i < node.args.size(); ++i) args.push_back(At(node.args[i], Source(node, i, index)));
+    for (size_t i = 0; i < node.args.size(); ++i)
+      args.values.push_back(At(node.args[i], Source(node, i, index)));
     if constexpr (Arithmetic::kNeedsSlack) {
       // A slack node has the shape of the node, or broadcasts into it like an operand of its own would.
       for (const int other : node.slack) {
         if (other == id) continue;
-        slack.push_back(
+        slack.values.push_back(
             At(other, BroadcastIndex(node.shape, plan_.nodes[static_cast<size_t>(other)].shape, index)));
       }
     }
-    return arithmetic_.Elementwise(node, id, args, slack);
+    return arithmetic_.Elementwise(node, id, args.values, slack.values);
   }
 
   static int64_t BroadcastIndex(const Shape& to, const Shape& from, int64_t index) {
@@ -234,6 +260,8 @@ class Evaluator {
   std::vector<Memo> memo_;
   std::vector<const TensorData*> tensors_;
   std::vector<int> roots_;
+  std::vector<int64_t> sizes_;
+  std::vector<std::vector<Value>> spare_;
 };
 
 }  // namespace ulpscope

@@ -356,20 +356,44 @@ int Plan::Root(int node) const {
   return node;
 }
 
+int64_t Plan::StepOver(const PlanNode& view, int64_t index) {
+  int64_t position = view.offset;
+  for (size_t axis = view.shape.size(); axis-- > 0;) {
+    position += index % view.shape[axis] * view.strides[0][axis];
+    index /= view.shape[axis];
+  }
+  return position;
+}
+
+Plan::Line Plan::LineBelow(int node, int64_t first, int64_t step, int64_t count) const {
+  Line line{.node = node, .position = first, .stride = step};
+  while (nodes[static_cast<size_t>(line.node)].kind == NodeKind::kView) {
+    const PlanNode& view = nodes[static_cast<size_t>(line.node)];
+    int64_t stride = 0;
+    if (line.stride != 0) {
+      // The axis that the line follows from its first coordinate to its last one.
+      size_t axis = view.shape.size();
+      int64_t inner = 1;
+      while (axis > 0) {
+        const int64_t extent = view.shape[--axis];
+        if (inner == line.stride && extent == count && line.position / inner % extent == 0) break;
+        inner *= extent;
+        if (axis == 0) return line;
+      }
+      if (view.shape.empty()) return line;
+      stride = view.strides[0][axis];
+    }
+    line = {.node = view.args[0], .position = StepOver(view, line.position), .stride = stride};
+  }
+  return line;
+}
+
 int64_t Plan::RootIndex(int node, int64_t index) const {
   constexpr int64_t kMostMapped = int64_t{1} << 18;
-  const auto step = [&](const PlanNode& view, int64_t at) {
-    int64_t position = view.offset;
-    for (size_t axis = view.shape.size(); axis-- > 0;) {
-      position += at % view.shape[axis] * view.strides[0][axis];
-      at /= view.shape[axis];
-    }
-    return position;
-  };
   const auto walk = [&](int64_t at) {
     for (int id = node; nodes[static_cast<size_t>(id)].kind == NodeKind::kView;
          id = nodes[static_cast<size_t>(id)].args[0])
-      at = step(nodes[static_cast<size_t>(id)], at);
+      at = StepOver(nodes[static_cast<size_t>(id)], at);
     return at;
   };
   const int64_t count = size(node);

@@ -96,6 +96,17 @@ struct Plan {
   /// The element of Root(node) that element `index` of the view `node` shows.
   int64_t RootIndex(int node, int64_t index) const;
 
+  /// The element of the argument of `view` that its element `index` shows.
+  static int64_t StepOver(const PlanNode& view, int64_t index);
+
+  /// Elements `position` + k * `stride` of `node`.
+  struct Line {
+    int node = 0;
+    int64_t position = 0, stride = 1;
+  };
+  /// The same `count` elements, as far below the views on top of them as they stay on one line.
+  Line LineBelow(int node, int64_t first, int64_t step, int64_t count) const;
+
   /// RootIndex of whole views, made when first asked for; evaluation asks millions of times.
   mutable std::vector<std::vector<int64_t>> view_maps;
 };

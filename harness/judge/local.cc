@@ -327,13 +327,23 @@ class StepJudge {
     return all;
   }
 
+  /// A Python scalar is read as it is, or in a format that holds what the result's own holds.
+  static bool IsPlainScalar(const std::string& word, const FloatFormat& result) {
+    const auto spec = ParseIn(word);
+    return spec && (spec->format == nullptr ||
+                    (spec->bits() >= result.precision && spec->format->emin <= result.emin));
+  }
+
   /// Nothing in it is narrower than the program asks for: what an honest backend does.
   bool IsPlain(const PrecisionModel& model, const std::string& value) const {
     const auto acc = ParseAcc(model.acc);
+    const FloatFormat& result = *FormatOf(values_.at(value).dtype);
     return acc && (acc->exact() || (acc->wide() && acc->block == 0)) && model.prod == "exact" &&
            (model.mid == "none" || model.mid == "float32") &&
            std::all_of(model.in.begin(), model.in.end(),
-                       [](const auto& in) { return in.first.starts_with(kScalar); }) &&
+                       [&](const auto& in) {
+                         return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
+                       }) &&
            std::none_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
              return cut.first.starts_with(value + ".") && cut.second != "float32";
            });

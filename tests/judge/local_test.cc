@@ -177,6 +177,32 @@ TEST(Local, SubnormalsThatAreDroppedAreNoNarrowFormat) {
   EXPECT_THAT(judged.at("d").reads["p"], ::testing::Contains("stored")) << judged.at("d").label;
 }
 
+TEST(Local, ZerosAccuseNoScalarOfANarrowFormat) {
+  Case program;
+  program.id = "small~opened";
+  program.companion_of = "small";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  const auto scaled = [](const char* of, double by, const char* as) {
+    Step step = MakeStep("mul", {of}, as);
+    step.of.push_back({.name = {}, .scalar = Attr{by}});
+    return step;
+  };
+  program.program = {scaled("x", 0x1p-124, "p"), scaled("p", 3.0, "q"), scaled("q", 0.044715, "r")};
+  program.observe = {"p", "q", "r"};
+  const auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values;
+  for (const char* name : {"p", "q", "r"}) values[name] = TensorData::Zeros(DType::kFloat32, {kCount});
+  const auto rounded = [](double x) { return RoundTo(x, Binary32()); };
+  for (int64_t i = 0; i < kCount; ++i) {
+    values["p"].Set(i, rounded(inputs.at("x").At(i) * 0x1p-124));
+    values["q"].Set(i, rounded(values["p"].At(i) * 3));
+    // r stays zero, as if q had been read in float16; some of the products are normal numbers of float32.
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_TRUE(judged.at("q").fits) << judged.at("q").label;
+  EXPECT_EQ(judged.at("r").kind, ClassificationKind::kUnmodelled) << judged.at("r").label;
+}
+
 TEST(Local, ChangedValuesAreThoseWithOtherBits) {
   Chain a(DType::kFloat32), b(DType::kFloat32);
   b.Set("s", 7, 1.0);
