@@ -8,11 +8,10 @@
 #include <sstream>
 
 #include "harness/base/text.h"
-#include "harness/num/float_format.h"
 #include "reports/cell.h"
-#include "reports/decisive.h"
 #include "reports/op_tree.h"
 #include "reports/text_safe.h"
+#include "reports/witness.h"
 
 namespace ulpscope {
 namespace {
@@ -28,28 +27,6 @@ TextLines SplitLines(const std::string& text) {
 
 bool HasName(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string ElementOf(const std::string& value, const std::vector<int64_t>& element) {
-  return value + "[" + Join(element, ",") + "]";
-}
-
-std::string RangeText(const Exclusion& exclusion) {
-  return exclusion.low == exclusion.high
-             ? FormatDecimal(exclusion.low)
-             : fmt::format("{} to {}", FormatDecimal(exclusion.low), FormatDecimal(exclusion.high));
-}
-
-/// The facets of a model that say something.
-std::string ModelText(const PrecisionModel& model) {
-  std::vector<std::string> parts;
-  for (const auto& [operand, word] : model.in)
-    parts.push_back(fmt::format("{} rounded to {}", operand, word));
-  if (model.prod != "exact") parts.push_back("each product in " + model.prod);
-  parts.push_back("sums in " + model.acc);
-  for (const auto& [cut, word] : model.cuts) parts.push_back(fmt::format("{} rounded to {}", cut, word));
-  parts.push_back(model.mid == "none" ? "nothing rounded before the store" : "rounded through " + model.mid);
-  return Join(parts, ", ");
 }
 
 class BriefWriter {
@@ -179,63 +156,12 @@ class BriefWriter {
     return first;
   }
 
-  /// The first member of the other side, and what it gave for `value`.
-  std::pair<std::string, const Classification*> Opposite(const CaseResult& result,
-                                                         const Divergence* divergence,
-                                                         const std::string& value) const {
-    if (divergence == nullptr || divergence->backends.size() != 2) return {};
-    const auto& groups = divergence->backends;
-    const auto& others = HasName(groups[0], result.backend) ? groups[1] : groups[0];
-    for (const CaseResult& other : report_.results) {
-      if (other.id != result.id || !HasName(others, other.backend)) continue;
-      const auto found = other.values.find(value);
-      if (found != other.values.end()) return {other.backend, &found->second.classification};
-    }
-    return {};
-  }
-
-  static const Exclusion* Against(const Classification& mine, const Classification& rival) {
-    const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
-    const auto found =
-        std::find_if(mine.excluded.begin(), mine.excluded.end(), [&](const Exclusion& exclusion) {
-          return std::find(models.begin(), models.end(), exclusion.model) != models.end();
-        });
-    return found == mine.excluded.end() ? nullptr : &*found;
-  }
-
   /// One element, and what the rival makes of it: that of the backend which it parts from, or the nearest one.
   void Proof(const CaseResult& result, const Divergence* divergence) {
-    if (result.value_order.empty()) return;
-    const std::string value = divergence == nullptr ? result.value_order.front() : divergence->value;
-    const auto found = result.values.find(value);
-    if (found == result.values.end()) return;
-    const Classification& mine = found->second.classification;
-    const auto [other, theirs] = Opposite(result, divergence, value);
-    if (theirs != nullptr) {
-      if (const Exclusion* witness = Against(mine, *theirs)) {
-        Witness(value, result.backend, *witness, other);
-        return;
-      }
-      if (const Exclusion* witness = Against(*theirs, mine)) {
-        Witness(value, other, *witness, result.backend);
-        return;
-      }
-    }
-    if (const Exclusion* nearest = NearestRival(mine)) Witness(value, result.backend, *nearest, "");
-  }
-
-  void Witness(const std::string& value, const std::string& backend, const Exclusion& witness,
-               const std::string& rival) {
-    Say("proof",
-        fmt::format("{} = {} on {}; the exact value is {}", ElementOf(value, witness.element),
-                    FormatDecimal(witness.observed), backend, FormatDecimal(witness.reference)),
-        2);
-    const std::string who =
-        rival.empty() ? "the nearest model that is excluded" : "as " + rival + " computes it";
-    Say("rival",
-        fmt::format("{} ({}): {} there{}", who, ModelText(witness.model), RangeText(witness),
-                    witness.low == witness.high ? "" : ", in any order of summation"),
-        3);
+    const auto witness = Witnesses(report_).Of(result, divergence);
+    if (!witness) return;
+    Say("proof", witness->proof, 2);
+    Say("rival", witness->rival, 3);
   }
 
   TextLines Ending(const CaseResult& result) const {

@@ -5,6 +5,7 @@
 
 #include "reports/annotations.h"
 #include "reports/csv_report.h"
+#include "reports/html_report.h"
 #include "reports/json_report.h"
 #include "reports/junit_report.h"
 #include "reports/markdown_report.h"
@@ -21,7 +22,7 @@ std::string ReportAlone(const RunReport& report, const ReportDetails&) {
 }  // namespace
 
 std::span<const ReportFormat> ReportFormats() {
-  static constexpr std::array<ReportFormat, 5> kFormats{{
+  static constexpr std::array<ReportFormat, 6> kFormats{{
       {.name = "json",
        .file = "report.json",
        .about = "write the JSON report (reports/report.schema.json)",
@@ -30,6 +31,10 @@ std::span<const ReportFormat> ReportFormats() {
        .file = "junit.xml",
        .about = "write JUnit XML, which CI servers read",
        .write = ReportAlone<WriteJunit>},
+      {.name = "html",
+       .file = "",
+       .about = "write one self-contained page: findings, matrix, derivations",
+       .write = WriteHtml},
       {.name = "markdown",
        .file = "",
        .about = "write a summary for a CI job's page",

@@ -76,8 +76,8 @@ class Summary {
     std::string table;
     for (const MatrixCase& c : matrix.cases) {
       for (const MatrixRow& row : c.rows) {
-        if (AllAgree(row)) {
-          ++agreed;
+        if (!Differs(row)) {
+          agreed += AllAgree(row);
         } else if (rows == kMostRows) {
           ++left_out;
         } else {

@@ -167,6 +167,16 @@ bool AllAgree(const MatrixRow& row) {
   return compared >= 2;
 }
 
+bool Differs(const MatrixRow& row) {
+  const MatrixCell* first = nullptr;
+  for (const MatrixCell& cell : row.cells) {
+    if (cell.text.empty() || cell.tone == Tone::kFaint) continue;
+    if (cell.tone != Tone::kPlain || (first != nullptr && cell.text != first->text)) return true;
+    first = &cell;
+  }
+  return false;
+}
+
 bool IsFailing(Status status) {
   return status != Status::kPass && status != Status::kSkip && status != Status::kXfail;
 }

@@ -35,6 +35,9 @@ Matrix BuildMatrix(const RunReport& report);
 /// Two backends or more gave this value, all alike, and nothing parts or fails.
 bool AllAgree(const MatrixRow& row);
 
+/// Something parts or fails, or two backends gave this value differently; one backend alone differs from nobody.
+bool Differs(const MatrixRow& row);
+
 /// True for the statuses that end a run with an exit code other than 0.
 bool IsFailing(Status status);
 

@@ -5,12 +5,11 @@
 #include <memory>
 #include <optional>
 
-#include "harness/base/text.h"
 #include "harness/casefile/prove.h"
-#include "harness/cli/case_yaml.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/recorded_run.h"
+#include "harness/cli/report_details.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/terminal.h"
 #include "reports/explain.h"
@@ -34,17 +33,6 @@ void Keep(RecordedRun* run, const ResultName& target) {
   });
 }
 
-Explanation About(const Case& test_case) {
-  Explanation explanation{
-      .about = test_case.about, .source = test_case.source, .tensors = {}, .program = {}, .trace = {}};
-  std::vector<std::string> tensors;
-  for (const TensorSpec& tensor : test_case.tensors)
-    tensors.push_back(tensor.name + " " + Describe(tensor.dtype, tensor.shape));
-  explanation.tensors = Join(tensors, ", ");
-  for (const Step& step : test_case.program) explanation.program.push_back(StepYaml(step));
-  return explanation;
-}
-
 std::string Explain(const RunReport& report, const RecordedRun& run, const Case& test_case,
                     const std::string& backend, const ConsoleOptions& options) {
   std::vector<const CaseResult*> results;
@@ -52,7 +40,7 @@ std::string Explain(const RunReport& report, const RecordedRun& run, const Case&
     if (backend.empty() ? result.status != Status::kSkip : result.backend == backend)
       results.push_back(&result);
   }
-  Explanation explanation = About(test_case);
+  Explanation explanation = ExplanationOf(test_case);
   if (results.size() > 1 && options.verbosity != ConsoleOptions::Verbosity::kVerbose)
     return WriteCaseOverview(report, test_case.id, explanation, options);
   std::string text;

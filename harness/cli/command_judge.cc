@@ -4,6 +4,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/recorded_cases.h"
+#include "harness/cli/report_details.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
@@ -20,9 +21,17 @@ struct JudgeArguments {
 /// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
 enum class Source { kRecorded, kAnew };
 
+/// A recorded run with its report, and the cases that it was judged by.
+struct JudgedRun {
+  RecordedRun run;
+  Workspace workspace;
+  RunReport report;
+};
+
 /// Reads and judges the run in `arguments.run`.
-Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
-  const auto run = ReadRun(arguments.run, TensorLoading::kLater);
+Result<std::unique_ptr<JudgedRun>> Judge(const JudgeArguments& arguments, Source source) {
+  if (auto checked = CheckOutputs(arguments.outputs); !checked) return Fail(checked.error());
+  auto run = ReadRun(arguments.run, TensorLoading::kLater);
   if (!run) return Fail(run.error());
   auto workspace = OpenWorkspace({});
   if (!workspace) return Fail(workspace.error());
@@ -30,29 +39,34 @@ Result<RunReport> Judge(const JudgeArguments& arguments, Source source) {
   auto classified = source == Source::kRecorded ? ReadClassified(*run) : ClassifiedRun();
   if (!classified) return Fail(classified.error());
   auto report = JudgeRun(*run, *workspace, &*classified);
-  if (report && source == Source::kAnew) {
+  if (!report) return Fail(report.error());
+  if (source == Source::kAnew) {
     if (auto written = WriteClassified(*run, *classified); !written) return Fail(written.error());
   }
-  return report;
+  return std::make_unique<JudgedRun>(
+      JudgedRun{.run = std::move(*run), .workspace = std::move(*workspace), .report = std::move(*report)});
+}
+
+/// Writes what was asked for, and into `folder` what a run folder holds.
+Result<void> WriteJudged(const JudgedRun& judged, const std::string& folder, const ReportOutputs& outputs) {
+  return WriteReportFiles(judged.report, DetailsOf(judged.run, judged.workspace), folder, outputs);
 }
 
 int RunJudgeCommand(const JudgeArguments& arguments) {
-  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
-  const auto report = Judge(arguments, Source::kAnew);
-  if (!report) return UsageError(report.error());
-  if (auto written = WriteReportFiles(*report, {}, arguments.run, arguments.outputs); !written)
+  const auto judged = Judge(arguments, Source::kAnew);
+  if (!judged) return UsageError(judged.error());
+  if (auto written = WriteJudged(**judged, arguments.run, arguments.outputs); !written)
     return UsageError(written.error());
-  if (!arguments.outputs.TakesStdout()) Print(WriteConsole(*report, DetectConsole()));
-  return ExitCode(*report, Interruption::kNone);
+  if (!arguments.outputs.TakesStdout()) Print(WriteConsole((*judged)->report, DetectConsole()));
+  return ExitCode((*judged)->report, Interruption::kNone);
 }
 
 int RunReportCommand(const JudgeArguments& arguments) {
-  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
-  const auto report = Judge(arguments, Source::kRecorded);
-  if (!report) return UsageError(report.error());
-  if (auto written = WriteReportFiles(*report, {}, {}, arguments.outputs); !written)
+  const auto judged = Judge(arguments, Source::kRecorded);
+  if (!judged) return UsageError(judged.error());
+  if (auto written = WriteJudged(**judged, "", arguments.outputs); !written)
     return UsageError(written.error());
-  if (!arguments.outputs.Any()) Print(WriteConsole(*report, DetectConsole()));
+  if (!arguments.outputs.Any()) Print(WriteConsole((*judged)->report, DetectConsole()));
   return 0;
 }
 

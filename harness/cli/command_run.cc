@@ -18,6 +18,7 @@
 #include "harness/cli/knob_sweep.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/recorded_cases.h"
+#include "harness/cli/report_details.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/select.h"
@@ -274,7 +275,9 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   if (!report) return UsageError(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (auto written = WriteReportFiles(*report, {}, summary->dir, arguments.outputs); !written)
+  if (auto written =
+          WriteReportFiles(*report, DetailsOf(*run, prepared.workspace), summary->dir, arguments.outputs);
+      !written)
     return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();

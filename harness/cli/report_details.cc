@@ -1,0 +1,124 @@
+// Reading details.
+#include "harness/cli/report_details.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "harness/base/text.h"
+#include "harness/casefile/generate.h"
+#include "harness/cli/case_yaml.h"
+#include "oracles/oracle.h"
+
+namespace ulpscope {
+namespace {
+
+/// More elements than a plot has pixels are not computed again.
+constexpr int64_t kMostElements = 1024;
+/// A case whose inputs alone take seconds to make again gets no plot: a page is written in less.
+constexpr int64_t kMostInputElements = 1 << 18;
+
+struct ExactValues {
+  std::vector<int64_t> elements;
+  std::vector<Reference> references;
+};
+
+/// Details of the cells of one run; what is exact about a case is computed once for all of its backends.
+class DetailReader {
+ public:
+  DetailReader(const RecordedRun& run, const Workspace& workspace) : run_(run), workspace_(workspace) {
+    for (const RecordedResult& result : run.results) results_[{result.case_id, result.backend}] = &result;
+  }
+
+  Explanation Case(const std::string& id) const {
+    const auto* found = workspace_.Find(id);
+    return found == nullptr ? Explanation() : ExplanationOf(*found);
+  }
+
+  /// What cannot be read is not shown: the report itself has said so where it matters.
+  CellDetails Cell(const CaseResult& result) {
+    CellDetails details;
+    const auto found = results_.find({result.id, result.backend});
+    if (found == results_.end()) return details;
+    RecordedResult record = *found->second;
+    if (LoadTrace(run_, record)) details.trace = std::move(record.observation.trace);
+    if (!LoadTensors(run_, record)) return details;
+    for (const auto& [name, tensor] : record.observation.values) {
+      if (!IsFloating(tensor.dtype)) continue;
+      const ExactValues& exact = Exact(result.id, name, tensor.shape);
+      ErrorSample sample{.ulp = {}, .elements = tensor.size()};
+      for (size_t i = 0; i < exact.references.size(); ++i)
+        sample.ulp.push_back(ErrorOf(tensor, exact.elements[i], exact.references[i]));
+      if (!sample.ulp.empty()) details.errors[name] = std::move(sample);
+    }
+    return details;
+  }
+
+ private:
+  static double ErrorOf(const TensorData& tensor, int64_t element, const Reference& reference) {
+    const double observed = tensor.At(element);
+    const bool same = observed == reference.hi || (std::isnan(observed) && std::isnan(reference.hi));
+    if (!std::isfinite(observed) || !std::isfinite(reference.hi))
+      return same ? 0 : std::numeric_limits<double>::quiet_NaN();
+    return UlpError(observed, {.hi = reference.hi, .lo = reference.lo}, *FormatOf(tensor.dtype));
+  }
+
+  /// Cells come by what they are about, so that those of one case do not come together: what was found is kept.
+  const ExactValues& Exact(const std::string& id, const std::string& value, const Shape& shape) {
+    const auto [found, added] = exact_.try_emplace({id, value});
+    ExactValues& exact = found->second;
+    if (!added) return exact;
+    if (id != open_case_) {
+      open_case_ = id;
+      oracle_ = Open(id);
+    }
+    if (oracle_ == nullptr) return exact;
+    const auto described = oracle_->Describe(value);
+    if (!described || described->shape != shape) return exact;
+    const int64_t size = ElementCount(shape), looked = std::min(size, kMostElements);
+    for (int64_t i = 0; i < looked; ++i) exact.elements.push_back(i * size / looked);
+    exact.references = oracle_->References(value, exact.elements);
+    return exact;
+  }
+
+  std::unique_ptr<CaseOracle> Open(const std::string& id) const {
+    const auto* test_case = workspace_.Find(id);
+    if (test_case == nullptr) return nullptr;
+    int64_t elements = 0;
+    for (const TensorSpec& tensor : test_case->tensors) elements += ElementCount(tensor.shape);
+    if (elements > kMostInputElements) return nullptr;
+    auto inputs = MakeInputs(*test_case, run_.header.seed);
+    if (!inputs) return nullptr;
+    auto oracle = OpenCaseOracle(*test_case, std::move(*inputs));
+    return oracle ? std::move(*oracle) : nullptr;
+  }
+
+  const RecordedRun& run_;
+  const Workspace& workspace_;
+  std::map<std::pair<std::string, std::string>, const RecordedResult*> results_;
+  std::string open_case_;
+  std::unique_ptr<CaseOracle> oracle_;
+  std::map<std::pair<std::string, std::string>, ExactValues> exact_;
+};
+
+}  // namespace
+
+Explanation ExplanationOf(const Case& test_case) {
+  Explanation explanation{
+      .about = test_case.about, .source = test_case.source, .tensors = {}, .program = {}, .trace = {}};
+  std::vector<std::string> tensors;
+  for (const TensorSpec& tensor : test_case.tensors)
+    tensors.push_back(tensor.name + " " + Describe(tensor.dtype, tensor.shape));
+  explanation.tensors = Join(tensors, ", ");
+  for (const Step& step : test_case.program) explanation.program.push_back(StepYaml(step));
+  return explanation;
+}
+
+ReportDetails DetailsOf(const RecordedRun& run, const Workspace& workspace) {
+  const auto reader = std::make_shared<DetailReader>(run, workspace);
+  return {.of_case = [reader](const std::string& id) { return reader->Case(id); },
+          .of_cell = [reader](const CaseResult& result) { return reader->Cell(result); }};
+}
+
+}  // namespace ulpscope

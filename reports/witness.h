@@ -1,0 +1,36 @@
+// The element that a result rests on: what was observed there, and what the rival makes of it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct Witness {
+  std::string proof;  ///< "product[0,3] = 2.328125 on torch-aot-eager; the exact value is 2.3330078"
+  std::string
+      rival;  ///< "as openblas computes it (sums in float32, nothing rounded before the store): 2.333 there"
+};
+
+class Witnesses {
+ public:
+  /// `report` must outlive this.
+  explicit Witnesses(const RunReport& report);
+
+  /// Of what `result` gives for the value of `divergence`, against the first backend of the other side; without a divergence, or
+  /// where that excludes nothing, of its first value against the nearest model that is excluded.
+  std::optional<Witness> Of(const CaseResult& result, const Divergence* divergence) const;
+
+ private:
+  std::pair<std::string, const Classification*> Opposite(const CaseResult& result,
+                                                         const Divergence* divergence,
+                                                         const std::string& value) const;
+
+  std::map<std::pair<std::string, std::string>, const CaseResult*> results_;
+};
+
+}  // namespace ulpscope
