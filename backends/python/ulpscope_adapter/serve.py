@@ -29,22 +29,41 @@ def serve(adapter):
     # with it.
     link = socket.socket(fileno=int(os.environ.pop("ULPSCOPE_FD")))
     link.set_inheritable(False)
-    worker = _Worker(adapter)
-    with link, link.makefile("rb") as lines:
-        while True:
-            line = lines.readline(_MAX_MESSAGE + 1)
-            if not line:
-                sys.exit(0)
-            if len(line) > _MAX_MESSAGE:
-                sys.exit("message larger than 16 MiB")
-            message = _parse(line)
-            verb = message["verb"]
-            if verb == "bye":
-                sys.exit(0)
-            if verb not in ("hello", "run"):
-                sys.exit(f"unknown verb {verb!r}")
-            answer = worker.hello(message) if verb == "hello" else worker.run(message)
-            link.sendall(json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+    session = Session(adapter, link)
+    while session.answer_one():
+        pass
+    sys.exit(0)
+
+
+class Session:
+    """One conversation with the harness over a connected socket, a message at a time: for who has other things to wait for."""
+    def __init__(self, adapter, link):
+        self._link, self._lines, self._worker = link, link.makefile("rb"), _Worker(adapter)
+
+    def fileno(self):
+        """To wait on: readable when a message is there, or when the harness went away."""
+        return self._link.fileno()
+
+    def answer_one(self):
+        """Awaits one message and answers it; False when it was the last. What is no message ends the process (SystemExit)."""
+        line = self._lines.readline(_MAX_MESSAGE + 1)
+        if not line:
+            return False
+        if len(line) > _MAX_MESSAGE:
+            sys.exit("message larger than 16 MiB")
+        message = _parse(line)
+        verb = message["verb"]
+        if verb == "bye":
+            return False
+        if verb not in ("hello", "run"):
+            sys.exit(f"unknown verb {verb!r}")
+        answer = self._worker.hello(message) if verb == "hello" else self._worker.run(message)
+        self._link.sendall(json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        return True
+
+    def close(self):
+        self._lines.close()
+        self._link.close()
 
 
 def _parse(line):

@@ -156,9 +156,53 @@ def _function(step):
     if step.name and not any(types[:1] == ["Tensor"] for types in returns):
         raise Unsupported(f"op '{step.op}' gives no tensor to name '{step.name}'")
     function = getattr(packet, overload) if overload else packet
+    plain = overload or ("default" if "default" in packet.overloads() else "")
+    if plain and _needs_order(getattr(packet, plain)._schema, step.attrs):
+        attrs = {key: _aten_attribute(value) for key, value in step.attrs.items()}
+        function, keywords = _in_order(getattr(packet, plain), step.of, attrs)
+    else:
+        keywords = {key: _aten_attribute(value) for key, value in step.attrs.items()}
     if any(len(types) > 1 for types in returns):
         function = functools.partial(_first_result, function)
-    return function, {key: _aten_attribute(value) for key, value in step.attrs.items()}
+    return function, keywords
+
+
+def _is_list(argument):
+    return str(argument.type) == "List[Tensor]"
+
+
+def _needs_order(schema, keywords):
+    """Whether Python's own order of arguments is not that of a step: lists of tensors, a named argument before an operand."""
+    named = [argument.name in keywords for argument in schema.arguments]
+    later = named[named.index(True):] if True in named else []
+    gap = any("Tensor" in str(argument.type) for argument in schema.arguments[len(named) - len(later):])
+    return gap or any(_is_list(argument) for argument in schema.arguments)
+
+
+def _in_order(overload, of, attrs):
+    """(function over the operands, keywords) that calls an overload as a step does: an argument that an attribute names is left out of
+    the order of the operands, and neighbours make the list of tensors that it wants."""
+    places, next_operand = [], 0  # of each argument: the operands that it takes, or the value that an attribute gives
+    for argument in overload._schema.arguments:
+        if argument.kwarg_only or not (next_operand < len(of) or argument.name in attrs):
+            break
+        if argument.name in attrs:
+            places.append((None, attrs.pop(argument.name)))
+            continue
+        count = 1
+        if _is_list(argument):
+            count = next((i for i, each in enumerate(of[next_operand:]) if not isinstance(each, str)), len(of) - next_operand)
+        places.append((slice(next_operand, next_operand + count), _is_list(argument)))
+        next_operand += count
+    places += [(slice(i, i + 1), False) for i in range(next_operand, len(of))]
+
+    def call(*operands, **keywords):  # what a compiler traces: nothing but lists
+        arguments = []
+        for place, value in places:
+            arguments.append(value if place is None else list(operands[place]) if value else operands[place][0])
+        return overload(*arguments, **keywords)
+
+    return call, attrs
 
 
 def _first_result(function, *operands, **keywords):

@@ -1,0 +1,21 @@
+"""ulpscope, for one's own program: what precision does this function really compute in, here and there?
+
+    case = ulpscope.capture(block, (x,))                                       # the case that the function is
+    report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what parts, where, why
+    ulpscope.assert_precision(my_kernel, (x, w), acc="float32")                # a proof, or a named reason
+
+The harness is a program of its own (`ulpscope`, found by places.py); this package writes cases, starts it and reads what it says.
+"""
+import importlib
+
+_HOME = {"capture": "capturing", "CaptureError": "vocabulary", "Case": "case", "Unfaithful": "faithful", "check": "checking", "Report": "checking",
+         "backend": "kernels", "assert_precision": "precision", "NotProved": "precision", "PrecisionError": "precision", "NotInstalled": "places"}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module 'ulpscope' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"ulpscope.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found

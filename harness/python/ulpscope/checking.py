@@ -1,0 +1,163 @@
+"""check(): a program, run on backends and judged; and the Report of it, findings first."""
+
+import html
+import json
+import pathlib
+import subprocess
+import tempfile
+import textwrap
+from dataclasses import dataclass, field
+
+from ulpscope import kernels, places
+from ulpscope.case import Case
+
+# Statuses that ask for somebody's eye (verdicts); the rest conforms or was not asked.
+_BAD = ("FAIL", "XPASS", "CRASH", "TIMEOUT", "PROTOCOL", "OOM", "TAINTED", "NONDET", "HARNESS", "UNMODELLED", "INCONCLUSIVE")
+
+
+class RunFailed(RuntimeError):
+    """The harness gave no report; the text is what it said."""
+
+
+@dataclass
+class Report:
+    """What a run says. `str(report)` reads as the console does, findings first; a notebook draws it.
+
+    findings  sentences: where backends part, what violates a contract, what raised, how the function itself compares
+    matrix    {value: {backend: class in words}} of the observed values
+    results   the results of report.json, one for each backend
+    run_dir   the run folder, for `ulpscope explain ID@BACKEND --run DIR` (kept only where one was asked for by out=)
+    """
+
+    findings: list
+    matrix: dict
+    results: list
+    run_dir: pathlib.Path
+    console: str
+    exit_code: int
+    case: Case | None = None
+    own: dict = field(default_factory=dict)  # backend -> {value: '' or how it differs from the function's own result here}
+    data: dict = field(default_factory=dict)  # report.json
+
+    @property
+    def ok(self):
+        """Nothing violates a contract, crashed or could not be judged. That backends part is no failure."""
+        return self.exit_code == 0
+
+    def steps(self, backend):
+        """[(value, op, class in words)] of every step judged by itself on `backend`."""
+        found = next(each for each in self.results if each["backend"] == backend)
+        return [(step["value"], step["op"], step["classification"]["label"]) for step in found.get("steps", [])]
+
+    def __str__(self):
+        lines = []
+        for number, sentence in enumerate(self.findings, 1):
+            lines += textwrap.wrap(sentence, 116, initial_indent=f"{number:3}  ", subsequent_indent="     ")
+        if not lines:
+            lines = ["no findings: " + ", ".join(each["backend"] for each in self.results) + " compute in one precision"]
+        return "\n".join(lines) + "\n\n" + self.console
+
+    def _repr_html_(self):
+        backends = [each["backend"] for each in self.results]
+        head = "".join(f"<th>{html.escape(each)}</th>" for each in ["", *backends])
+        rows = "".join(f"<tr><td>{html.escape(value)}</td>" + "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends) + "</tr>"
+                       for value, row in self.matrix.items())
+        items = "".join(f"<li>{html.escape(each)}</li>" for each in self.findings) or "<li>no findings</li>"
+        return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
+
+
+def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"), name=None, data="auto", backward=False, verify=None,
+          contract=None, knobs=None, seed=0, out=None, timeout=None, show=False):
+    """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
+
+    `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
+    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(). `verify` is capture()'s: without it, the case is compared in bits
+    with the function on torch-eager, and, where they are asked, on the compiled backends (where a difference is a finding, not an
+    error). `out` is where the run folder stays; `show` prints the report.
+    """
+    case, own = (f, {}) if isinstance(f, Case) else (None, {})
+    if not isinstance(f, (Case, str, pathlib.Path)):
+        from ulpscope import capturing
+        case = capturing.capture(f, args, kwargs, name=name, data=data, backward=backward,
+                                 verify=("torch-eager",) if verify is None else verify)
+        if contract:
+            case.contract = contract
+    with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
+        path = case.save(pathlib.Path(folder) / f"{case.name}.yaml") if case is not None else pathlib.Path(f)
+        report = run(path, backends, out=out, knobs=knobs, seed=seed, timeout=timeout)
+    report.case = case
+    if case is not None and case.program is not None and not any(each.synthetic for each in case.inputs):
+        report.own = _beside_own(report, f, args, kwargs)
+        report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
+                            for backend, values in report.own.items() for value, text in values.items() if text]
+    if show:
+        print(report)
+    return report
+
+
+def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
+    """Runs a case file through the harness; its Report."""
+    named = [each if isinstance(each, str) else each.name for each in backends]
+    own = [each for each in backends if not isinstance(each, str)]
+    kept = tempfile.mkdtemp(prefix="ulpscope-run-") if out is None else out
+    command = [str(places.binary()), "run", str(path), "-b", ",".join(named), "-o", str(kept), "--seed", str(seed)]
+    for key, value in (knobs or {}).items():
+        command += ["--knob", f"{key}={value}"]
+    if timeout:
+        command += ["--timeout", str(timeout)]
+    with kernels.served(own) as (adapters, until_done):
+        for adapter in adapters:
+            command += ["--adapter", str(adapter)]
+        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        console, said = until_done(process)
+    report = pathlib.Path(kept) / "report.json"
+    if process.returncode in (2, 3, 4) or not report.is_file():
+        raise RunFailed(f"ulpscope exits {process.returncode}: {(said or console).strip()[-2000:]}")
+    data = json.loads(report.read_text(encoding="utf-8"))
+    results = data["results"]
+    matrix = {}
+    for result in results:
+        for value, entry in result["values"].items():
+            matrix.setdefault(value, {})[result["backend"]] = entry.get("label") or entry["classification"]
+    return Report(findings=_findings(data), matrix=matrix, results=results, run_dir=pathlib.Path(kept), console=console,
+                  exit_code=process.returncode, data=data)
+
+
+def _findings(data):
+    found = [f"{each['kind']}: {each['sentence']}" for each in data["divergences"]]
+    for result in data["results"]:
+        if result["status"] in _BAD:
+            found.append(f"{result['status']} on {result['backend']}: {result['reason'] or result['outcome']['text']}")
+        elif result["status"] == "SKIP":
+            found.append(f"skipped on {result['backend']}: {result['reason']}")
+        elif result["outcome"]["kind"] == "raised":
+            found.append(f"{result['backend']} raises {result['outcome']['class']}: {result['outcome']['text']}")
+    return list(dict.fromkeys(found))
+
+
+def _beside_own(report, f, args, kwargs):
+    """backend -> {value: '' or how it differs}: what the run recorded, beside what `f` itself gives in this process."""
+    from torch.utils import _pytree as tree
+
+    from ulpscope import adapters, faithful
+    kwargs = dict(kwargs or {})
+    case = report.case
+    compilers = {None: None}
+    found = {}
+    for line in (report.run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)["record"]
+        if record.get("type") != "result" or "tensors" not in record or record["case"].endswith("~opened"):
+            continue
+        name, _, knobs = adapters.parsed(record["backend"])
+        compiler = knobs.get("backend_name") or faithful.COMPILERS.get(name, "")
+        if compiler == "":
+            continue
+        if compiler not in compilers or compilers[compiler] is None:
+            compilers[compiler] = faithful.results(f, args, kwargs, case, compiler)
+        tensors = adapters.read_safetensors(report.run_dir / record["tensors"]["file"])
+        values = compilers[compiler]
+        found[record["backend"]] = {key: faithful.difference(values[key], adapters.from_wire(tensor))
+                                    for key, tensor in tensors.items() if values.get(key) is not None}
+    del tree
+    return found

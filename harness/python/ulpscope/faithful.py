@@ -1,0 +1,176 @@
+"""Faithful, or said: a captured case is run and compared, bit by bit, with the function that it came from.
+
+On every backend asked, the function runs as that backend would have it (eagerly, or compiled by torch.compile), with one thread and
+on the same values. Where the bits part, the case is run once more with every step observed and held against the exported graph,
+node by node: the first step that differs is the one to look at.
+"""
+
+import contextlib
+
+from ulpscope import adapters
+from ulpscope.vocabulary import CaptureError, every
+
+COMPILERS = {"torch-eager": None, "torch-aot-eager": "aot_eager", "torch-inductor": "inductor"}
+
+
+class Unfaithful(CaptureError):
+    """The case does not compute the function's bits. `backend`, `value`, `step` (or None) say where."""
+
+    def __init__(self, text, backend, value, step):
+        super().__init__(text)
+        self.backend, self.value, self.step = backend, value, step
+
+
+def check(case, f, args=(), kwargs=None, backends=("torch-eager",)):
+    """Raises Unfaithful at the first value in which `case` and `f(*args, **kwargs)` part on one of `backends`."""
+    kwargs = kwargs or {}
+    for backend in backends:
+        name, _, knobs = adapters.parsed(backend)
+        if name not in COMPILERS and "backend_name" not in knobs:
+            raise CaptureError(f"verify: {backend} runs no PyTorch function; one of {', '.join(COMPILERS)}")
+        own = results(f, args, kwargs, case, knobs.get("backend_name") or COMPILERS[name])
+        with adapters.Link(backend) as link:
+            try:
+                found = link.run(case)
+            except adapters.AdapterFailed as error:
+                raise Unfaithful(f"the function runs and the case does not: {error}", backend, "", None) from error
+            parted = [each for each in case.observe if difference(own[each], found[each])]
+            if not parted:
+                continue
+            again = results(f, args, kwargs, case, knobs.get("backend_name") or COMPILERS[name])
+            if any(difference(own[each], again[each]) for each in case.observe):
+                raise CaptureError(f"{case.name} gives other bits the second time, on the same values")
+            step = _first_step(case, link) if name == "torch-eager" else None
+        value = parted[0]
+        text = f"{backend}: the case does not compute {value} as {case.name} does: {difference(own[value], found[value])}"
+        if step is not None:
+            text += f"; they part at the step {step.name} ({step.op}), {step.place() or 'of an unknown line'}"
+        raise Unfaithful(text, backend, value, step)
+
+
+def results(f, args, kwargs, case, compiler=None):
+    """name -> what the function itself gives for each value that the case observes; computed with one thread."""
+    import torch
+    from torch.utils import _pytree as tree
+    leaves = [each.name for each in case.inputs if each.requires_grad]
+    with one_thread(), _no_gradients_kept(f, args, kwargs) as (args, kwargs, gradients):
+        if compiler is not None:
+            torch._dynamo.reset()
+            function = torch.compile(f, backend=compiler)
+        else:
+            function = f
+        outputs = tree.tree_leaves(function(*args, **kwargs))
+        named = {name: value for name, value in zip(case.results, outputs) if name}
+        if leaves:
+            loss = named[case.observe[0]]
+            loss.backward(torch.ones_like(loss))
+            named.update(gradients(leaves))
+    return {name: value.detach() if value is not None else None for name, value in named.items()}
+
+
+@contextlib.contextmanager
+def one_thread():
+    """PyTorch computes with one thread: how a sum is cut depends on their number, and adapters have one."""
+    import torch
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _no_gradients_kept(f, args, kwargs):
+    """Arguments of one's own (a function may write into them), and parameters whose .grad comes back as it was."""
+    import torch
+    from torch.utils import _pytree as tree
+    from ulpscope import capturing
+
+    def own(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device) if 0 not in value.stride() else None
+        copy = value.detach().clone() if copy is None else copy.copy_(value.detach())
+        return copy.requires_grad_(value.requires_grad)
+
+    args, kwargs = tree.tree_map(own, args), tree.tree_map(own, kwargs)
+    module = capturing.wrapper(f)
+    parameters = dict(module.named_parameters())
+    before = {name: each.grad for name, each in parameters.items()}
+    for each in parameters.values():
+        each.grad = None
+
+    def gradients(leaves):
+        named = {capturing.word(name.removeprefix("self.")): each.grad for name, each in parameters.items()}
+        for label, value in capturing.argument_names(f, args, kwargs):
+            if isinstance(value, torch.Tensor):
+                named.setdefault(capturing.word(label), value.grad)
+        return {leaf + ".grad": named.get(leaf) for leaf in leaves}
+
+    try:
+        yield args, kwargs, gradients
+    finally:
+        for name, each in parameters.items():
+            each.grad = before[name]
+
+
+def difference(one, other):
+    """'' where two tensors have the same dtype, shape and bits; else what differs, in a sentence."""
+    import torch
+    if one is None or other is None:
+        return "" if one is other else "one of them has no value"
+    one, other = one.cpu(), other.cpu()
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return f"{one.dtype}{list(one.shape)} against {other.dtype}{list(other.shape)}"
+    if adapters.to_wire(one).data == adapters.to_wire(other).data:
+        return ""
+    width = one.element_size()
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[width]
+    bits = one.contiguous().view(integer) != other.contiguous().view(integer)
+    index = tuple(bits.nonzero()[0].tolist())
+    return (f"{int(bits.sum())} of {one.numel()} elements differ, the first at {list(index)}: "
+            f"{one[index].item()} by the function, {other[index].item()} by the case")
+
+
+def _first_step(case, link):
+    """The first step whose value is not that of the graph's node, run eagerly; None where all are."""
+    import torch
+    with one_thread(), torch.no_grad():
+        expected = _node_values(case)
+    steps = [step for step in every(case.steps) if step.name]
+    found = link.run(case, [step.name for step in steps])
+    for step in steps:
+        value = expected.get(step.node)
+        if isinstance(value, (list, tuple)):
+            value = value[step.position or 0]
+        later = any(each.node is step.node and each.position == step.position for each in steps[steps.index(step) + 1:])
+        if value is not None and not later and difference(value, found[step.name]):
+            return step
+    return None
+
+
+def _node_values(case):
+    """Node of the exported graph -> its value on the case's inputs, each op run eagerly."""
+    import torch
+
+    values = {}
+
+    class Recorder(torch.fx.Interpreter):
+        def run_node(self, node):
+            scope = str(node.target) if node.op == "call_function" else ""
+            if "wrap_with" not in scope:
+                found = super().run_node(node)
+            else:
+                args = self.map_nodes_to_values(node.args, node)
+                if "autocast" in scope:
+                    around, args = torch.autocast(args[0], dtype=args[1], enabled=args[2], cache_enabled=False), args[4:]
+                else:
+                    around, args = torch.set_grad_enabled(args[0]), args[1:]
+                with around:
+                    found = Recorder(args[0]).run(*args[1:])
+            values[node] = torch.utils._pytree.tree_map(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, found)
+            return found
+
+    Recorder(case.program.graph_module).run(*case.graph_inputs)
+    return values

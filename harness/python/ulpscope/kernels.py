@@ -1,0 +1,217 @@
+"""backend(): functions of one's own as a backend. They run here, in the process and thread that made them.
+
+The harness starts an adapter, as ever; this one does nothing but hand its end of the connection over (a few lines written into a
+folder of its own), and the conversation is held by whoever called check(). So a kernel may be a lambda, hold a device, or come
+from a notebook; a kernel that crashes the process crashes the caller's, as it would without ulpscope.
+"""
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import tempfile
+import threading
+
+from ulpscope import adapters, places
+
+places.find_sdk()
+from ulpscope_adapter import Adapter, Result, Unsupported, words  # noqa: E402
+from ulpscope_adapter.serve import Session  # noqa: E402
+from ulpscope_adapter.tensor import Tensor  # noqa: E402
+
+_HAND_OVER = '''"""Hands the connection of an ulpscope adapter to the process that serves it, and ends when that closes its end."""
+import os
+import socket
+
+link = socket.socket(socket.AF_UNIX)
+link.connect({path!r})
+socket.send_fds(link, [{name!r}.encode()], [int(os.environ["ULPSCOPE_FD"])])
+os.close(int(os.environ["ULPSCOPE_FD"]))
+link.recv(1)
+'''
+
+
+class Backend:
+    """Functions by the words of the case language; made by backend()."""
+
+    def __init__(self, name, ops, arrays="torch"):
+        unknown = [op for op in ops if op not in words.OPS and not op.startswith("aten::")]
+        if unknown:
+            raise ValueError(f"no such op: {', '.join(unknown)} (`ulpscope list ops` names them)")
+        if arrays not in ("torch", "numpy", "jax"):
+            raise ValueError(f"arrays are torch, numpy or jax, not {arrays!r}")
+        self.name, self.ops, self.arrays = name, dict(ops), arrays
+
+    def __repr__(self):
+        return f"ulpscope.backend({self.name!r}, {{{', '.join(map(repr, self.ops))}}})"
+
+
+def backend(name, ops, arrays="torch"):
+    """A backend called `name` that does the steps named in `ops` ({"matmul": f}) by these functions, all others by PyTorch eager.
+
+    A function takes the operands in the order of PyTorch's arguments, the attributes as keywords, and gives the result; `arrays` says
+    of which library ("torch", "numpy", "jax"). `ulpscope list ops` has the words.
+    """
+    return Backend(name, ops, arrays)
+
+
+class _Adapter(Adapter):
+    def __init__(self, made):
+        self._made = made
+
+    def configure(self, backend_name, device, knobs):
+        import torch
+        torch.set_num_threads(int(knobs.get("threads", "1")))
+
+    def threads(self):
+        import torch
+        return torch.get_num_threads()
+
+    def capabilities(self):
+        import torch
+        from ulpscope_torch import ops
+        served = {**ops.OPS, "aten::*": None}
+        served.update({op: words.OPS[op]["attributes"] for op in self._made.ops if op in words.OPS})
+        return {"name": self._made.name, "backends": [self._made.name], "versions": {"torch": torch.__version__},
+                "knobs": {"threads": ["1", "N"]}, "dtypes": list(ops.DTYPES), "ops": served,
+                "scopes": ["autocast", "no_grad", "enable_grad"], "capabilities": ["strides"]}
+
+    def run(self, request):
+        import torch
+        from ulpscope_torch import ops, regions, values
+        placed, _ = regions.flatten(request.steps)
+        env = {each.name: values.from_spec(each, parameter=False, device="cpu") for each in request.tensors}
+        with torch.no_grad():
+            for item in placed:
+                step = item.step
+                with ops.scopes_of(item):
+                    if step.op in self._made.ops:
+                        env[step.target] = self._by_kernel(step, env)
+                    else:
+                        ops.bind(step)(env)
+        parts = {step.step.target: "kernel" if step.step.op in self._made.ops else "glue" for step in placed}
+        return Result(values={name: values.to_wire(env[name]) for name in request.observe},
+                      parts={name: parts[name] for name in request.observe if name in parts})
+
+    def _by_kernel(self, step, env):
+        operands = [_given(each, self._made.arrays) for each in step.operands(env)]
+        result = self._made.ops[step.op](*operands, **{key: _attribute(value, self._made.arrays) for key, value in step.attrs.items()})
+        return _taken(result, step.op)
+
+
+def _given(value, arrays):
+    """A torch tensor as an array of the kernel's library, by its bits."""
+    import torch
+    if arrays == "torch" or not isinstance(value, torch.Tensor):
+        return value
+    array = adapters.to_wire(value).numpy()
+    if arrays == "numpy":
+        return array
+    import jax.numpy
+    return jax.numpy.asarray(array)
+
+
+def _taken(result, op):
+    """What the kernel gave, as a torch tensor of the same bits."""
+    import torch
+    if isinstance(result, torch.Tensor):
+        return result
+    if not hasattr(result, "dtype"):
+        raise TypeError(f"{op}: the kernel gave {type(result).__name__}, and an array was expected")
+    return adapters.from_wire(Tensor.of(result))
+
+
+def _attribute(value, arrays):
+    import torch
+    if not isinstance(value, str) or value not in words.WORDS["dtypes"]:
+        return value
+    if arrays == "torch":
+        return getattr(torch, value)
+    from ulpscope_adapter import numpy_dtype
+    return numpy_dtype(value)
+
+
+def library_of(array):
+    """"torch", "numpy" or "jax", by the type of an array."""
+    home = type(array).__module__.partition(".")[0]
+    if home in ("torch", "numpy"):
+        return home
+    if home in ("jax", "jaxlib"):
+        return "jax"
+    raise TypeError(f"{type(array).__name__} is no array of torch, numpy or jax")
+
+
+def as_torch(array):
+    """An array of any of the libraries as a torch tensor of the same bits."""
+    return array if library_of(array) == "torch" else adapters.from_wire(Tensor.of(array))
+
+
+@contextlib.contextmanager
+def served(made):
+    """(paths of adapters for the harness, a function that serves them until a started process ends and gives its two outputs)."""
+    if not made:
+        yield [], subprocess.Popen.communicate
+        return
+    names = [each.name for each in made]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two backends of one name: {', '.join(names)}")
+    import torch
+    threads = torch.get_num_threads()
+    with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "socket")
+        listener.bind(path)
+        listener.listen(16)
+        scripts = []
+        for each in made:
+            scripts.append(os.path.join(folder, f"{each.name}.py"))
+            with open(scripts[-1], "w", encoding="utf-8") as script:
+                script.write(_HAND_OVER.format(path=path, name=each.name))
+        try:
+            yield scripts, lambda process: _serve(process, listener, {each.name: each for each in made})
+        finally:
+            torch.set_num_threads(threads)
+
+
+def _serve(process, listener, made):
+    """Answers every conversation, one message after the other, until `process` ends."""
+    said, ended = [], os.pipe()
+
+    def read():
+        said.extend(process.communicate())
+        os.write(ended[1], b".")
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    sessions = {}  # Session -> the socket that keeps its adapter's process alive
+    try:
+        while True:
+            for ready in select.select([listener, ended[0], *sessions], [], [])[0]:
+                if ready == ended[0]:
+                    return said
+                if ready is listener:
+                    keeper, _ = listener.accept()
+                    name, fds, _, _ = socket.recv_fds(keeper, 200, 1)
+                    sessions[Session(_Adapter(made[name.decode()]), socket.socket(fileno=fds[0]))] = keeper
+                elif ready in sessions and not _answered(ready):
+                    ready.close()
+                    sessions.pop(ready).close()
+    finally:
+        for session, keeper in sessions.items():
+            session.close()
+            keeper.close()
+        if process.poll() is None:
+            process.terminate()
+        reader.join(timeout=10)
+        for end in ended:
+            os.close(end)
+
+
+def _answered(session):
+    try:
+        return session.answer_one()
+    except (SystemExit, OSError):
+        return False
+
+
+__all__ = ["Backend", "Unsupported", "as_torch", "backend", "library_of", "served"]

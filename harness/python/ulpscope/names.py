@@ -1,0 +1,131 @@
+"""What the author called the values: found in the lines of source that each step comes from.
+
+Steps that one statement makes stand together. The last of them is what the statement assigns, so it takes that name; those before
+are called after it and after what they do (`h_rsqrt`). A statement of the caller goes before one of what it calls: `q = rotate(x)`
+names the last step of rotate() q, and a `return` hands the question on to the caller.
+"""
+
+import ast
+import functools
+import linecache
+import re
+
+_RESERVED = re.compile(r"trace|peak_bytes|.*_dtype|y|n|yes|no|on|off|true|false|null|Y|N|inf|nan", re.IGNORECASE)
+
+
+def unique(word, taken):
+    """`word`, or `word_2`, `word_3` ...; it is taken afterwards."""
+    if _RESERVED.fullmatch(word) and word not in ("y", "n"):
+        word += "_"
+    found, count = word, 1
+    while found in taken:
+        count += 1
+        found = f"{word}_{count}"
+    taken.add(found)
+    return found
+
+
+def rename(steps, taken, results):
+    """Gives every step its name, in place; old name -> new name. `results` are the old names of what is returned."""
+    taken, made = set(taken), list(_made(steps))
+    new = {}
+    for index, step in enumerate(made):
+        new[step.name] = unique(_name(made, index, results), taken)
+    _replace(steps, new)
+    return new
+
+
+def _made(steps):
+    for step in steps:
+        if step.steps:
+            yield from _made(step.steps)
+        elif step.name:
+            yield step
+
+
+def _replace(steps, new):
+    for step in steps:
+        step.of = tuple(new.get(each, each) if isinstance(each, str) else each for each in step.of)
+        step.name = new.get(step.name, step.name)
+        _replace(step.steps, new)
+
+
+def _name(made, index, results):
+    step = made[index]
+    if step.position is not None and (own := _target(step.where, step)):
+        return own
+    for depth in range(len(step.where)):
+        target = _target(step.where[:depth + 1], step)
+        if target and not _continues(made, index, depth + 1):
+            return target
+    if step.name in results:
+        several = list(dict.fromkeys(results))
+        return "result" if len(several) == 1 else f"result_{several.index(step.name) + 1}"
+    depths = range(len(step.where), 0, -1)
+    inner = next((target for depth in depths if (target := _target(step.where[:depth], step))), "")
+    if not inner and len(step.where) > 1 and step.where[-1][3] != "forward":
+        inner = step.where[-1][3].strip("_<>")
+        if not _continues(made, index, len(step.where) - 1) or not _continues(made, index, len(step.where)):
+            return inner
+    word = step.op.removeprefix("aten::").partition(".")[0].strip("_")
+    return f"{inner}_{word}" if inner else word
+
+
+def _continues(made, index, depth):
+    """Whether the next step comes from the same statement, seen from this depth of calls."""
+    if index + 1 == len(made):
+        return False
+    return _lines(made[index + 1], depth) == _lines(made[index], depth)
+
+
+def _lines(step, depth):
+    return [_statement(file, line)[0] if _statement(file, line) else line for file, line, *_ in step.where[:depth]]
+
+
+def _target(where, step):
+    """The one name that the statement assigns, or one of several for the result of that number; '' for none."""
+    if not where:
+        return ""
+    found = _statement(where[-1][0], where[-1][1])
+    if not found:
+        return ""
+    words = found[1]
+    if len(words) == 1:
+        return words[0]
+    position = getattr(step, "position", None)
+    return words[position] if position is not None and position < len(words) else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _statement(file, line):
+    """(first line, names that it assigns) of the innermost simple statement at a line; None where there is no source."""
+    for first, last, words in _statements(file):
+        if first <= line <= last:
+            return first, words
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _statements(file):
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            found.append((node.lineno, node.end_lineno, tuple(_words(targets[0]))))
+    return sorted(found, key=lambda each: each[1] - each[0])
+
+
+def _words(target):
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [_words(each)[0] if _words(each) else "" for each in target.elts]
+    if isinstance(target, ast.Name):
+        return [] if target.id == "_" else [target.id]
+    if isinstance(target, ast.Attribute):
+        return [target.attr]
+    if isinstance(target, ast.Subscript):
+        return _words(target.value)
+    return []

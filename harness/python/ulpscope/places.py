@@ -1,0 +1,53 @@
+"""Where this installation lies: the harness's executable, the adapters, the SDK that this package shares with them."""
+
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+
+class NotInstalled(RuntimeError):
+    """Something that was asked for is not there; the text says what to do."""
+
+
+def root():
+    """The folder that holds backends/ and cases/: ULPSCOPE_ROOT, else the tree that this file lies in."""
+    named = os.environ.get("ULPSCOPE_ROOT")
+    return pathlib.Path(named) if named else pathlib.Path(__file__).resolve().parents[3]
+
+
+def binary():
+    """The executable `ulpscope`: ULPSCOPE_BIN, else the one built in this tree, else the one on PATH."""
+    for candidate in (os.environ.get("ULPSCOPE_BIN"), root() / "build/release/bin/ulpscope", shutil.which("ulpscope")):
+        if candidate and os.access(candidate, os.X_OK):
+            return pathlib.Path(candidate)
+    raise NotInstalled("no executable `ulpscope`: build it with ci/setup, or name it in ULPSCOPE_BIN")
+
+
+def environment():
+    """The variables for the harness and its adapters: they run on the Python that this is, in this tree."""
+    return {**os.environ, "ULPSCOPE_ROOT": str(root()), "ULPSCOPE_PYTHON": os.environ.get("ULPSCOPE_PYTHON") or sys.executable}
+
+
+def adapter_command(backend):
+    """The command line of the adapter that serves `backend`, as backends/registry.jsonl has it."""
+    rows = [json.loads(line) for line in (root() / "backends/registry.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = [row for row in rows if row["backend"] == backend and "adapter" in row]
+    if not found:
+        raise NotInstalled(f"no backend {backend}: `ulpscope list backends` names them")
+    places = {"{bin}": str(binary().parent), "{root}": str(root()), "{python}": environment()["ULPSCOPE_PYTHON"]}
+    command = []
+    for part in found[0]["adapter"]:
+        for place, text in places.items():
+            part = part.replace(place, text)
+        command.append(part)
+    return command
+
+
+def find_sdk():
+    """Makes `ulpscope_adapter` and `ulpscope_torch` importable where they are not installed beside this package."""
+    try:
+        import ulpscope_adapter  # noqa: F401
+    except ImportError:
+        sys.path.append(str(root() / "backends/python"))

@@ -1,0 +1,89 @@
+"""What people really write: blocks that the tests capture. Line breaks and names are looked at by test_capture.py."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class SwiGlu(nn.Module):
+    """A Llama-like MLP: RMSNorm in float32, gate and up, down, the residual."""
+    def __init__(self, width=16, hidden=24, dtype=torch.bfloat16):
+        super().__init__()
+        self.gate = nn.Linear(width, hidden, bias=False, dtype=dtype)
+        self.up = nn.Linear(width, hidden, bias=False, dtype=dtype)
+        self.down = nn.Linear(hidden, width, bias=False, dtype=dtype)
+        self.norm = nn.Parameter(1 + torch.randn(width, dtype=dtype) / 8)
+
+    def forward(self, x):
+        wide = x.float()
+        variance = wide.pow(2).mean(-1, keepdim=True)
+        h = (wide * torch.rsqrt(variance + 1e-6)).to(x.dtype) * self.norm
+        g = F.silu(self.gate(h))
+        y = self.down(g * self.up(h))
+        return x + y
+
+
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+class Attention(nn.Module):
+    """Attention by hand: one product for query, key and value, rotary positions, a causal mask, softmax in float32."""
+    def __init__(self, width=16, heads=2, dtype=torch.bfloat16):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, dtype=dtype)
+        self.out = nn.Linear(width, width, bias=False, dtype=dtype)
+
+    def forward(self, x, cos, sin):
+        length, width = x.shape
+        q, k, v = self.qkv(x).view(length, 3, self.heads, -1).permute(1, 2, 0, 3).unbind(0)
+        q = rotate(q, cos, sin)
+        k = rotate(k, cos, sin)
+        scores = q @ k.transpose(-1, -2) / (width // self.heads)**0.5
+        seen = torch.tril(torch.ones(length, length, dtype=torch.bool))
+        scores = scores.masked_fill(~seen, float("-inf"))
+        weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(x.dtype)
+        mixed = (weights @ v).transpose(0, 1).contiguous().view(length, width)
+        return self.out(mixed)
+
+
+def mixed_precision(x, weight):
+    """An autocast region with one inside it that is off."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = x @ weight
+        with torch.autocast("cpu", enabled=False):
+            normed = F.layer_norm(product.float(), (weight.shape[1], ))
+        again = normed @ weight.t()
+    return again, normed
+
+
+def in_place(x):
+    """Writes into a copy that nobody else looks at, and into one that a view shows."""
+    total = x.clone()
+    total.add_(1).mul_(x)
+    shown = x.clone()
+    row = shown[0]
+    shown.mul_(3)
+    return total + row, shown.max(-1)
+
+
+def classifier(tokens, table, weight, labels):
+    """Embedding, a float16 product, cross-entropy."""
+    hidden = F.embedding(tokens, table)
+    logits = hidden @ weight
+    return F.cross_entropy(logits.float(), labels)
+
+
+def random_mask(x):
+    return F.dropout(x, 0.5)
+
+
+def branches(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+
+
+def second_result(x):
+    return torch.topk(x, 2)[1]

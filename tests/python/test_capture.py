@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""A captured case computes the function's bits, reads like the function, and what a case cannot say is said."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from fractions import Fraction
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "harness/python"), str(ROOT / "backends/python"), str(ROOT / "tests/support"), str(pathlib.Path(__file__).parent)]
+
+import blocks  # noqa: E402
+import torch  # noqa: E402
+import ulpscope  # noqa: E402
+from programs import call  # noqa: E402
+from ulpscope import adapters, checking, faithful, names, places, vocabulary  # noqa: E402
+from ulpscope.case import Input, elements  # noqa: E402
+
+BLOCKS = {}
+
+
+def setUpModule():
+    """Every block is captured once, unverified: verifying is a test's own business."""
+    torch.manual_seed(7)
+    angles = torch.arange(6)[:, None] * torch.tensor([1.0, 0.25, 0.0625, 0.015625] * 2)
+    block = torch.nn.Sequential(torch.nn.LayerNorm(16), torch.nn.Linear(16, 24), torch.nn.GELU(), torch.nn.Linear(24, 16)).eval()
+    programs = {
+        "mlp": (blocks.SwiGlu(), (torch.randn(4, 16).bfloat16(), )),
+        "attention": (blocks.Attention(), (torch.randn(6, 16).bfloat16(), angles.cos().bfloat16(), angles.sin().bfloat16())),
+        "autocast": (blocks.mixed_precision, (torch.randn(4, 16), torch.randn(16, 8))),
+        "layer_norm": (block, (torch.randn(4, 16), )),
+        "in_place": (blocks.in_place, (torch.randn(3, 5), )),
+        "classifier": (blocks.classifier, (torch.tensor([3, 1, 4, 1]), torch.randn(5, 8).half(), torch.randn(8, 6).half(),
+                                           torch.tensor([5, 0, 2, 2]))),
+    }
+    for name, (f, args) in programs.items():
+        BLOCKS[name] = (ulpscope.capture(f, args, name=name, verify=()), f, args)
+
+
+def steps_of(case):
+    return [(step.op, step.of, step.name) for step in vocabulary.every(case.steps)]
+
+
+def parted(case, f, args, backends=("torch-eager", )):
+    try:
+        faithful.check(case, f, args, backends=backends)
+    except faithful.Unfaithful as error:
+        return error
+    return None
+
+
+class Faithful(unittest.TestCase):
+    def test_every_block_computes_the_functions_bits(self):
+        with adapters.Link("torch-eager") as link:
+            for name, (case, f, args) in BLOCKS.items():
+                own, found = faithful.results(f, args, {}, case), link.run(case)
+                self.assertEqual(sorted(own), sorted(found))
+                for value in case.observe:
+                    self.assertEqual(faithful.difference(own[value], found[value]), "", f"{name}: {value}")
+
+    def test_through_aot_eager_too(self):
+        with adapters.Link("torch-aot-eager") as link:
+            for name in ("attention", "autocast", "classifier"):
+                case, f, args = BLOCKS[name]
+                own, found = faithful.results(f, args, {}, case, "aot_eager"), link.run(case)
+                for value in case.observe:
+                    self.assertEqual(faithful.difference(own[value], found[value]), "", f"{name}: {value}")
+
+    def test_gradients(self):
+        f, args = BLOCKS["mlp"][1:]
+        x = args[0].clone().requires_grad_()
+        f.gate.weight.grad = kept = torch.ones_like(f.gate.weight)
+        case = ulpscope.capture(f, (x, ), backward=True)
+        self.assertIs(f.gate.weight.grad, kept)
+        f.gate.weight.grad = None
+        self.assertEqual(case.observe, ["result", "norm.grad", "gate_weight.grad", "up_weight.grad", "down_weight.grad", "x.grad"])
+        self.assertIsNone(x.grad)
+
+    def test_the_harness_reads_the_same_values_back(self):
+        """The values stand in the file as text; what the harness makes of them has the function's bits still."""
+        with tempfile.TemporaryDirectory() as folder:
+            for case, *_ in BLOCKS.values():
+                case.save(f"{folder}/{case.name}.yaml")
+            linted = call(places.binary(), "lint", folder)
+            self.assertIn(f"{len(BLOCKS)} cases, 0 errors", linted.stdout)
+            report = checking.run(folder, ["torch-eager"], out=folder + "/run")
+            self.assertEqual({each["id"].rpartition("/")[2] for each in report.results}, set(BLOCKS))
+            compared = 0
+            for line in pathlib.Path(folder, "run/journal.jsonl").read_text(encoding="utf-8").splitlines():
+                record = json.loads(line)["record"]
+                if record["type"] != "result" or "~" in record["case"]:
+                    continue
+                case, f, args = BLOCKS[record["case"].rpartition("/")[2]]
+                own = faithful.results(f, args, {}, case)
+                for value, tensor in adapters.read_safetensors(pathlib.Path(folder, "run", record["tensors"]["file"])).items():
+                    self.assertEqual(faithful.difference(own[value], adapters.from_wire(tensor)), "", f"{case.name}: {value}")
+                    compared += 1
+        self.assertEqual(compared, sum(len(case.observe) for case, *_ in BLOCKS.values()))
+
+
+class Unfaithful(unittest.TestCase):
+    """Planted: a case that says something else is found, and the step named."""
+
+    def plant(self, name, change):
+        f, args = BLOCKS[name][1:]
+        case = ulpscope.capture(f, args, name=name, verify=())
+        change(case)
+        return parted(case, f, args)
+
+    def test_a_dropped_cast(self):
+        def drop(case, number=0):
+            cast = [step for step in case.steps if step.op == "cast"][number]
+            case.steps.remove(cast)
+            for step in case.steps:
+                step.of = tuple(cast.of[0] if each == cast.name else each for each in step.of)
+
+        error = self.plant("classifier", drop)
+        self.assertEqual((error.backend, error.value, error.step.name), ("torch-eager", "result", "result"))
+        self.assertRegex(str(error), r"float32\[\] against torch.float16.*blocks\.py:\d+: return F\.cross_entropy")
+        self.assertEqual(self.plant("mlp", drop).step.name, "variance_mul")
+        self.assertIn("the function runs and the case does not", str(self.plant("mlp", lambda case: drop(case, 1))))
+
+    def test_a_scope_that_is_left_out(self):
+        def open_up(case):
+            case.steps[:] = list(vocabulary.every(case.steps))
+
+        self.assertEqual(self.plant("autocast", open_up).step.name, "product")
+
+    def test_another_order_of_operands(self):
+        def swap(case):
+            step = next(step for step in case.steps if step.op == "aten::cat")
+            step.of = step.of[::-1]
+
+        self.assertEqual(self.plant("attention", swap).step.name, "q_cat")
+
+    def test_a_last_bit(self):
+        def nudge(case):
+            x = case.inputs[-1]
+            x.tensor = x.tensor.clone()
+            x.tensor.view(torch.int16)[0, 0] += 1
+
+        error = self.plant("mlp", nudge)
+        self.assertIn("elements differ", str(error))
+
+
+class Readable(unittest.TestCase):
+    def test_values_are_called_as_in_the_source(self):
+        names_of = [name for *_, name in steps_of(BLOCKS["mlp"][0])]
+        self.assertEqual(names_of, ["wide", "variance_mul", "variance", "h_add", "h_rsqrt", "h_mul", "h_cast", "h", "g_linear", "g",
+                                    "y_linear", "y_mul", "y", "result"])
+        attention = [name for *_, name in steps_of(BLOCKS["attention"][0])]
+        for name in ("q", "k", "v", "scores", "scores_2", "weights", "mixed", "result"):
+            self.assertIn(name, attention)
+
+    def test_scopes_stay_scopes(self):
+        case = BLOCKS["autocast"][0]
+        self.assertEqual([step.op for step in case.steps], ["autocast"])
+        self.assertEqual([step.op for step in case.steps[0].steps], ["matmul", "autocast", "t", "matmul"])
+        self.assertEqual(case.steps[0].steps[1].attrs, {"enabled": False})
+        self.assertIn("# blocks.py:", case.yaml())
+
+    def test_parts_are_views_and_one_op_stays_one_op(self):
+        case = BLOCKS["attention"][0]
+        ops = case.ops()
+        for op in ("linear", "softmax", "matmul"):
+            self.assertIn(op, ops)
+        self.assertFalse([op for op in ops if "chunk" in op or "unbind" in op or "contiguous" in op], ops)
+
+    def test_a_word_of_the_vocabulary_goes_before_the_dispatchers_name(self):
+        for case, *_ in BLOCKS.values():
+            wrong = [op for op in case.ops() if op.removeprefix("aten::") in vocabulary.words.OPS and op.startswith("aten::")]
+            self.assertEqual(wrong, [])
+
+    def test_names_stay_apart(self):
+        taken = {"x"}
+        self.assertEqual([names.unique(word, taken) for word in ("x", "x", "a_dtype", "trace")], ["x_2", "x_3", "a_dtype_", "trace_"])
+
+
+class Said(unittest.TestCase):
+    """What a case cannot say: an error with the op, and the line."""
+
+    def refused(self, f, *args, **options):
+        with self.assertRaises(ulpscope.CaptureError) as caught:
+            ulpscope.capture(f, args, verify=(), **options)
+        return str(caught.exception)
+
+    def test_random_numbers(self):
+        text = self.refused(blocks.random_mask, torch.randn(4))
+        self.assertIn("op dropout: random numbers", text)
+        self.assertIn("return F.dropout(x, 0.5)", text)
+
+    def test_a_branch_on_values(self):
+        text = self.refused(blocks.branches, torch.randn(4))
+        self.assertIn("depends on the values", text)
+        self.assertRegex(text, r"blocks\.py:\d+: if x\.sum\(\) > 0:")
+
+    def test_a_result_that_has_no_name(self):
+        self.assertRegex(self.refused(blocks.second_result, torch.randn(4)), r"topk.*number 2.*blocks\.py:\d+")
+
+    def test_an_op_of_somebody_elses(self):
+        @torch.library.custom_op("ulpscope_test::twice", mutates_args=())
+        def twice(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        twice.register_fake(torch.empty_like)
+        self.assertIn("op ulpscope_test::twice", self.refused(lambda x: twice(x), torch.randn(4)))
+
+    def test_backward_of_what_needs_none(self):
+        self.assertIn("no argument and no parameter", self.refused(torch.relu, torch.randn(3), backward=True))
+
+    def test_what_is_made_from_a_seed(self):
+        case = ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301) * 3), verify=())
+        self.assertIn("made from a seed", case.notes[-1])
+        made = [each for each in case.inputs if each.synthetic]
+        self.assertTrue(made)
+        self.assertIn("fill: {normal: {scale: 3.0", case.yaml())
+        self.assertLess(len(case.yaml()), 1 << 20)
+        with self.assertRaisesRegex(ValueError, "do not fit"):
+            ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301)), verify=(), data="real")
+
+
+class Elements(unittest.TestCase):
+    def test_text_has_the_bits_of_every_format(self):
+        """Each pattern of 16 bits, read back by Python's own reading of decimals."""
+        checked = 0
+        for dtype, integer in ((torch.bfloat16, torch.int16), (torch.float16, torch.int16)):
+            patterns = torch.arange(-32768, 32768, dtype=torch.int32).to(integer).view(dtype)
+            for value, text in zip(patterns.double().tolist(), elements(Input("x", patterns))):
+                if text.startswith("bits:"):
+                    continue
+                near = torch.tensor(float(Fraction(text)), dtype=torch.float64).to(dtype).double().item()
+                self.assertEqual(near, value, text)
+                checked += 1
+        self.assertGreater(checked, 120000)
+
+
+class Command(unittest.TestCase):
+    def test_capture_from_the_command_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "mine.py")
+            program.write_text("import torch\n\ndef block(x, w):\n    h = x @ w\n    return h.relu()\n\n"
+                               "def example():\n    return torch.ones(2, 3), torch.ones(3, 2)\n", encoding="utf-8")
+            done = call(sys.executable, "-m", "ulpscope", "capture", f"{program}:block", "--args", f"{program}:example", "-o",
+                        folder + "/case.yaml", beside={"PYTHONPATH": str(ROOT / "harness/python")})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("2 steps", done.stdout)
+            self.assertIn("{op: matmul, of: [x, w], as: h}", pathlib.Path(folder, "case.yaml").read_text(encoding="utf-8"))
+            done = call(sys.executable, "-m", "ulpscope", "capture", f"{program}:missing", "-o", folder + "/no.yaml",
+                        beside={"PYTHONPATH": str(ROOT / "harness/python")})
+            self.assertEqual(done.returncode, 4)
+            self.assertIn("no missing in", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

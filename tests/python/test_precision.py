@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""A kernel of one's own is proved to accumulate as asked, or refused with the element that proves the contrary; check() with it."""
+import contextlib
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "harness/python"), str(ROOT / "backends/python"), str(ROOT / "tests/support"), str(pathlib.Path(__file__).parent)]
+
+import blocks  # noqa: E402
+import numpy  # noqa: E402
+import torch  # noqa: E402
+import ulpscope  # noqa: E402
+from programs import call  # noqa: E402
+from ulpscope import places  # noqa: E402
+
+
+def accumulate(x, w, total, keep):
+    for k in range(x.shape[1]):
+        total = keep(total + x[:, k:k + 1].astype("f4") * w[k:k + 1].astype("f4") if hasattr(x, "astype") else
+                     total + x[:, k:k + 1].float() * w[k:k + 1].float())
+    return total
+
+
+def in_bfloat16(x, w):
+    return accumulate(x, w, torch.zeros(x.shape[0], w.shape[1]), lambda total: total.bfloat16().float()).bfloat16()
+
+
+def in_float32(x, w):
+    return accumulate(x, w, torch.zeros(x.shape[0], w.shape[1]), lambda total: total).bfloat16()
+
+
+def numpy_in_float16(x, w):
+    zeros = numpy.zeros((x.shape[0], w.shape[1]), "f4")
+    return accumulate(x, w, zeros, lambda total: total.astype("f2").astype("f4"))
+
+
+def numpy_in_float32(x, w):
+    return accumulate(x, w, numpy.zeros((x.shape[0], w.shape[1]), "f4"), lambda total: total)
+
+
+def operands(dtype=torch.bfloat16):
+    made = torch.Generator().manual_seed(11)
+    return torch.randn(16, 48, generator=made).to(dtype), torch.randn(48, 16, generator=made).to(dtype)
+
+
+class AssertPrecision(unittest.TestCase):
+    def refused(self, kernel, args, **asked):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(ulpscope.PrecisionError) as caught:
+                ulpscope.assert_precision(kernel, args, keep=folder, **asked)
+            explained = call(places.binary(), "explain", f"{caught.exception.report.results[0]['id']}@{kernels_name(kernel)}", "--run",
+                             folder + "/run", beside=places.environment())
+        self.assertIn("status     FAIL", explained.stdout)
+        self.assertEqual(explained.returncode, 0, explained.stderr)
+        return caught.exception
+
+    def test_a_bfloat16_accumulator_is_refused_and_its_twin_passes(self):
+        args = operands()
+        error = self.refused(in_bfloat16, args, acc="float32")
+        self.assertIn("violates its contract (acc at_least_float32): accumulated in bfloat16", str(error))
+        witness = error.witness
+        i, j = witness["element"]
+        got, exact = in_bfloat16(*args)[i, j].item(), (args[0][i].double() @ args[1][:, j].double()).item()
+        self.assertEqual(witness["observed"], got)
+        self.assertAlmostEqual(witness["exact"], exact, places=12)
+        self.assertFalse(witness["low"] <= got <= witness["high"])
+        self.assertTrue(witness["low"] <= in_float32(*args)[i, j].item() <= witness["high"])
+        self.assertTrue(torch.equal(witness["operands"][0], args[0][i]) and torch.equal(witness["operands"][1], args[1][:, j]))
+        proof = ulpscope.assert_precision(in_float32, args, acc="float32")
+        self.assertEqual(proof.matrix["result"]["in-float32"], "accumulated in float32 or wider, stored bfloat16")
+        self.assertFalse(proof.run_dir.exists(), "the run of a proof is left behind")
+
+    def test_numpy_and_jax_kernels(self):
+        args = tuple(each.float().numpy() for each in operands())
+        self.assertIn("accumulated in float16", str(self.refused(numpy_in_float16, args, acc="float32")))
+        ulpscope.assert_precision(numpy_in_float32, args, acc="float32")
+        import jax.numpy
+        args = tuple(jax.numpy.asarray(each) for each in args)
+        ulpscope.assert_precision(jax.numpy.matmul, args, acc="float32", mid="none")
+
+    def test_other_facets_and_ops(self):
+        x, w = operands(torch.float32)
+
+        def rounds_operands(x, w):
+            return x.bfloat16().float() @ w.bfloat16().float()
+
+        ulpscope.assert_precision(rounds_operands, (x, w), acc="float32")
+        self.assertIn("(in.w as_is, in.x as_is)", str(self.refused(rounds_operands, (x, w), operands={"x": "as_is", "w": "as_is"})))
+        ulpscope.assert_precision(lambda x, dim: x.sum(dim), (x, ), op="sum", attrs={"dim": 1}, acc="float32")
+
+    def test_what_proves_nothing_has_a_name_of_its_own(self):
+        """One term to a sum: any accumulator gives these bits, so a pass would be a lie."""
+        x, w = operands()
+        with self.assertRaises(ulpscope.NotProved) as caught:
+            ulpscope.assert_precision(in_bfloat16, (x[:, :1], w[:1]), acc="float32")
+        self.assertEqual(caught.exception.status, "INCONCLUSIVE")
+        self.assertNotIsInstance(caught.exception, ulpscope.PrecisionError)
+        self.assertIn("neither proved nor violated", str(caught.exception))
+
+    def test_an_error_of_the_kernels_own_is_raised_as_its_own(self):
+        def broken(x, w):
+            raise ZeroDivisionError("of my own")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "of my own"):
+            ulpscope.assert_precision(broken, operands(), acc="float32")
+        with self.assertRaisesRegex(ValueError, "nothing is asked"):
+            ulpscope.assert_precision(in_float32, operands())
+        with self.assertRaisesRegex(ValueError, "no such op: matmull"):
+            ulpscope.backend("mine", {"matmull": in_float32})
+
+    def test_a_kernel_that_fails_on_other_inputs_is_not_proved(self):
+        """It runs once on the caller's own, and raises when the harness asks."""
+        calls = []
+
+        def once(x, w):
+            calls.append(x)
+            if len(calls) > 1:
+                raise RuntimeError("only once")
+            return in_float32(x, w)
+
+        with self.assertRaisesRegex(ulpscope.NotProved, "only once"), contextlib.redirect_stderr(io.StringIO()):
+            ulpscope.assert_precision(once, operands(), acc="float32")
+
+
+class Check(unittest.TestCase):
+    def test_a_kernel_inside_a_block(self):
+        """The kernel's steps part from PyTorch's, by name; every other step is PyTorch's own. Both are this process's."""
+        torch.manual_seed(3)
+        block, x = blocks.SwiGlu(), torch.randn(6, 16).bfloat16()
+        seen = []
+
+        def linear(x, weight):
+            seen.append(os.getpid())
+            return in_bfloat16(x, weight.t())
+
+        threads = torch.get_num_threads()
+        with tempfile.TemporaryDirectory() as folder:
+            report = ulpscope.check(block, (x, ), backends=["torch-eager", ulpscope.backend("mine", {"linear": linear})], out=folder)
+        self.assertEqual(torch.get_num_threads(), threads)
+        self.assertEqual(set(seen), {os.getpid()})
+        self.assertTrue(any("mine likely accumulates g_linear in bfloat16" in each for each in report.findings), report.findings)
+        steps = {value: label for value, _, label in report.steps("mine")}
+        self.assertEqual(steps["h_mul"], dict((value, label) for value, _, label in report.steps("torch-eager"))["h_mul"])
+        self.assertEqual(report.own, {"torch-eager": {"result": ""}})
+        self.assertTrue(str(report).lstrip().startswith("1  precision: "), str(report)[:200])
+        self.assertIn("<td>result</td>", report._repr_html_())
+
+    def test_two_backends_at_once_and_no_process_left(self):
+        x, w = operands()
+        made = [ulpscope.backend("narrow", {"matmul": in_bfloat16}), ulpscope.backend("wide", {"matmul": in_float32})]
+        report = ulpscope.check(torch.matmul, (x, w), backends=made, name="product")
+        self.assertRegex(report.findings[0], "precision: narrow likely accumulates result in bfloat16.*; wide likely accumulates result in float32")
+        self.assertTrue(report.ok)
+        left = call("ps", "--ppid", str(os.getpid()), "-o", "args=").stdout
+        self.assertNotIn("ulpscope", left)
+
+
+def kernels_name(kernel):
+    return kernel.__name__.replace("_", "-")
+
+
+if __name__ == "__main__":
+    unittest.main()
