@@ -86,10 +86,14 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
           value = other;
       }
       break;
+    case NodeKind::kPower:
+      value = Disturbed(node, args[0].hi, PairPower(args[0], args[1].hi), inexact_, FunctionSlack(node.kind));
+      break;
     default:
       value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_,
                                                 FunctionSlack(node.kind))
-                                    : args[0];
+              : RoundsNothing(node.kind) ? ChoiceOf(node.kind, args)
+                                         : args[0];
       break;
   }
   // Steps that have other algebraic forms are off as functions are, in the format that the op computes in;

@@ -12,6 +12,7 @@
 
 #include "harness/model/tensor.h"
 #include "oracles/binding.h"
+#include "oracles/choices.h"
 #include "oracles/dot/sum.h"
 
 namespace ulpscope {
@@ -39,6 +40,8 @@ class EmulatedArithmetic {
   static TwoDoubles SumPasses(const AccSpec& acc, const SumOrder& order,
                               const std::vector<std::vector<SumTerm>>& passes, const TwoDoubles* addend);
 
+  std::optional<bool> Truth(TwoDoubles condition) const { return TruthOf(condition); }
+  TwoDoubles Either(TwoDoubles a, TwoDoubles) const { return a; }  // a condition is never open here
   std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   TwoDoubles Constant(const PlanNode& node) const;

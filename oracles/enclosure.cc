@@ -189,6 +189,7 @@ Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
 Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
                                           std::span<const Interval> slack) const {
   Interval value;
+  if (RoundsNothing(node.kind)) return Stored(id, ChoiceOf(node.kind, args));
   if (std::any_of(args.begin(), args.end(), [](const Interval& arg) { return arg.special; }))
     return kEverything;
   switch (node.kind) {
@@ -225,6 +226,9 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
         value = HasNan(other) || HasNan(value)
                     ? kEverything
                     : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
+      break;
+    case NodeKind::kPower:
+      value = args[1].lo == args[1].hi ? PowerImage(args[0], args[1].lo) : kEverything;
       break;
     default:
       value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0];

@@ -16,6 +16,7 @@
 #include "harness/model/oracle.h"
 #include "harness/model/tensor.h"
 #include "oracles/binding.h"
+#include "oracles/choices.h"
 
 namespace ulpscope {
 
@@ -34,6 +35,8 @@ class EnclosureArithmetic {
 
   EnclosureArithmetic(const Binding* binding, EvaluationCache* cache) : binding_(binding), cache_(cache) {}
 
+  std::optional<bool> Truth(Interval condition) const { return TruthOf(condition); }
+  Interval Either(Interval a, Interval b) const { return ulpscope::Either(a, b); }
   /// A reduction whose sum is in the shared cache needs no operands.
   std::optional<Interval> Known(const PlanNode& node, int id, int64_t index);
   Interval Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;

@@ -7,6 +7,8 @@
 //   Value Elementwise(const PlanNode&, int id, std::span<const Value> args, std::span<const Value> slack)   a maximum has many args
 //   Value Contract(const PlanNode&, int id, int64_t index, std::span<const Value> a, std::span<const Value> b, const Value* addend)
 //   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
+//   std::optional<bool> Truth(const Value&)   what a condition says; nothing where it may be either
+//   Value Either(const Value&, const Value&)   a choice that is open
 //   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
@@ -55,7 +57,11 @@ class Evaluator {
       case NodeKind::kView:
         return At(roots_[static_cast<size_t>(id)], plan_.RootIndex(id, index));
       case NodeKind::kChoose: {
-        const size_t chosen = Condition(node.args[2], Source(node, 2, index)) ? 0 : 1;
+        const std::optional<bool> condition = arithmetic_.Truth(At(node.args[2], Source(node, 2, index)));
+        if (!condition)
+          return arithmetic_.Either(At(node.args[0], Source(node, 0, index)),
+                                    At(node.args[1], Source(node, 1, index)));
+        const size_t chosen = *condition ? 0 : 1;
         return At(node.args[chosen], Source(node, chosen, index));
       }
       default:
@@ -190,12 +196,6 @@ class Evaluator {
   void AlongLine(int id, int64_t first, int64_t step, int64_t count, std::vector<Value>* values) {
     const auto [root, position, stride] = plan_.LineBelow(id, first, step, count);
     for (int64_t k = 0; k < count; ++k) values->push_back(At(root, position + k * stride));
-  }
-
-  /// A condition is data: lowering takes nothing else for one.
-  bool Condition(int id, int64_t index) const {
-    return tensors_[static_cast<size_t>(roots_[static_cast<size_t>(id)])]->At(plan_.RootIndex(id, index)) !=
-           0;
   }
 
   static bool IsSummed(const PlanNode& node, size_t axis) {

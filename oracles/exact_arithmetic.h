@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/model/tensor.h"
+#include "oracles/choices.h"
 #include "oracles/exact/real.h"
 #include "oracles/plan.h"
 
@@ -29,6 +30,8 @@ class ExactArithmetic {
   std::optional<Real> Known(const PlanNode&, int id, int64_t index) const {
     return known_ ? known_(id, index) : std::nullopt;
   }
+  std::optional<bool> Truth(const Real& condition) const { return TruthOf(condition); }
+  Real Either(const Real& a, const Real& b) const { return ulpscope::Either(a, b); }
   Real Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Real Constant(const PlanNode& node) const;
   Real Elementwise(const PlanNode& node, int id, std::span<const Real> args,

@@ -23,7 +23,8 @@ const FloatFormat* Format(const std::string& word) {
 /// True for operations that give their argument's values back: what was in a format before is in it after.
 bool KeepsFormat(NodeKind kind) {
   return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
-         kind == NodeKind::kView;
+         kind == NodeKind::kView || kind == NodeKind::kFloor || kind == NodeKind::kCeil ||
+         kind == NodeKind::kRound || kind == NodeKind::kTrunc;
 }
 
 /// A product of two tensors of the case whose significands fit float32 together is exact there.
@@ -38,15 +39,30 @@ bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
   return bits <= Binary32().precision;
 }
 
+const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice);
+
+/// The format of what a choice may take: a constant is in any that holds it.
+const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
+  if (const auto cut = choice.cuts.find(plan.Root(id)); cut != choice.cuts.end() && !cut->second.empty())
+    return Format(cut->second.back());
+  const PlanNode& node = At(plan, plan.Root(id));
+  if (node.kind != NodeKind::kConstant) return OperationFormat(plan, id, choice);
+  for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Binary32()}) {
+    if (node.denominator == 0 && IsRepresentable(node.alpha, *format)) return format;
+  }
+  return nullptr;
+}
+
 /// The format that values of `node` are in right after its operation under `choice`, before anything rounds
 /// them; null when none is known to hold them. A widening cast keeps what it was given: rounding its result
 /// to the narrow format again, or to anything in between, is the identity.
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
   const PlanNode& node = At(plan, id);
   if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
-  if (node.kind == NodeKind::kChoose) {  // known where one format holds either choice
-    const FloatFormat* a = OperationFormat(plan, node.args[0], choice);
-    const FloatFormat* b = OperationFormat(plan, node.args[1], choice);
+  if (node.kind == NodeKind::kSign || IsCondition(node.kind)) return &Bfloat16();
+  // Known where one format holds either choice.
+  if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller) {
+    const FloatFormat *a = OfferedIn(plan, node.args[0], choice), *b = OfferedIn(plan, node.args[1], choice);
     if (a == nullptr || b == nullptr) return nullptr;
     return Holds(*a, *b) ? a : Holds(*b, *a) ? b : nullptr;
   }
@@ -72,7 +88,7 @@ bool IsStep(const PlanNode& node) {
 
 bool IsCutPoint(const PlanNode& node) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView ||
-      node.kind == NodeKind::kChoose)
+      RoundsNothing(node.kind))
     return false;
   return !IsStep(node) || node.materialised;
 }

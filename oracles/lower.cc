@@ -44,6 +44,7 @@ DType Common(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32);
 int Lowering::Emit(PlanNode node) {
   bool needs = false;
   for (const int arg : node.args) needs = needs || needs_grad[static_cast<size_t>(arg)];
+  needs = needs && !IsCondition(node.kind);
   plan.nodes.push_back(std::move(node));
   needs_grad.push_back(needs && grad_enabled);
   return static_cast<int>(plan.nodes.size()) - 1;

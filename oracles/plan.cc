@@ -20,9 +20,12 @@ std::string_view InPlaceWord(std::string_view op) {
 
 /// True where `aten::WORD_` takes the operands of the vocabulary's WORD and nothing else.
 bool IsPointwiseWord(std::string_view word) {
-  static constexpr std::array<std::string_view, 19> kWords{
-      "add", "sub",   "mul", "div", "neg",  "relu",    "sqrt", "rsqrt", "exp", "expm1",
-      "log", "log1p", "sin", "cos", "tanh", "sigmoid", "erf",  "erfc",  "abs"};
+  static constexpr std::array kWords = std::to_array<std::string_view>(
+      {"add",   "sub",   "mul",     "div",         "neg",        "relu", "sqrt",     "rsqrt", "exp",
+       "expm1", "log",   "log1p",   "sin",         "cos",        "tanh", "sigmoid",  "erf",   "erfc",
+       "abs",   "exp2",  "log2",    "sinh",        "cosh",       "pow",  "square",   "floor", "ceil",
+       "round", "trunc", "sign",    "clamp",       "leaky_relu", "elu",  "hardtanh", "lerp",  "addcmul",
+       "relu6", "mish",  "addcdiv", "masked_fill", "reciprocal"});
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
@@ -342,9 +345,44 @@ bool IsFunction(NodeKind kind) {
     case NodeKind::kTanh:
     case NodeKind::kErf:
     case NodeKind::kErfc:
+    case NodeKind::kExp2:
+    case NodeKind::kLog2:
+    case NodeKind::kSinh:
+    case NodeKind::kCosh:
+    case NodeKind::kPower:
       return true;
     default:
       return false;
+  }
+}
+
+bool IsCondition(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kEqual:
+    case NodeKind::kLess:
+    case NodeKind::kLessEqual:
+    case NodeKind::kNot:
+    case NodeKind::kAnd:
+    case NodeKind::kOr:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool RoundsNothing(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kChoose:
+    case NodeKind::kLarger:
+    case NodeKind::kSmaller:
+    case NodeKind::kFloor:
+    case NodeKind::kCeil:
+    case NodeKind::kRound:
+    case NodeKind::kTrunc:
+    case NodeKind::kSign:
+      return true;
+    default:
+      return IsCondition(kind);
   }
 }
 

@@ -22,6 +22,19 @@ enum class NodeKind {
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
   kChoose,    ///< of its first two arguments the one that the third, a condition, names: rounds nothing
+  kLarger,    ///< of two, element by element; a NaN wins
+  kSmaller,
+  kFloor,  ///< whole numbers: oracles/choices.h
+  kCeil,
+  kRound,  ///< to even
+  kTrunc,
+  kSign,   ///< -1, 0 or 1; 0 of a NaN, as PyTorch has it
+  kEqual,  ///< conditions, 0 or 1
+  kLess,
+  kLessEqual,
+  kNot,
+  kAnd,
+  kOr,
   kAdd,
   kSub,
   kMul,
@@ -39,7 +52,12 @@ enum class NodeKind {
   kCos,
   kTanh,
   kErf,
-  kErfc,   ///< oracles/functions
+  kErfc,
+  kExp2,
+  kLog2,
+  kSinh,
+  kCosh,
+  kPower,  ///< the first argument to the second; all of these: oracles/functions
   kCast,   ///< a rounding that the program itself asks for; an identity when a backend drops it
   kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
@@ -48,13 +66,17 @@ enum class NodeKind {
 };
 
 /// Real constants that no ratio of integers gives.
-enum class Irrational { kNone, kSqrtHalf, kSqrtTwoOverPi };
+enum class Irrational { kNone, kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 };
 
 bool IsElementwise(NodeKind kind);
 /// True for sums: what an accumulator rounds.
 bool IsReduction(NodeKind kind);
 /// True for the transcendental functions, which oracles/functions evaluates.
 bool IsFunction(NodeKind kind);
+/// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
+bool RoundsNothing(NodeKind kind);
+/// True for steps that say yes or no.
+bool IsCondition(NodeKind kind);
 
 struct PlanNode {
   NodeKind kind = NodeKind::kInput;

@@ -20,6 +20,14 @@ NOTES = {
         "linear: x @ weight.T, then + bias as an op of its own",
     "addmm":
         "addmm: beta * c + alpha * (a @ b), unfused",
+    "softplus":
+        "softplus: jax.nn.softplus, log(exp(x) + 1); no threshold unless the program names one",
+    "lerp":
+        "lerp: start + weight * (end - start), unfused",
+    "addcmul":
+        "addcmul: x + value * (a * b), unfused",
+    "addcdiv":
+        "addcdiv: x + value * (a / b), unfused",
     "baddbmm":
         "baddbmm: beta * c + alpha * (a @ b), unfused",
 }
@@ -87,6 +95,12 @@ def _along(function):
     return apply_along
 
 
+def _softplus(a, beta=1, threshold=None):
+    result = jax.nn.softplus(_scaled(beta, a))
+    result = result if beta == 1 else result / beta
+    return result if threshold is None else jnp.where(_scaled(beta, a) > threshold, a, result)
+
+
 def _expand(a, shape):
     kept = (1,) * (len(shape) - a.ndim) + a.shape
     return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])
@@ -130,6 +144,24 @@ OPS = {
     "amax": lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
                                                         keepdims=keepdim),
     "scaled_dot_product_attention": _attention,
+    "pow": jnp.power,
+    "clamp": lambda a, min=None, max=None: jnp.clip(a, min, max),
+    "hardtanh": lambda a, min_val=-1.0, max_val=1.0: jnp.clip(a, min_val, max_val),
+    "relu6": jax.nn.relu6,
+    "leaky_relu": jax.nn.leaky_relu,
+    "elu": jax.nn.elu,
+    "softplus": _softplus,
+    "mish": jax.nn.mish,
+    "lerp": lambda start, end, weight: start + weight * (end - start),
+    "addcmul": lambda x, a, b, value=1: x + _scaled(value, a * b),
+    "addcdiv": lambda x, a, b, value=1: x + _scaled(value, a / b),
+    "eq": jnp.equal,
+    "ne": jnp.not_equal,
+    "lt": jnp.less,
+    "le": jnp.less_equal,
+    "gt": jnp.greater,
+    "ge": jnp.greater_equal,
+    "masked_fill": lambda a, mask, value: jnp.where(mask, value, a),
     "clone": lambda a: a,
     "detach": jax.lax.stop_gradient,
     "sum": _reduction(jnp.sum),

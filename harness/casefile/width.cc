@@ -211,9 +211,12 @@ class Follower {
     if (is({"neg", "abs", "relu", "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand",
             "permute", "select", "unsqueeze", "squeeze"}))
       result.bits = a.bits;
-    if (is({"neg",      "abs", "relu", "clone", "detach", "cast",    "sqrt",       "rsqrt", "layer_norm",
-            "rms_norm", "abs", "exp",  "expm1", "log",    "log1p",   "sin",        "cos",   "tanh",
-            "sigmoid",  "erf", "erfc", "gelu",  "silu",   "softmax", "log_softmax"}))
+    if (is({"neg",        "abs",        "relu",  "clone", "detach", "cast",     "sqrt",    "rsqrt",
+            "layer_norm", "rms_norm",   "exp",   "expm1", "log",    "log1p",    "sin",     "cos",
+            "tanh",       "sigmoid",    "erf",   "erfc",  "gelu",   "silu",     "softmax", "log_softmax",
+            "square",     "reciprocal", "pow",   "exp2",  "log2",   "sinh",     "cosh",    "sign",
+            "floor",      "ceil",       "round", "trunc", "clamp",  "hardtanh", "relu6",   "leaky_relu",
+            "elu",        "softplus",   "mish"}))
       result.shape = a.shape;
     if (is({"reshape", "view", "expand"})) result.shape = ShapeAttribute(step);
     if (op == "t" && a.shape && a.shape->size() == 2) result.shape = Shape{(*a.shape)[1], (*a.shape)[0]};

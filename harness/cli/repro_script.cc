@@ -152,6 +152,27 @@ const std::map<std::string, std::string>& JaxFunctions() {
          "    return jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)\n"},
         {"sum", reduce("sum")},
         {"mean", reduce("mean")},
+        {"pow", "(a, b):\n    return jnp.power(a, b)\n"},
+        {"clamp", "(a, min=None, max=None):\n    return jnp.clip(a, min, max)\n"},
+        {"hardtanh", "(a, min_val=-1.0, max_val=1.0):\n    return jnp.clip(a, min_val, max_val)\n"},
+        {"relu6", "(a):\n    return jax.nn.relu6(a)\n"},
+        {"leaky_relu", "(a, **attrs):\n    return jax.nn.leaky_relu(a, **attrs)\n"},
+        {"elu", "(a, **attrs):\n    return jax.nn.elu(a, **attrs)\n"},
+        {"softplus",
+         "(a, beta=1, threshold=None):\n    scaled = a if beta == 1 else beta * a\n"
+         "    result = jax.nn.softplus(scaled)\n    result = result if beta == 1 else result / beta\n"
+         "    return result if threshold is None else jnp.where(scaled > threshold, a, result)\n"},
+        {"mish", "(a):\n    return jax.nn.mish(a)\n"},
+        {"lerp", "(start, end, weight):\n    return start + weight * (end - start)\n"},
+        {"addcmul", "(x, a, b, value=1):\n    return x + (a * b if value == 1 else value * (a * b))\n"},
+        {"addcdiv", "(x, a, b, value=1):\n    return x + (a / b if value == 1 else value * (a / b))\n"},
+        {"eq", "(a, b):\n    return jnp.equal(a, b)\n"},
+        {"ne", "(a, b):\n    return jnp.not_equal(a, b)\n"},
+        {"lt", "(a, b):\n    return jnp.less(a, b)\n"},
+        {"le", "(a, b):\n    return jnp.less_equal(a, b)\n"},
+        {"gt", "(a, b):\n    return jnp.greater(a, b)\n"},
+        {"ge", "(a, b):\n    return jnp.greater_equal(a, b)\n"},
+        {"masked_fill", "(a, mask, value):\n    return jnp.where(mask, value, a)\n"},
         {"clone", "(a):\n    return a\n"},
         {"detach", "(a):\n    return jax.lax.stop_gradient(a)\n"},
         {"cast", "(a, dtype):\n    return a.astype(dtype)\n"},
@@ -197,8 +218,11 @@ const std::map<std::string, std::string>& JaxFunctions() {
 }
 
 bool IsPlainJax(const std::string& op) {
-  static const std::set<std::string> kPlain{"sqrt", "exp",  "expm1", "log",   "log1p", "sin",
-                                            "cos",  "tanh", "abs",   "where", "zeros", "ones"};
+  static const std::set<std::string> kPlain{
+      "sqrt",   "exp",        "expm1",   "log",     "log1p",       "sin",        "cos",
+      "tanh",   "abs",        "where",   "zeros",   "ones",        "exp2",       "log2",
+      "sinh",   "cosh",       "sign",    "floor",   "ceil",        "round",      "trunc",
+      "square", "reciprocal", "maximum", "minimum", "logical_and", "logical_or", "logical_not"};
   return kPlain.contains(op);
 }
 
@@ -390,8 +414,9 @@ class Script {
   // ---- PyTorch
 
   std::string TorchExpression(const Step& step) const {
-    static const std::set<std::string> kFunctional{"linear",  "gelu",        "silu",
-                                                   "softmax", "log_softmax", "scaled_dot_product_attention"};
+    static const std::set<std::string> kFunctional{
+        "linear",   "gelu",  "silu",       "softmax", "log_softmax", "scaled_dot_product_attention",
+        "hardtanh", "relu6", "leaky_relu", "elu",     "softplus",    "mish"};
     static const std::set<std::string> kMethods{"reshape", "view", "expand"};
     const auto attr = [&](const std::string& key) {
       const Attr* found = FindAttr(step, key);

@@ -32,6 +32,7 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kPreferred = Optional("preferred_element_type", kDTypeName, "JAX's dtype of the product");
   const OpAttribute kAlpha = Optional("alpha", kNumber, "factor");
   const OpAttribute kBeta = Optional("beta", kNumber, "factor of the addend");
+  const OpAttribute kFactor = Optional("value", kNumber, "factor (1)");
   const OpAttribute kDim = Required("dim", kInteger, "dimension");
   const OpAttribute kMaybeDims = Optional("dim", kDims, "dimensions; all without");
   const OpAttribute kKeepdim = Optional("keepdim", kBoolean, "keep reduced dimensions as 1");

@@ -22,6 +22,8 @@ Interval Around(TwoDoubles value) {
   return {.lo = Down(value.hi), .hi = Up(value.hi)};
 }
 
+bool MayBeNoNumber(Interval a) { return std::isnan(a.lo) || std::isnan(a.hi); }
+
 Interval At(NodeKind kind, double x) { return Around(PairFunction(kind, {.hi = x, .lo = 0})); }
 
 }  // namespace
@@ -29,6 +31,7 @@ Interval At(NodeKind kind, double x) { return Around(PairFunction(kind, {.hi = x
 double FunctionSlack(NodeKind kind) {
   if (kind == NodeKind::kSqrt) return 1;
   if (kind == NodeKind::kErfc) return 64;
+  if (kind == NodeKind::kPower) return 16;
   return kind == NodeKind::kRsqrt || IsFunction(kind) ? 8 : 0;
 }
 
@@ -47,11 +50,29 @@ Interval FunctionImage(NodeKind kind, Interval a) {
                       : Interval{.lo = std::max(Down(at.lo - Up(width)), -1.0),
                                  .hi = std::min(Up(at.hi + Up(width)), 1.0)};
   }
+  if (kind == NodeKind::kCosh) {
+    const Interval low = At(kind, a.lo), high = At(kind, a.hi);
+    return {.lo = a.lo <= 0 && a.hi >= 0 ? 1 : std::min(low.lo, high.lo), .hi = std::max(low.hi, high.hi)};
+  }
   if (kind == NodeKind::kErfc) return {.lo = At(kind, a.hi).lo, .hi = At(kind, a.lo).hi};
   // A logarithm whose argument may lie outside its domain may give anything below its upper end, or NaN.
-  const double edge = kind == NodeKind::kLog ? 0 : kind == NodeKind::kLog1p ? -1 : -kInf;
+  const double edge = kind == NodeKind::kLog || kind == NodeKind::kLog2 ? 0
+                      : kind == NodeKind::kLog1p                        ? -1
+                                                                        : -kInf;
   if (a.lo < edge) return kEverything;
   return {.lo = At(kind, a.lo).lo, .hi = At(kind, a.hi).hi};
+}
+
+/// Between two ends of one sign a power is monotone. Endpoints are off by far less than one double, as functions are.
+Interval PowerImage(Interval a, double exponent) {
+  if (std::isnan(a.lo) || std::isnan(a.hi)) return kEverything;
+  const bool whole = exponent == std::trunc(exponent), spans = a.lo < 0 && a.hi > 0;
+  if ((a.lo < 0 && !whole) || (a.lo <= 0 && a.hi >= 0 && exponent < 0)) return kEverything;
+  const Interval low = Around(PairPower({.hi = a.lo, .lo = 0}, exponent)),
+                 high = Around(PairPower({.hi = a.hi, .lo = 0}, exponent));
+  if (MayBeNoNumber(low) || MayBeNoNumber(high)) return kEverything;
+  const bool even = whole && std::fmod(std::fabs(exponent), 2) == 0;
+  return {.lo = spans && even ? 0 : std::min(low.lo, high.lo), .hi = std::max(low.hi, high.hi)};
 }
 
 Interval WithSlack(const PlanNode& node, Interval value) {

@@ -35,6 +35,7 @@ const FloatFormat& ComputeFormat(const PlanNode& node);
 
 /// f of every point of `a`; endpoints outwards by the error of PairFunction.
 Interval FunctionImage(NodeKind kind, Interval a);
+Interval PowerImage(Interval a, double exponent);
 /// `value` widened by FunctionSlack and by the flush of subnormals.
 Interval WithSlack(const PlanNode& node, Interval value);
 Interval ConstantInterval(Irrational constant);

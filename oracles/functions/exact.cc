@@ -219,6 +219,56 @@ Enclosure ErfcAt(const Dyadic& x, int64_t precision) {
   return Outward({.low = Whole(1) - erf.high, .high = Whole(1) - erf.low}, precision);
 }
 
+Real Ln2Real(int64_t precision) {
+  const int64_t w = precision + kGuard;
+  return Reals(Around(fixed::Ln2(w), w, 0, precision));
+}
+
+/// exp(x ln 2), whose argument may err by a part of 2^-(p+32) of less than 2^15.
+Enclosure Exp2At(const Dyadic& x, int64_t precision) {
+  if (x.is_zero()) return Point(Whole(1));
+  const int64_t exponent = Exponent(x);
+  if (exponent >= kSaturation) {
+    ULPSCOPE_CHECK(x.sign() < 0, "overflow of exp2 is not an enclosure");
+    return {.low = {}, .high = Power(kVanished / 2)};
+  }
+  const double near = Approximate(x);
+  if (near == std::trunc(near) && Compare(Dyadic::From(near), x) == 0)
+    return Point(Power(static_cast<int64_t>(near)));
+  const Real scaled = Multiply(Real::From(x), Ln2Real(precision + 32), precision + 32);
+  return {.low = ExpAt(scaled.lo(), precision).low, .high = ExpAt(scaled.hi(), precision).high};
+}
+
+Enclosure Log2At(const Dyadic& x, int64_t precision) {
+  if (Compare(x, Power(Exponent(x))) == 0) return Point(Whole(Exponent(x)));
+  const Real log = Reals(LogAt(x, precision + 16));
+  return EndsOf(Divide(log, Ln2Real(precision + 16), precision));
+}
+
+/// (e + e / (e + 1)) / 2 with e = expm1(|x|): two positive terms, which grow with e.
+Enclosure SinhAt(const Dyadic& x, int64_t precision) {
+  if (x.is_zero()) return Point({});
+  const Enclosure e = Expm1At(x.sign() < 0 ? Negate(x) : x, precision + 8);
+  const auto half = [&](const Dyadic& a, Direction direction) {
+    const Dyadic twice = a + Divide(a, a + Whole(1), precision + 8, direction);
+    return Dyadic{.m = twice.m, .e = twice.e - 1};
+  };
+  const Enclosure value =
+      Outward({.low = half(e.low, Direction::kDown), .high = half(e.high, Direction::kUp)}, precision);
+  return x.sign() < 0 ? Negated(value) : value;
+}
+
+/// (e + 1 / e) / 2 with e = exp(|x|), which grows with e from 1 on.
+Enclosure CoshAt(const Dyadic& x, int64_t precision) {
+  if (x.is_zero()) return Point(Whole(1));
+  const Enclosure e = ExpAt(x.sign() < 0 ? Negate(x) : x, precision + 8);
+  const auto half = [&](const Dyadic& a, Direction direction) {
+    const Dyadic twice = a + Divide(Whole(1), a, precision + 8, direction);
+    return Dyadic{.m = twice.m, .e = twice.e - 1};
+  };
+  return Outward({.low = half(e.low, Direction::kDown), .high = half(e.high, Direction::kUp)}, precision);
+}
+
 /// f at a point of its domain.
 Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
   switch (kind) {
@@ -240,6 +290,14 @@ Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
       return ErfAt(x, precision);
     case NodeKind::kErfc:
       return ErfcAt(x, precision);
+    case NodeKind::kExp2:
+      return Exp2At(x, precision);
+    case NodeKind::kLog2:
+      return Log2At(x, precision);
+    case NodeKind::kSinh:
+      return SinhAt(x, precision);
+    case NodeKind::kCosh:
+      return CoshAt(x, precision);
     default:
       break;
   }
@@ -250,10 +308,16 @@ double AtInfinity(NodeKind kind, double x) {
   const bool up = x > 0;
   switch (kind) {
     case NodeKind::kExp:
+    case NodeKind::kExp2:
       return up ? x : 0;
+    case NodeKind::kSinh:
+      return x;
+    case NodeKind::kCosh:
+      return std::fabs(x);
     case NodeKind::kExpm1:
       return up ? x : -1;
     case NodeKind::kLog:
+    case NodeKind::kLog2:
     case NodeKind::kLog1p:
       return up ? x : std::nan("");
     case NodeKind::kTanh:
@@ -284,14 +348,23 @@ Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision) {
   if (a.is_domain()) return std::isnan(a.domain()) ? a : Real::From(AtInfinity(kind, a.domain()));
   if (kind == NodeKind::kSin) return WaveOf(Wave::kSin, a, precision);
   if (kind == NodeKind::kCos) return WaveOf(Wave::kCos, a, precision);
-  if (kind == NodeKind::kLog || kind == NodeKind::kLog1p) {
-    const Dyadic edge = kind == NodeKind::kLog ? Dyadic{} : Whole(-1);
+  if (kind == NodeKind::kLog || kind == NodeKind::kLog1p || kind == NodeKind::kLog2) {
+    const Dyadic edge = kind == NodeKind::kLog1p ? Whole(-1) : Dyadic{};
     if (Compare(a.hi(), edge) < 0) return DomainValue(std::nan(""));
     if (Compare(a.lo(), edge) <= 0)
       return a.is_point() ? DomainValue(-std::numeric_limits<double>::infinity()) : UndecidedValue();
   }
-  if (kind == NodeKind::kExp || kind == NodeKind::kExpm1) {
+  // cosh falls and rises: its image is that of the magnitudes.
+  if (kind == NodeKind::kCosh && a.lo().sign() < 0) return ApplyFunction(kind, Absolute(a), precision);
+  if (kind == NodeKind::kSinh && a.hi().sign() <= 0 && a.lo().sign() < 0 && Exponent(a.lo()) >= kSaturation) {
+    const Real mirrored = ApplyFunction(kind, Absolute(a), precision);
+    return mirrored.is_undecided() ? mirrored : DomainValue(-std::numeric_limits<double>::infinity());
+  }
+  if (kind == NodeKind::kExp || kind == NodeKind::kExpm1 || kind == NodeKind::kExp2 ||
+      kind == NodeKind::kSinh || kind == NodeKind::kCosh) {
     const auto overflows = [](const Dyadic& x) { return x.sign() > 0 && Exponent(x) >= kSaturation; };
+    if (kind == NodeKind::kSinh && a.lo().sign() < 0 && Exponent(a.lo()) >= kSaturation)
+      return UndecidedValue();
     if (overflows(a.hi()))
       return overflows(a.lo()) ? DomainValue(std::numeric_limits<double>::infinity()) : UndecidedValue();
   }
@@ -343,8 +416,57 @@ Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision) {
   return ApplyFunction(kind, a, precision);
 }
 
+namespace {
+
+/// By squaring; an even power of an enclosure is that of its magnitudes.
+Real WholePower(const Real& a, int64_t exponent, int64_t precision) {
+  Real result = Real::From(1.0), square = exponent % 2 == 0 ? Absolute(a) : a;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) result = Multiply(result, square, precision);
+    if (exponent > 1) square = Multiply(square, square, precision);
+  }
+  return result;
+}
+
+}  // namespace
+
+Real Power(const Real& a, double exponent, int64_t precision) {
+  constexpr double kMostSquared = 64;
+  if (exponent == 0) return Real::From(1.0);
+  if (a.is_undecided()) return a;
+  if (a.is_domain() || !std::isfinite(exponent)) {
+    if (!a.is_domain() && !a.is_point()) return UndecidedValue();
+    return DomainValue(std::pow(a.is_domain() ? a.domain() : Approximate(a.lo()), exponent));
+  }
+  const double magnitude = std::fabs(exponent);
+  const bool whole = exponent == std::trunc(exponent);
+  if (a.lo().sign() < 0 && !whole) return a.hi().sign() < 0 ? DomainValue(std::nan("")) : UndecidedValue();
+  if (a.lo().sign() <= 0 && a.hi().sign() >= 0 && exponent < 0)
+    return a.is_point() ? DomainValue(std::numeric_limits<double>::infinity()) : UndecidedValue();
+  const int64_t inner = precision + 32;
+  Real raised;
+  if (magnitude * 8 == std::trunc(magnitude * 8) && magnitude <= kMostSquared) {
+    Real root = a;
+    double power = magnitude;
+    for (; power != std::trunc(power); power *= 2) root = SquareRoot(root, inner);
+    raised = WholePower(root, static_cast<int64_t>(power), inner);
+    return exponent < 0 ? Divide(Real::From(1.0), raised, precision) : raised;
+  }
+  if (a.is_point() && a.lo().is_zero()) return Real::From(0.0);
+  // Spans a zero: the exponents are so large that only the magnitude of an end is told.
+  if (a.lo().sign() <= 0 && a.hi().sign() >= 0) return UndecidedValue();
+  const Real log = ApplyFunction(NodeKind::kLog, Absolute(a), inner);
+  raised = ApplyFunction(NodeKind::kExp, Multiply(Real::From(exponent), log, inner), precision);
+  const bool odd = whole && std::fmod(magnitude, 2) == 1;
+  return odd && a.hi().sign() < 0 ? Subtract(Real::From(0.0), raised, precision) : raised;
+}
+
 Real ConstantOf(Irrational constant, int64_t precision) {
   switch (constant) {
+    case Irrational::kTwoOverSqrtPi:
+      return Divide(Real::From(2.0), SquareRoot(PiReal(precision + 8), precision + 8), precision);
+    case Irrational::kLn2:
+      return Ln2Real(precision);
     case Irrational::kSqrtHalf:
       return SquareRoot(Real::From(0.5), precision);
     case Irrational::kSqrtTwoOverPi:

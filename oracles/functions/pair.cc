@@ -225,6 +225,45 @@ TwoDoubles PairErfc(TwoDoubles a) {
   return a.hi > 28 ? TwoDoubles{.hi = 0, .lo = kDenormal} : ErfcFraction(a);
 }
 
+const TwoDoubles& PairLn2() {
+  static const TwoDoubles ln2 = TimesPieces(1, Ln2Pieces());
+  return ln2;
+}
+
+/// 2^k exp((a - k) ln 2): the difference is exact.
+TwoDoubles PairExp2(TwoDoubles a) {
+  if (a.hi > 1025) return Exact(std::numeric_limits<double>::infinity());
+  if (a.hi < -1200) return {.hi = 0, .lo = kDenormal};
+  const double k = std::nearbyint(a.hi);
+  const TwoDoubles rest = Subtract(a, Exact(k));
+  return TimesPowerOfTwo(Add(kOne, SmallExpm1(Multiply(rest, PairLn2()))), static_cast<int>(k));
+}
+
+/// The logarithm of what is left of a power of two, so that those come out whole.
+TwoDoubles PairLog2(TwoDoubles a) {
+  int exponent = 0;
+  const double fraction = std::frexp(a.hi, &exponent);
+  if (fraction < 0.70710678118654752) --exponent;
+  const TwoDoubles m{.hi = std::ldexp(a.hi, -exponent), .lo = std::ldexp(a.lo, -exponent)};
+  return Add(Exact(exponent), Divide(PairLog1p(Subtract(m, kOne)), PairLn2()));
+}
+
+TwoDoubles PairSinh(TwoDoubles a) {
+  if (a.hi < 0) return Negate(PairSinh(Negate(a)));
+  if (a.hi < 0x1p-300) return a;
+  if (a.hi > 700) return PairExp(Subtract(a, PairLn2()));
+  const TwoDoubles e = PairExpm1(a);
+  return Scale(Add(e, Divide(e, Add(e, kOne))), 0.5);
+}
+
+TwoDoubles PairCosh(TwoDoubles a) {
+  if (a.hi < 0) a = Negate(a);
+  if (a.hi < 0x1p-300) return {.hi = 1, .lo = a.hi == 0 ? 0 : kDenormal};
+  if (a.hi > 700) return PairExp(Subtract(a, PairLn2()));
+  const TwoDoubles e = PairExp(a);
+  return Scale(Add(e, Divide(kOne, e)), 0.5);
+}
+
 TwoDoubles Compute(NodeKind kind, TwoDoubles a) {
   switch (kind) {
     case NodeKind::kExp:
@@ -244,6 +283,14 @@ TwoDoubles Compute(NodeKind kind, TwoDoubles a) {
       return PairErf(a);
     case NodeKind::kErfc:
       return PairErfc(a);
+    case NodeKind::kExp2:
+      return PairExp2(a);
+    case NodeKind::kLog2:
+      return a.hi <= 0 ? Exact(std::log(a.hi)) : PairLog2(a);
+    case NodeKind::kSinh:
+      return PairSinh(a);
+    case NodeKind::kCosh:
+      return PairCosh(a);
     default:
       break;
   }
@@ -289,8 +336,30 @@ TwoDoubles PairFunction(NodeKind kind, TwoDoubles a) {
   return memo.At(kind, a);
 }
 
+TwoDoubles PairPower(TwoDoubles a, double exponent) {
+  const double plain = std::pow(a.hi, exponent), magnitude = std::fabs(exponent);
+  if (!std::isfinite(a.hi) || a.hi == 0 || !std::isfinite(plain) || exponent == 0) return Exact(plain);
+  if (magnitude * 8 == std::trunc(magnitude * 8) && magnitude <= 64 && std::fabs(plain) > 0x1p-900 &&
+      std::fabs(plain) < 0x1p900) {
+    TwoDoubles root = a, result = kOne;
+    double power = magnitude;
+    for (; power != std::trunc(power); power *= 2) root = SquareRoot(root);
+    for (auto left = static_cast<int64_t>(power); left > 0; left /= 2) {
+      if (left % 2 == 1) result = Multiply(result, root);
+      if (left > 1) root = Multiply(root, root);
+    }
+    return exponent < 0 ? Divide(kOne, result) : result;
+  }
+  const TwoDoubles raised = PairExp(Multiply(Exact(exponent), PairLog(a.hi < 0 ? Negate(a) : a)));
+  return std::signbit(plain) ? Negate(raised) : raised;
+}
+
 TwoDoubles PairConstant(Irrational constant) {
   switch (constant) {
+    case Irrational::kTwoOverSqrtPi:
+      return Divide(Exact(2), RootOfPi());
+    case Irrational::kLn2:
+      return PairLn2();
     case Irrational::kSqrtHalf:
       return SquareRoot(Exact(0.5));
     case Irrational::kSqrtTwoOverPi:

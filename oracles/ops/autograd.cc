@@ -83,6 +83,14 @@ class Reverse {
 
   int Mul(int a, int b) { return low_.Elementwise(NodeKind::kMul, {a, b}); }
 
+  int Less(int a, int b) { return low_.Elementwise(NodeKind::kLess, {a, b}, DType::kBool); }
+
+  /// `grad` where the condition holds, else nothing.
+  int Where(int condition, int grad) {
+    const DType dtype = low_.at(grad).dtype;
+    return low_.Elementwise(NodeKind::kChoose, {grad, low_.Scalar(0, dtype), condition}, dtype);
+  }
+
   int OneMinus(int a) {
     return low_.Elementwise(NodeKind::kSub, {low_.Scalar(1, low_.at(a).dtype), a}, low_.at(a).dtype);
   }
@@ -156,12 +164,80 @@ class Reverse {
         Give(arg(0), Mul(grad, OneMinus(Mul(id, id))));
         break;
       case NodeKind::kRelu:
+        Give(arg(0), Where(Less(low_.Scalar(0, node.dtype), arg(0)), grad));
+        break;
       case NodeKind::kAbs:
-      case NodeKind::kMaximum:
+        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kSign, {arg(0)})));
+        break;
       case NodeKind::kExpm1:
+        Give(arg(0),
+             Mul(grad, low_.Elementwise(NodeKind::kAdd, {id, low_.Scalar(1, node.dtype)}, node.dtype)));
+        break;
       case NodeKind::kLog1p:
+        Give(arg(0),
+             low_.Elementwise(
+                 NodeKind::kDiv,
+                 {grad, low_.Elementwise(NodeKind::kAdd, {arg(0), low_.Scalar(1, node.dtype)}, node.dtype)}));
+        break;
       case NodeKind::kErf:
-      case NodeKind::kErfc:
+      case NodeKind::kErfc: {
+        const int bell =
+            low_.Elementwise(NodeKind::kExp, {low_.Elementwise(NodeKind::kNeg, {Mul(arg(0), arg(0))})});
+        const int slope = Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, node.dtype));
+        const int product = Mul(grad, slope);
+        Give(arg(0), node.kind == NodeKind::kErf ? product : low_.Elementwise(NodeKind::kNeg, {product}));
+        break;
+      }
+      case NodeKind::kExp2:
+        Give(arg(0), Mul(Mul(grad, id), low_.IrrationalConstant(Irrational::kLn2, node.dtype)));
+        break;
+      case NodeKind::kLog2:
+        Give(arg(0),
+             low_.Elementwise(NodeKind::kDiv,
+                              {grad, Mul(arg(0), low_.IrrationalConstant(Irrational::kLn2, node.dtype))}));
+        break;
+      case NodeKind::kSinh:
+        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCosh, {arg(0)})));
+        break;
+      case NodeKind::kCosh:
+        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kSinh, {arg(0)})));
+        break;
+      case NodeKind::kPower: {
+        if (low_.needs_grad[static_cast<size_t>(arg(1))])
+          throw LoweringError{"the oracle has no gradient for an exponent"};
+        const int lower = low_.Elementwise(NodeKind::kSub, {arg(1), low_.Scalar(1, node.dtype)}, node.dtype);
+        const int power = low_.Elementwise(NodeKind::kPower, {arg(0), lower}, node.dtype);
+        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kMul, {power, arg(1)}, node.dtype)));
+        break;
+      }
+      case NodeKind::kLarger:
+      case NodeKind::kSmaller: {
+        // A tie shares its gradient.
+        const int half = Mul(grad, low_.Constant(1, 2, node.dtype));
+        const int tie = low_.Elementwise(NodeKind::kEqual, {arg(0), arg(1)}, DType::kBool);
+        for (const size_t i : {size_t{0}, size_t{1}}) {
+          const bool larger = node.kind == NodeKind::kLarger;
+          const int wins = larger ? Less(arg(1 - i), arg(i)) : Less(arg(i), arg(1 - i));
+          if (low_.needs_grad[static_cast<size_t>(arg(i))])
+            Give(arg(i), low_.Elementwise(NodeKind::kChoose, {half, Where(wins, grad), tie}, node.dtype));
+        }
+        break;
+      }
+      case NodeKind::kFloor:
+      case NodeKind::kCeil:
+      case NodeKind::kRound:
+      case NodeKind::kTrunc:
+      case NodeKind::kSign:
+        Give(arg(0), low_.Expand(low_.Scalar(0, node.dtype), node.shape));
+        break;
+      case NodeKind::kEqual:
+      case NodeKind::kLess:
+      case NodeKind::kLessEqual:
+      case NodeKind::kNot:
+      case NodeKind::kAnd:
+      case NodeKind::kOr:
+        break;
+      case NodeKind::kMaximum:
         throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kCast:
       case NodeKind::kStore:

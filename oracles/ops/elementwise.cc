@@ -52,9 +52,7 @@ int LowerDiv(Lowering& low, const OpCall& call) {
 int LowerWhere(Lowering& low, const OpCall& call) {
   Need(call, 3);
   const int condition = call.args[0];
-  const PlanNode& source = low.at(low.plan.Root(condition));
-  if (source.kind != NodeKind::kInput || source.dtype != DType::kBool)
-    throw LoweringError{"where: the condition is no bool tensor of the case"};
+  if (low.at(condition).dtype != DType::kBool) throw LoweringError{"where: the condition is no bool tensor"};
   std::optional<DType> dtype;
   if (call.is_scalar[1] != call.is_scalar[2]) dtype = low.at(call.args[call.is_scalar[1] ? 2 : 1]).dtype;
   const int chosen = low.Elementwise(NodeKind::kChoose, {call.args[1], call.args[2], condition}, dtype);

@@ -4,56 +4,15 @@
 // gelu are composites, since some backends (jax, op by op or compiled) round between their steps. The slack
 // of a step bounds what the other algebraic forms differ by, in units of the format that they compute in: 1 +
 // erf cancels for negative arguments where erfc does not.
-#include "oracles/ops/table.h"
+#include "oracles/ops/composite.h"
 
 namespace ulpscope {
 namespace {
 
 int Unary(Lowering& low, const OpCall& call, NodeKind kind) {
-  if (call.args.size() != 1) throw LoweringError{call.step.op + ": needs 1 operand"};
-  return low.Elementwise(kind, {call.args[0]});
+  NeedOperands(call, 1, 1);
+  return low.Elementwise(kind, {call.args[0]}, FloatingOf(low.at(call.args[0]).dtype));
 }
-
-/// The steps of one composite op: each in the op's compute format, under a name of its own.
-class Composite {
- public:
-  Composite(Lowering& low, const OpCall& call)
-      : low_(low),
-        prefix_(call.step.as.empty() ? call.step.op : call.step.as),
-        own_(low.at(call.args.at(0)).dtype) {}
-
-  DType inner() const { return own_ == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
-  int Step(NodeKind kind, std::vector<int> args, const char* part) {
-    return low_.Inner(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
-  }
-  /// A step that some framework stores.
-  int Stored(NodeKind kind, std::vector<int> args, const char* part) {
-    return low_.Materialised(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
-  }
-  /// A constant, converted to the format of the steps.
-  int Held(int constant, const char* part) {
-    return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part);
-  }
-  int StoredConstant(int constant, const char* part) {
-    return low_.Materialised(low_.Store(constant, inner()), prefix_ + "." + part);
-  }
-  int Slack(int node, std::vector<int> nodes, double factor) {
-    low_.at(node).slack = std::move(nodes);
-    low_.at(node).slack_factor = factor;
-    return node;
-  }
-  int Result(int node) {
-    low_.at(node).name.clear();
-    low_.at(node).materialised = false;
-    low_.at(node).dtype = own_;
-    return node;
-  }
-
- private:
-  Lowering& low_;
-  std::string prefix_;
-  DType own_;
-};
 
 /// 1 / (1 + exp(-x)); the last step is left to be named.
 int SigmoidSteps(Lowering& low, Composite& op, int x) {
@@ -110,7 +69,39 @@ int LowerCos(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKi
 int LowerTanh(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kTanh); }
 int LowerErf(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErf); }
 int LowerErfc(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kErfc); }
-int LowerAbs(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kAbs); }
+
+/// exp(x ln 2), as stacks have it that know no exp2; one step where they do, which the slack covers: what an argument loses
+/// is multiplied by its magnitude.
+int LowerExp2(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const int ln2 = op.StoredConstant(low.IrrationalConstant(Irrational::kLn2, op.inner()), "ln2");
+  const int scaled = op.Stored(NodeKind::kMul, {x, ln2}, "scaled");
+  const int result = op.Step(NodeKind::kExp, {scaled}, "result");
+  // Apart from the result itself, whose slack it is.
+  const int again = low.Elementwise(NodeKind::kExp, {scaled}, op.inner());
+  const int far =
+      low.Elementwise(NodeKind::kMul, {low.Elementwise(NodeKind::kAbs, {scaled}), again}, op.inner());
+  return op.Result(op.Slack(result, {result, far}, 4));
+}
+
+/// log(x) / ln 2.
+int LowerLog2(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int ln2 = op.StoredConstant(low.IrrationalConstant(Irrational::kLn2, op.inner()), "ln2");
+  const int log = op.Stored(NodeKind::kLog, {call.args[0]}, "log");
+  const int result = op.Step(NodeKind::kDiv, {log, ln2}, "result");
+  return op.Result(op.Slack(result, {result}, 8));
+}
+
+int LowerSinh(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kSinh); }
+int LowerCosh(Lowering& low, const OpCall& call) { return Unary(low, call, NodeKind::kCosh); }
+int LowerAbs(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  return low.Elementwise(NodeKind::kAbs, {call.args[0]});
+}
 
 int LowerGelu(Lowering& low, const OpCall& call) {
   const std::string form = TextAttr(call.step, "approximate", "none");

@@ -406,14 +406,14 @@ TEST(Reference, WhereTakesWhatTheConditionNamesAndGradientsFollowIt) {
   EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->values.at("chosen"))].dtype, DType::kFloat32);
 }
 
-TEST(Reference, WhereNeedsDataForItsCondition) {
+TEST(Reference, WhereNeedsABoolCondition) {
   Case c;
   c.tensors = {Tensor("x", DType::kFloat32, {3})};
   c.program = {MakeStep("where", {"x", "x", "x"}, "y")};
   c.observe = {"y"};
   const auto plan = Lower(c);
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->gaps.at("y"), "where: the condition is no bool tensor of the case");
+  EXPECT_EQ(plan->gaps.at("y"), "where: the condition is no bool tensor");
 }
 
 Case InPlaceCase(std::vector<Step> steps, std::vector<std::string> observe) {
@@ -467,9 +467,9 @@ TEST(InPlace, WhatTheOracleCannotFollowIsAGapAndNeverTheOldValue) {
   auto found = gaps({view, before, mul}, {"view", "before", "x"});
   EXPECT_EQ(found.size(), 1u) << "the negative was made before, and x itself is followed";
   EXPECT_NE(found["view"].find("aten::mul_ writes through 'x'"), std::string::npos) << found["view"];
-  found = gaps({view, before, MakeStep("aten::clamp_", {"view"}, "")}, {"view", "before", "x"});
+  found = gaps({view, before, MakeStep("aten::digamma_", {"view"}, "")}, {"view", "before", "x"});
   EXPECT_EQ(found.size(), 2u);
-  EXPECT_NE(found["x"].find("aten::clamp_"), std::string::npos) << found["x"];
+  EXPECT_NE(found["x"].find("aten::digamma_"), std::string::npos) << found["x"];
   found =
       gaps({MakeStep("aten::erfinv", {"y"}, "unknown"), MakeStep("aten::mul_", {"x", "unknown"}, "")}, {"x"});
   EXPECT_EQ(found.size(), 1u) << "a product with what has no reference";

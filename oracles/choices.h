@@ -1,0 +1,30 @@
+// Steps that round nothing, in each arithmetic: the larger of two, whole parts, signs, comparisons and logic.
+//
+// A condition is a number, 0 or 1, so that it can be stored, cast and counted like any other value; where an
+// enclosure lies on both sides of an edge it is either. What hangs on an open condition is either choice.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "harness/model/oracle.h"
+#include "oracles/exact/real.h"
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+/// `kind` is one of RoundsNothing, kChoose apart. A comparison with a NaN is false, its negation true.
+Real ChoiceOf(NodeKind kind, std::span<const Real> args);
+Interval ChoiceOf(NodeKind kind, std::span<const Interval> args);
+TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args);
+
+/// What a condition says; nothing where it may say either.
+std::optional<bool> TruthOf(const Real& condition);
+std::optional<bool> TruthOf(Interval condition);
+std::optional<bool> TruthOf(TwoDoubles condition);
+
+/// Everything that either of two may be.
+Real Either(const Real& a, const Real& b);
+Interval Either(Interval a, Interval b);
+
+}  // namespace ulpscope

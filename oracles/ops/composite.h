@@ -1,0 +1,85 @@
+// What expansions of composite ops share: their steps under names of their own, and the types of PyTorch's rules.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "harness/words/promotion.h"
+#include "oracles/ops/table.h"
+
+namespace ulpscope {
+
+void NeedOperands(const OpCall& call, size_t least, size_t most);
+
+/// What PyTorch computes a function of whole numbers in.
+inline DType FloatingOf(DType dtype) { return IsFloating(dtype) ? dtype : DType::kFloat32; }
+
+/// torch.result_type of the operands at these places of the step.
+DType CommonType(const Lowering& low, const OpCall& call, const std::vector<size_t>& places);
+
+/// The steps of one composite op: each in the op's compute format, under a name of its own.
+class Composite {
+ public:
+  Composite(Lowering& low, const OpCall& call)
+      : low_(low),
+        prefix_(call.step.as.empty() ? call.step.op : call.step.as),
+        own_(FloatingOf(low.at(call.args.at(0)).dtype)) {}
+  /// One whose operands agree on another dtype than the first one's.
+  Composite(Lowering& low, const OpCall& call, DType own) : Composite(low, call) { own_ = own; }
+
+  DType inner() const { return own_ == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
+  int Step(NodeKind kind, std::vector<int> args, const char* part) {
+    return low_.Inner(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
+  }
+  /// A step that some framework stores.
+  int Stored(NodeKind kind, std::vector<int> args, const char* part) {
+    return low_.Materialised(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
+  }
+  /// A constant, converted to the format of the steps.
+  int Held(int constant, const char* part) {
+    return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part);
+  }
+  int StoredConstant(int constant, const char* part) {
+    return low_.Materialised(low_.Store(constant, inner()), prefix_ + "." + part);
+  }
+  std::string Part(const char* part) const { return prefix_ + "." + part; }
+  int Choose(int condition, int yes, int no) {
+    return low_.Inner(low_.Elementwise(NodeKind::kChoose, {yes, no, condition}, inner()),
+                      prefix_ + ".choice");
+  }
+  /// A number of the program's: backends convert it as they like.
+  int Scalar(double value, std::string_view op) {
+    const int node = low_.Scalar(value, inner());
+    low_.at(node).scalar = true;
+    low_.at(node).tensor = "scalar." + std::string(op);
+    return node;
+  }
+  int Number(double value) { return low_.Scalar(value, inner()); }
+  int Slack(int node, std::vector<int> nodes, double factor) {
+    low_.at(node).slack = std::move(nodes);
+    low_.at(node).slack_factor = factor;
+    return node;
+  }
+  DType own() const { return own_; }
+  /// What a choice gave, stored.
+  int Chosen(int node) {
+    const int stored = low_.Store(node, own_);
+    low_.at(stored).inner = true;
+    return stored;
+  }
+  int Result(int node) {
+    low_.at(node).name.clear();
+    low_.at(node).materialised = false;
+    low_.at(node).dtype = own_;
+    return node;
+  }
+
+ private:
+  Lowering& low_;
+  std::string prefix_;
+  DType own_;
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,248 @@
+// Pointwise ops that are few steps: powers, bounds, whole parts, comparisons, choices and the activations made of them.
+//
+// What frameworks compute in one kernel but some materialise (jax op by op) has steps of its own; the slack of a
+// step bounds the other algebraic forms, in units of the format that they compute in.
+#include <cmath>
+
+#include "oracles/ops/composite.h"
+
+namespace ulpscope {
+
+void NeedOperands(const OpCall& call, size_t least, size_t most) {
+  if (call.args.size() >= least && call.args.size() <= most) return;
+  throw LoweringError{call.step.op + ": needs " + std::to_string(least) +
+                      (least == most ? "" : " to " + std::to_string(most)) + " operand(s)"};
+}
+
+DType CommonType(const Lowering& low, const OpCall& call, const std::vector<size_t>& places) {
+  std::vector<PromotionOperand> operands;
+  for (const size_t place : places) {
+    const Operand& operand = call.step.of[place];
+    if (!operand.scalar) {
+      const PlanNode& node = low.at(call.args[place]);
+      operands.push_back(
+          {.dtype = node.dtype, .rank = node.shape.empty() ? OperandRank::kZeroDim : OperandRank::kTensor});
+      continue;
+    }
+    const auto& value = operand.scalar->value;
+    operands.push_back({.dtype = std::holds_alternative<bool>(value)      ? DType::kBool
+                                 : std::holds_alternative<int64_t>(value) ? DType::kInt64
+                                                                          : DType::kFloat64,
+                        .rank = OperandRank::kScalar});
+  }
+  const auto common = ResultType(operands);
+  if (!common) throw LoweringError{call.step.op + ": PyTorch has no common type for these operands"};
+  return *common;
+}
+
+namespace {
+
+int PointwiseChoice(Lowering& low, const OpCall& call, NodeKind kind) {
+  NeedOperands(call, 1, 1);
+  const int node = low.Elementwise(kind, {call.args[0]});
+  return low.Store(node, low.at(node).dtype);
+}
+
+int ChoiceOfTwo(Lowering& low, const OpCall& call, NodeKind kind) {
+  NeedOperands(call, 2, 2);
+  const DType dtype = CommonType(low, call, {0, 1});
+  return low.Store(low.Elementwise(kind, {call.args[0], call.args[1]}, dtype), dtype);
+}
+
+int Compared(Lowering& low, const OpCall& call, NodeKind kind, size_t first) {
+  NeedOperands(call, 2, 2);
+  return low.Elementwise(kind, {call.args[first], call.args[1 - first]}, DType::kBool);
+}
+
+/// `x` between the bounds that stand; a NaN stays one, and where both bounds are broken the upper one holds.
+int Bounded(Lowering& low, const OpCall& call, std::optional<double> least, std::optional<double> most) {
+  NeedOperands(call, 1, 1);
+  const int x = call.args[0];
+  const DType dtype = low.at(x).dtype;
+  int node = x;
+  const auto bound = [&](double value, NodeKind kind, bool below) {
+    const int end = low.Scalar(value, dtype);
+    const int outside =
+        low.Elementwise(kind, below ? std::vector{node, end} : std::vector{end, node}, DType::kBool);
+    node = low.Elementwise(NodeKind::kChoose, {end, node, outside}, dtype);
+  };
+  if (least) bound(*least, NodeKind::kLess, true);
+  if (most) bound(*most, NodeKind::kLess, false);
+  return low.Store(node, dtype);
+}
+
+std::optional<double> MaybeNumber(const Step& step, const std::string& name) {
+  if (step.Find(name) == nullptr) return std::nullopt;
+  return NumberAttr(step, name, 0);
+}
+
+/// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which never overflows; kernels that do not fear it take the plain form.
+int LogOfOnePlusExp(Lowering& low, Composite& op, int x) {
+  const int most =
+      low.Inner(low.Elementwise(NodeKind::kLarger, {x, op.Number(0)}, op.inner()), op.Part("max"));
+  const int away = op.Step(NodeKind::kNeg, {op.Step(NodeKind::kAbs, {x}, "abs")}, "minus");
+  const int log = op.Stored(NodeKind::kLog1p, {op.Stored(NodeKind::kExp, {away}, "exp")}, "log1p");
+  const int sum = op.Stored(NodeKind::kAdd, {most, log}, "sum");
+  return op.Slack(sum, {sum, most}, 12);
+}
+
+}  // namespace
+
+int LowerSquare(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  return low.Elementwise(NodeKind::kMul, {call.args[0], call.args[0]});
+}
+
+int LowerReciprocal(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  const DType dtype = FloatingOf(low.at(call.args[0]).dtype);
+  return low.Elementwise(NodeKind::kDiv, {low.Scalar(1, dtype), call.args[0]}, dtype);
+}
+
+/// Small exponents are products and roots, as frameworks have them, with the step between two to be named.
+int LowerPow(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  const int x = call.args[0];
+  Composite op(low, call, CommonType(low, call, {0, 1}));
+  const auto plain = [&](NodeKind kind, std::vector<int> args) {
+    return low.Elementwise(kind, std::move(args), op.own());
+  };
+  if (!call.is_scalar[1]) return plain(NodeKind::kPower, {x, call.args[1]});
+  const double exponent = low.at(call.args[1]).alpha;
+  if (exponent == 0.5) return plain(NodeKind::kSqrt, {x});
+  if (exponent == -0.5) return plain(NodeKind::kRsqrt, {x});
+  if (exponent == 2) return plain(NodeKind::kMul, {x, x});
+  if (exponent == -1) return plain(NodeKind::kDiv, {op.Number(1), x});
+  if (exponent == 1) return low.Store(x, op.own());
+  if (exponent == -2 || exponent == 3) {
+    const int square = op.Stored(NodeKind::kMul, {x, x}, "square");
+    const int result = exponent == 3 ? op.Step(NodeKind::kMul, {square, x}, "result")
+                                     : op.Step(NodeKind::kDiv, {op.Number(1), square}, "result");
+    return op.Result(op.Slack(result, {result}, 4));  // 1 / x squared
+  }
+  return plain(NodeKind::kPower, {x, call.args[1]});
+}
+
+int LowerMaximum(Lowering& low, const OpCall& call) { return ChoiceOfTwo(low, call, NodeKind::kLarger); }
+int LowerMinimum(Lowering& low, const OpCall& call) { return ChoiceOfTwo(low, call, NodeKind::kSmaller); }
+int LowerSign(Lowering& low, const OpCall& call) { return PointwiseChoice(low, call, NodeKind::kSign); }
+int LowerFloor(Lowering& low, const OpCall& call) { return PointwiseChoice(low, call, NodeKind::kFloor); }
+int LowerCeil(Lowering& low, const OpCall& call) { return PointwiseChoice(low, call, NodeKind::kCeil); }
+int LowerRound(Lowering& low, const OpCall& call) { return PointwiseChoice(low, call, NodeKind::kRound); }
+int LowerTrunc(Lowering& low, const OpCall& call) { return PointwiseChoice(low, call, NodeKind::kTrunc); }
+
+int LowerClamp(Lowering& low, const OpCall& call) {
+  const auto least = MaybeNumber(call.step, "min"), most = MaybeNumber(call.step, "max");
+  if (!least && !most) throw LoweringError{"clamp needs min or max"};
+  return Bounded(low, call, least, most);
+}
+int LowerHardtanh(Lowering& low, const OpCall& call) {
+  return Bounded(low, call, NumberAttr(call.step, "min_val", -1), NumberAttr(call.step, "max_val", 1));
+}
+int LowerRelu6(Lowering& low, const OpCall& call) { return Bounded(low, call, 0, 6); }
+
+int LowerEq(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kEqual, 0); }
+int LowerNe(Lowering& low, const OpCall& call) {
+  return low.Elementwise(NodeKind::kNot, {LowerEq(low, call)}, DType::kBool);
+}
+int LowerLt(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kLess, 0); }
+int LowerLe(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kLessEqual, 0); }
+int LowerGt(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kLess, 1); }
+int LowerGe(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kLessEqual, 1); }
+int LowerLogicalAnd(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kAnd, 0); }
+int LowerLogicalOr(Lowering& low, const OpCall& call) { return Compared(low, call, NodeKind::kOr, 0); }
+int LowerLogicalNot(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  return low.Elementwise(NodeKind::kNot, {call.args[0]}, DType::kBool);
+}
+
+int LowerMaskedFill(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  if (low.at(call.args[1]).dtype != DType::kBool)
+    throw LoweringError{"masked_fill: the mask is no bool tensor"};
+  const DType dtype = low.at(call.args[0]).dtype;
+  return low.Store(low.Elementwise(NodeKind::kChoose, {call.args[2], call.args[0], call.args[1]}, dtype),
+                   dtype);
+}
+
+int LowerLeakyRelu(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const double slope = NumberAttr(call.step, "negative_slope", 0.01);
+  const int scaled = op.Step(NodeKind::kMul, {x, op.Scalar(slope, call.step.op)}, "scaled");
+  const int positive = low.Elementwise(NodeKind::kLess, {op.Number(0), x}, DType::kBool);
+  return op.Chosen(op.Choose(positive, x, scaled));
+}
+
+/// x above zero, else alpha (exp(x) - 1).
+int LowerElu(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const double alpha = NumberAttr(call.step, "alpha", 1);
+  int tail = op.Stored(NodeKind::kExpm1, {x}, "expm1");
+  if (alpha != 1) tail = op.Step(NodeKind::kMul, {tail, op.Scalar(alpha, call.step.op)}, "scaled");
+  const int positive = low.Elementwise(NodeKind::kLess, {op.Number(0), x}, DType::kBool);
+  return op.Chosen(op.Choose(positive, x, tail));
+}
+
+/// log(1 + exp(beta x)) / beta, and x itself beyond the threshold.
+int LowerSoftplus(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const double beta = NumberAttr(call.step, "beta", 1), threshold = NumberAttr(call.step, "threshold", 20);
+  const auto factor = [&] { return op.Scalar(beta, call.step.op); };
+  const int scaled = beta == 1 ? x : op.Step(NodeKind::kMul, {x, factor()}, "scaled");
+  int log = LogOfOnePlusExp(low, op, scaled);
+  if (beta != 1) log = op.Step(NodeKind::kDiv, {log, factor()}, "quotient");
+  const int linear = low.Elementwise(NodeKind::kLess, {op.Number(threshold), scaled}, DType::kBool);
+  return op.Chosen(op.Choose(linear, x, log));
+}
+
+/// x tanh(log(1 + exp(x))).
+int LowerMish(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const int tanh = op.Stored(NodeKind::kTanh, {LogOfOnePlusExp(low, op, x)}, "tanh");
+  const int result = op.Step(NodeKind::kMul, {x, tanh}, "result");
+  return op.Result(op.Slack(result, {result}, 16));
+}
+
+/// start + weight (end - start); frameworks take end - (end - start) (1 - weight) for weights from a half on.
+int LowerLerp(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  Composite op(low, call, CommonType(low, call, {0, 1}));
+  const int start = call.args[0], end = call.args[1];
+  const int difference = op.Stored(NodeKind::kSub, {end, start}, "difference");
+  const int product = op.Stored(NodeKind::kMul, {difference, call.args[2]}, "product");
+  const int result = op.Step(NodeKind::kAdd, {start, product}, "result");
+  const int rest = low.Elementwise(NodeKind::kSub, {difference, product}, op.inner());
+  return op.Result(op.Slack(result, {start, end, product, rest, difference}, 4));
+}
+
+/// x + value a b. Frameworks scale either factor first.
+int LowerAddcmul(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  Composite op(low, call, CommonType(low, call, {0, 1, 2}));
+  const double value = NumberAttr(call.step, "value", 1);
+  int product = op.Stored(NodeKind::kMul, {call.args[1], call.args[2]}, "product");
+  if (value != 1) product = op.Stored(NodeKind::kMul, {product, op.Scalar(value, call.step.op)}, "scaled");
+  const int result = op.Step(NodeKind::kAdd, {call.args[0], product}, "result");
+  return op.Result(op.Slack(result, {product}, 4));
+}
+
+/// x + value a / b.
+int LowerAddcdiv(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  Composite op(low, call, FloatingOf(CommonType(low, call, {0, 1, 2})));
+  const double value = NumberAttr(call.step, "value", 1);
+  int ratio = op.Stored(NodeKind::kDiv, {call.args[1], call.args[2]}, "ratio");
+  if (value != 1) ratio = op.Stored(NodeKind::kMul, {ratio, op.Scalar(value, call.step.op)}, "scaled");
+  const int result = op.Step(NodeKind::kAdd, {call.args[0], ratio}, "result");
+  return op.Result(op.Slack(result, {ratio}, 4));
+}
+
+}  // namespace ulpscope
