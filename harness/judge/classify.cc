@@ -21,8 +21,6 @@ namespace {
 
 constexpr size_t kMostExclusions = 64;
 
-/// How many products an all-element look may cost.
-constexpr int64_t kCensusTerms = int64_t{1} << 25;
 constexpr size_t kSearchElements = 16;
 /// Elements that every model is held against, less where sums are long, and those of a search for the least bits.
 constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
@@ -532,7 +530,7 @@ class Classifier {
   /// sample has no tails, and no single element. Models that it refutes leave `likely`.
   void LookEverywhere(const Trial* natural, std::set<PrecisionModel>* likely) {
     if (only_ != nullptr) return;
-    const int64_t most = kCensusTerms / std::max<int64_t>(1, shape_.terms);
+    const int64_t most = options_.most_terms / std::max<int64_t>(1, shape_.terms);
     const auto looked = ElementsToCheck(observed_.shape, most);
     looked_ = static_cast<int64_t>(looked.size());
     std::vector<int64_t> odd =

@@ -18,8 +18,10 @@ namespace ulpscope {
 struct ClassifyOptions {
   int64_t most_elements = 4096;       ///< larger results are judged on a fixed sample of this size
   int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
-  double keep_factor = 1e6;           ///< models this much less likely than the best one are set aside
-  double worst_fit = -6;              ///< z-score below which a model does not explain the bits
+  int64_t most_terms =
+      int64_t{1} << 25;  ///< terms of sums that the look at every element may cost; then it is a sample too
+  double keep_factor = 1e6;  ///< models this much less likely than the best one are set aside
+  double worst_fit = -6;     ///< z-score below which a model does not explain the bits
   /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.
   bool search = true;
   enum class Evidence { kAll, kHard };

@@ -45,6 +45,8 @@ using Changes = std::map<std::string, Change>;
 constexpr const char* kScalar = "scalar.";
 constexpr const char* kFlushed = "flushed";
 constexpr double kNearlyAll = 0.9;
+/// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
+constexpr int64_t kGrownTerms = int64_t{1} << 21, kFewestGrown = 256;
 
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;
@@ -239,11 +241,16 @@ class StepJudge {
     const std::string& name = steps_[last].step.as;
     auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .natural = natural});
     if (!oracle) return std::nullopt;
-    if (const auto shape = (*oracle)->Describe(name);
-        shape && shape->reduction_length > 0 && piece->unrounded.empty())
-      sums_.insert(last);
+    const auto shape = (*oracle)->Describe(name);
+    if (shape && shape->reduction_length > 0 && piece->unrounded.empty()) sums_.insert(last);
     ClassifyOptions options;
     options.search = !natural;
+    // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
+    if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
+      options.most_terms = kGrownTerms;
+      options.most_elements =
+          std::clamp(kGrownTerms / std::max<int64_t>(1, 4 * terms), kFewestGrown, options.most_elements);
+    }
     Classification found =
         ClassifyValue(**oracle, name, observed == nullptr ? values_.at(name) : *observed, options);
     counts_ += (*oracle)->Counts();
