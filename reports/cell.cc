@@ -208,6 +208,17 @@ std::string CellText(const ValueResult& value) {
   return ClassText(classification) + (classification.rests_on_likelihood ? "~" : "");
 }
 
+int KeptBits(const ValueResult& value) {
+  const Classification& classification = value.classification;
+  if (classification.kind == ClassificationKind::kUnmodelled) return 0;
+  int kept = kFloat32Bits;
+  for (const auto& model : classification.models) {
+    const Chain chain = MakeChain(model, classification, {Reading::Accumulator::kWide, Reading::Cuts::kTold});
+    kept = std::min(kept, Narrowest(chain).bits);
+  }
+  return kept;
+}
+
 const std::vector<std::string>& CellLegend() {
   static const std::vector<std::string> kLegend{"a>b rounded to a, then to b (the last is the store)",
                                                 "(a) operands rounded to a",

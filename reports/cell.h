@@ -25,6 +25,10 @@ namespace ulpscope {
 /// The cell of one value.
 std::string CellText(const ValueResult& value);
 
+/// How many significant bits the coarsest rounding on the way to a value keeps, in the coarsest of its models: 24 of float32's class
+/// or wider. 0 where no model explains the bits; 24 where there is nothing to tell (no reference, no rounding, integers).
+int KeptBits(const ValueResult& value);
+
 /// What every mark of a cell means, one entry each, for below the matrix.
 const std::vector<std::string>& CellLegend();
 

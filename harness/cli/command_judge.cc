@@ -3,9 +3,8 @@
 
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/recorded_cases.h"
+#include "harness/cli/judged_run.h"
 #include "harness/cli/report_details.h"
-#include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
 
@@ -18,33 +17,9 @@ struct JudgeArguments {
   ReportOutputs outputs;
 };
 
-/// Where the classifications come from: `judge` asks the oracle anew, and records what it says.
-enum class Source { kRecorded, kAnew };
-
-/// A recorded run with its report, and the cases that it was judged by.
-struct JudgedRun {
-  RecordedRun run;
-  Workspace workspace;
-  RunReport report;
-};
-
-/// Reads and judges the run in `arguments.run`.
 Result<std::unique_ptr<JudgedRun>> Judge(const JudgeArguments& arguments, Source source) {
   if (auto checked = CheckOutputs(arguments.outputs); !checked) return Fail(checked.error());
-  auto run = ReadRun(arguments.run, TensorLoading::kLater);
-  if (!run) return Fail(run.error());
-  auto workspace = OpenWorkspace({});
-  if (!workspace) return Fail(workspace.error());
-  if (auto loaded = LoadCasesOf(*run, arguments.cases, &*workspace); !loaded) return Fail(loaded.error());
-  auto classified = source == Source::kRecorded ? ReadClassified(*run) : ClassifiedRun();
-  if (!classified) return Fail(classified.error());
-  auto report = JudgeRun(*run, *workspace, &*classified);
-  if (!report) return Fail(report.error());
-  if (source == Source::kAnew) {
-    if (auto written = WriteClassified(*run, *classified); !written) return Fail(written.error());
-  }
-  return std::make_unique<JudgedRun>(
-      JudgedRun{.run = std::move(*run), .workspace = std::move(*workspace), .report = std::move(*report)});
+  return JudgeRecorded(arguments.run, arguments.cases, source);
 }
 
 /// Writes what was asked for, and into `folder` what a run folder holds.

@@ -98,7 +98,7 @@ TEST_F(CommandLine, UsageErrorsExitWith4AndSayWhatWasMeant) {
       {"run mine.yaml -b hipblas", "hipblas is not installed"},
       {"report nosuchrun", "nosuchrun"},
       {"judge nosuchrun", "nosuchrun"},
-      {"report x --htlm y", "did you mean '--html'?"},
+      {"report x --markdwn y", "did you mean '--markdown'?"},
       {"report x --json - --csv -", "stdout takes one report"},
       {"explain mine/wide@nosuch", ""},
       {"repro seeds/matmul_out/as_posted -o d", "ID@BACKEND"},

@@ -1,0 +1,47 @@
+// What changed between two runs: statuses, precision classes, divergences, conversions, time. A pure function of their reports.
+//
+// Cells are compared where both runs have them; divergences among the backends that both have, so that a backend more changes
+// nothing of the others. A change is for the worse where
+//   - a status falls (PASS, XFAIL and SKIP, then the statuses that exit 1, then those that exit 6 or 3), or what ran is skipped,
+//   - a value keeps fewer bits than before at its coarsest rounding, or no model explains it any more,
+//   - a divergence of class is new.
+// All else is told and fails nothing: classes that are as coarse as before, order, conversions, time.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+struct RunChange {
+  enum class Kind { kStatus, kClass, kDivergence, kCasts } kind = Kind::kStatus;
+  enum class Way { kWorse, kBetter, kOther } way = Way::kOther;
+  std::string id, backend;  ///< backend empty for a divergence
+  std::string what;         ///< "product: f32 -> f32>bf16>f32"
+};
+
+struct RunDiff {
+  std::vector<std::string>
+      versions;                    ///< "torch 2.12.1 -> 2.13.0 (torch-eager, torch-inductor)", "seed 0 -> 1"
+  std::vector<RunChange> changes;  ///< by kind, id, backend
+  std::vector<std::string> only_before, only_after;  ///< backends, then cases, that one run alone has
+  std::vector<std::string>
+      rewritten;        ///< cases that compute something else in the second run: nothing of them is compared
+  size_t compared = 0;  ///< cells of both
+  double seconds_before = 0, seconds_after = 0;  ///< in them
+  std::vector<std::string> slower;  ///< cells that take twice as long and a tenth of a second more
+};
+
+RunDiff CompareRuns(const RunReport& before, const RunReport& after, const std::set<std::string>& rewritten);
+
+bool HasWorse(const RunDiff& diff);
+
+/// How many changes of each part are told; all of them where somebody asks.
+enum class DiffLength { kBrief, kWhole };
+std::string WriteRunDiff(const RunDiff& diff, DiffLength length, size_t columns);
+
+}  // namespace ulpscope
