@@ -7,6 +7,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness/python"), str(ROOT / "backends/python"), str(ROOT / "tests/support"), str(pathlib.Path(__file__).parent)]
@@ -16,7 +17,8 @@ import numpy  # noqa: E402
 import torch  # noqa: E402
 import ulpscope  # noqa: E402
 from programs import call  # noqa: E402
-from ulpscope import places  # noqa: E402
+from ulpscope import checking, places  # noqa: E402
+from ulpscope.case import Step  # noqa: E402
 
 
 def accumulate(x, w, total, keep):
@@ -149,6 +151,29 @@ class Check(unittest.TestCase):
         self.assertEqual(report.own, {"torch-eager": {"result": ""}})
         self.assertTrue(str(report).lstrip().startswith("1  precision: "), str(report)[:200])
         self.assertIn("<td>result</td>", report._repr_html_())
+
+    def test_steps_are_judged_where_judging_as_one_takes_long(self):
+        """Compiled, and more than two steps: every step is observed, and whether that changes the result is found out."""
+        torch.manual_seed(3)
+        block, x = blocks.SwiGlu(), torch.randn(6, 16).bfloat16()
+        made = ["torch-eager", "torch-aot-eager"]
+        with tempfile.TemporaryDirectory() as folder:
+            report = ulpscope.check(block, (x, ), backends=made, out=folder, verify=())
+        self.assertEqual(report.changed, {each: [] for each in made})
+        self.assertEqual(report.own, {each: {"result": ""} for each in made})
+        self.assertEqual(report.matrix["h_rsqrt"]["torch-aot-eager"], report.matrix["h_rsqrt"]["torch-eager"])
+        self.assertEqual(report.case.observe, ["result"])
+        observing = checking._observing
+
+        def another(case):
+            shown = observing(case)
+            shown.steps = [*shown.steps[:-1], Step("sub", ("x", "y"), "result")]
+            return shown
+
+        with unittest.mock.patch.object(checking, "_observing", another):
+            report = ulpscope.check(block, (x, ), backends=["torch-eager"], steps="observed", verify=())
+        self.assertEqual(report.changed, {"torch-eager": ["result"]})
+        self.assertIn("torch-eager gives other bits of result where every step is observed", report.findings[-1])
 
     def test_two_backends_at_once_and_no_process_left(self):
         x, w = operands()

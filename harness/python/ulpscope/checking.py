@@ -1,5 +1,6 @@
 """check(): a program, run on backends and judged; and the Report of it, findings first."""
 
+import dataclasses
 import html
 import json
 import pathlib
@@ -8,11 +9,16 @@ import tempfile
 import textwrap
 from dataclasses import dataclass, field
 
-from ulpscope import kernels, places
+from ulpscope import adapters, faithful, kernels, places
 from ulpscope.case import Case
+from ulpscope.vocabulary import words
 
 # Statuses that ask for somebody's eye (verdicts); the rest conforms or was not asked.
 _BAD = ("FAIL", "XPASS", "CRASH", "TIMEOUT", "PROTOCOL", "OOM", "TAINTED", "NONDET", "HARNESS", "UNMODELLED", "INCONCLUSIVE")
+
+
+# Backends that run a program op by op: observing what is inside changes nothing there.
+_OP_BY_OP = ("torch-eager", "jax-eager", "openblas", "onednn", "blis", "emulated", "recorded", "cublas")
 
 
 class RunFailed(RuntimeError):
@@ -37,6 +43,7 @@ class Report:
     exit_code: int
     case: Case | None = None
     own: dict = field(default_factory=dict)  # backend -> {value: '' or how it differs from the function's own result here}
+    changed: dict = field(default_factory=dict)  # backend -> values that have other bits where nothing inside is observed
     data: dict = field(default_factory=dict)  # report.json
 
     @property
@@ -67,13 +74,16 @@ class Report:
 
 
 def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"), name=None, data="auto", backward=False, verify=None,
-          contract=None, knobs=None, seed=0, out=None, timeout=None, show=False):
+          contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, show=False):
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
     (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(). `verify` is capture()'s: without it, the case is compared in bits
     with the function on torch-eager, and, where they are asked, on the compiled backends (where a difference is a finding, not an
-    error). `out` is where the run folder stays; `show` prints the report.
+    error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
+    that changes the results, as it does where a compiler fuses (a search that takes long in programs of many steps); "observed", the
+    program with every step observed, and by how many elements that differs from the program as it is; "auto", the second for programs
+    of more than two computing steps on compiled backends. `out` is where the run folder stays; `show` prints the report.
     """
     case, own = (f, {}) if isinstance(f, Case) else (None, {})
     if not isinstance(f, (Case, str, pathlib.Path)):
@@ -83,13 +93,24 @@ def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor")
         if contract:
             case.contract = contract
     with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
-        path = case.save(pathlib.Path(folder) / f"{case.name}.yaml") if case is not None else pathlib.Path(f)
+        observed = case is not None and steps != "asked" and not contract and (steps == "observed" or _takes_long(case, backends))
+        shown = _observing(case) if observed else case
+        path = shown.save(pathlib.Path(folder) / f"{case.name}.yaml") if case is not None else pathlib.Path(f)
         report = run(path, backends, out=out, knobs=knobs, seed=seed, timeout=timeout)
     report.case = case
-    if case is not None and case.program is not None and not any(each.synthetic for each in case.inputs):
-        report.own = _beside_own(report, f, args, kwargs)
+    if case is None or any(each.synthetic for each in case.inputs):
+        return _shown(report, show)
+    given = _recorded(report)
+    if observed:
+        given = _asked(report, backends, given)
+    if case.program is not None:
+        report.own = _beside_own(case, given, f, args, kwargs)
         report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
                             for backend, values in report.own.items() for value, text in values.items() if text]
+    return _shown(report, show)
+
+
+def _shown(report, show):
     if show:
         print(report)
     return report
@@ -124,6 +145,49 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
                   exit_code=process.returncode, data=data)
 
 
+def _takes_long(case, backends):
+    """Whether judging the program as one may be needed, and is a search over more models than anybody waits for."""
+    compiled = any(isinstance(each, str) and not each.startswith(_OP_BY_OP) for each in backends)
+    return compiled and sum(step.op not in words.ops("view", "effect") for step in case.all_steps()) > 2
+
+
+def _observing(case):
+    """The case with every value observed; programs that write into what exists, or differentiate, as they are."""
+    made = [step.name for step in case.all_steps() if step.name]
+    if any(step.op == "backward" or step.op.partition(".")[0].endswith("_") for step in case.all_steps()):
+        return case
+    return dataclasses.replace(case, observe=list(dict.fromkeys(made))[-256:])
+
+
+def _asked(report, backends, recorded):
+    """backend -> {value: torch tensor} of the case as it is, on the values that it holds; findings where observing all changes them."""
+    case, found = report.case, {}
+    for backend in backends:
+        if not isinstance(backend, str) or backend not in recorded:
+            continue
+        with adapters.Link(backend) as link:
+            found[backend] = link.run(case)
+        report.changed[backend] = []
+        for value in case.observe:
+            text = faithful.difference(found[backend][value], recorded[backend][value], "as it is", "with every step observed")
+            if text:
+                report.changed[backend].append(value)
+                report.findings.append(f"{backend} gives other bits of {value} where every step is observed ({text}): what is said of its "
+                                       "steps holds for the program with every step observed")
+    return found
+
+
+def _recorded(report):
+    """backend -> {value: torch tensor} of the run."""
+    found = {}
+    for line in (report.run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)["record"]
+        if record.get("type") == "result" and "tensors" in record and "~" not in record["case"]:
+            tensors = adapters.read_safetensors(report.run_dir / record["tensors"]["file"])
+            found[record["backend"]] = {name: adapters.from_wire(tensor) for name, tensor in tensors.items()}
+    return found
+
+
 def _findings(data):
     found = [f"{each['kind']}: {each['sentence']}" for each in data["divergences"]]
     for result in data["results"]:
@@ -136,28 +200,17 @@ def _findings(data):
     return list(dict.fromkeys(found))
 
 
-def _beside_own(report, f, args, kwargs):
-    """backend -> {value: '' or how it differs}: what the run recorded, beside what `f` itself gives in this process."""
-    from torch.utils import _pytree as tree
-
-    from ulpscope import adapters, faithful
-    kwargs = dict(kwargs or {})
-    case = report.case
-    compilers = {None: None}
-    found = {}
-    for line in (report.run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)["record"]
-        if record.get("type") != "result" or "tensors" not in record or record["case"].endswith("~opened"):
-            continue
-        name, _, knobs = adapters.parsed(record["backend"])
+def _beside_own(case, given, f, args, kwargs):
+    """backend -> {value: '' or how it differs}: what backends gave, beside what `f` itself gives in this process."""
+    computed, found = {}, {}
+    for backend, values in given.items():
+        name, _, knobs = adapters.parsed(backend)
         compiler = knobs.get("backend_name") or faithful.COMPILERS.get(name, "")
         if compiler == "":
             continue
-        if compiler not in compilers or compilers[compiler] is None:
-            compilers[compiler] = faithful.results(f, args, kwargs, case, compiler)
-        tensors = adapters.read_safetensors(report.run_dir / record["tensors"]["file"])
-        values = compilers[compiler]
-        found[record["backend"]] = {key: faithful.difference(values[key], adapters.from_wire(tensor))
-                                    for key, tensor in tensors.items() if values.get(key) is not None}
-    del tree
+        if compiler not in computed:
+            computed[compiler] = faithful.results(f, args, dict(kwargs or {}), case, compiler)
+        own = computed[compiler]
+        found[backend] = {key: faithful.difference(own[key], tensor, "by the function", "in the run")
+                          for key, tensor in values.items() if own.get(key) is not None}
     return found

@@ -115,8 +115,8 @@ def _no_gradients_kept(f, args, kwargs):
             each.grad = before[name]
 
 
-def difference(one, other):
-    """'' where two tensors have the same dtype, shape and bits; else what differs, in a sentence."""
+def difference(one, other, first="by the function", second="by the case"):
+    """'' where two tensors have the same dtype, shape and bits; else what differs, in a sentence that calls them so."""
     import torch
     if one is None or other is None:
         return "" if one is other else "one of them has no value"
@@ -130,7 +130,7 @@ def difference(one, other):
     bits = one.contiguous().view(integer) != other.contiguous().view(integer)
     index = tuple(bits.nonzero()[0].tolist())
     return (f"{int(bits.sum())} of {one.numel()} elements differ, the first at {list(index)}: "
-            f"{one[index].item()} by the function, {other[index].item()} by the case")
+            f"{one[index].item()} {first}, {other[index].item()} {second}")
 
 
 def _first_step(case, link):
