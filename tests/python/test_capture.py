@@ -118,7 +118,7 @@ class Unfaithful(unittest.TestCase):
         error = self.plant("classifier", drop)
         self.assertEqual((error.backend, error.value, error.step.name), ("torch-eager", "result", "result"))
         self.assertRegex(str(error), r"float32\[\] against torch.float16.*blocks\.py:\d+: return F\.cross_entropy")
-        self.assertEqual(self.plant("mlp", drop).step.name, "variance_mul")
+        self.assertEqual(self.plant("mlp", drop).step.name, "variance_pow")
         self.assertIn("the function runs and the case does not", str(self.plant("mlp", lambda case: drop(case, 1))))
 
     def test_a_scope_that_is_left_out(self):
@@ -129,7 +129,7 @@ class Unfaithful(unittest.TestCase):
 
     def test_another_order_of_operands(self):
         def swap(case):
-            step = next(step for step in case.steps if step.op == "aten::cat")
+            step = next(step for step in case.steps if step.op.removeprefix("aten::") == "cat")
             step.of = step.of[::-1]
 
         self.assertEqual(self.plant("attention", swap).step.name, "q_cat")
@@ -147,7 +147,7 @@ class Unfaithful(unittest.TestCase):
 class Readable(unittest.TestCase):
     def test_values_are_called_as_in_the_source(self):
         names_of = [name for *_, name in steps_of(BLOCKS["mlp"][0])]
-        self.assertEqual(names_of, ["wide", "variance_mul", "variance", "h_add", "h_rsqrt", "h_mul", "h_cast", "h", "g_linear", "g",
+        self.assertEqual(names_of, ["wide", "variance_pow", "variance", "h_add", "h_rsqrt", "h_mul", "h_cast", "h", "g_linear", "g",
                                     "y_linear", "y_mul", "y", "result"])
         attention = [name for *_, name in steps_of(BLOCKS["attention"][0])]
         for name in ("q", "k", "v", "scores", "scores_2", "weights", "mixed", "result"):
@@ -169,7 +169,7 @@ class Readable(unittest.TestCase):
 
     def test_a_word_of_the_vocabulary_goes_before_the_dispatchers_name(self):
         for case, *_ in BLOCKS.values():
-            wrong = [op for op in case.ops() if op.removeprefix("aten::") in vocabulary.words.OPS and op.startswith("aten::")]
+            wrong = [op for op in case.ops() if op.startswith("aten::") and op[6:].partition(".")[0] in vocabulary.words.OPS]
             self.assertEqual(wrong, [])
 
     def test_names_stay_apart(self):

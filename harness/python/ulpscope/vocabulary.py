@@ -25,9 +25,11 @@ _NOTHING = ("alias", "lift_fresh_copy", "lift_fresh", "positive", "resolve_conj"
 _CHECKS = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size", "sym_constrain_range")
 _DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
 _PARTS = ("chunk", "split", "split_with_sizes", "unsafe_chunk", "unsafe_split", "tensor_split", "unbind")
-# What PyTorch's schema and the case language call by two names.
-_ATTRIBUTES = {"view": {"size": "shape"}, "expand": {"size": "shape"}, "zeros": {"size": "shape"}, "ones": {"size": "shape"},
-               "full": {"size": "shape", "fill_value": "value"}}
+# What PyTorch's schema and the case language call by two names: attributes, ops.
+_ATTRIBUTES = {"view": {"size": "shape"}, "expand": {"size": "shape"}, "norm": {"ord": "p"}}
+_WORDS = {"cross_entropy_loss": "cross_entropy", "nll_loss_nd": "nll_loss", "binary_cross_entropy_with_logits": "bce_with_logits",
+          "linalg_vector_norm": "norm"}
+_REDUCTIONS = ("none", "mean", "sum")  # by the numbers that the schema has for them
 # Arguments that say where or how memory lies; no value depends on them.
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "cudnn_enabled")
 
@@ -263,6 +265,7 @@ def _is_tensor(argument):
 
 def _as_word(name, arguments):
     """(op, operands, attributes) where the case language has this word for these arguments."""
+    name = _WORDS.get(name, name)
     row = words.OPS.get(name)
     if row is None or row["kind"] in ("effect", "scope") or name.startswith("fsdp"):
         return None
@@ -270,7 +273,15 @@ def _as_word(name, arguments):
     optional_missing = False
     for argument, value in arguments.pairs():
         key = _ATTRIBUTES.get(name, {}).get(argument.name, argument.name)
-        if key in row["attributes"] and not _is_tensor(argument):
+        if key == "reduction" and key in row["attributes"]:
+            attrs[key] = _REDUCTIONS[value]
+        elif key == "unbiased" and "correction" in row["attributes"]:
+            attrs["correction"] = int(value)
+        elif key == "padding" and isinstance(value, str):
+            return None
+        elif value is None and not _is_tensor(argument):
+            continue
+        elif key in row["attributes"] and not _is_tensor(argument):
             attrs[key] = _attribute_value(value)
         elif _is_tensor(argument) or "number" in str(argument.type):
             if value is None:
@@ -461,6 +472,9 @@ def _slice(walk, node, arguments):
     length = node.meta["val"].shape[dim]
     if length == extent and step == 1:
         return arguments.first()
+    if step != 1 and "slice" in words.OPS:
+        attrs = {"dim": dim, "start": start, "end": min(start + length * step, extent), "step": step}
+        return walk.add(node, "slice", [arguments.first()], attrs)
     if step == 1:
         op = "narrow" if "narrow" in words.OPS else "aten::narrow"
         return walk.add(node, op, [arguments.first()], {"dim": dim, "start": start, "length": length})
@@ -476,7 +490,43 @@ def _attention(walk, node, arguments):
     return walk.add(node, "scaled_dot_product_attention", of, {} if scale is None else {"scale": scale})
 
 
+def _counted(walk, node, arguments):
+    """arange, with the dtype that came out."""
+    if "arange" not in words.OPS or not isinstance(arguments.get("end"), (int, float)):
+        return None
+    attrs = {key: arguments.get(key) for key in ("start", "end", "step") if arguments.get(key) is not None}
+    return walk.add(node, "arange", [], {**attrs, "dtype": _dtype(_dtype_of(node))})
+
+
+def _one_hot(walk, node, arguments):
+    if "one_hot" not in words.OPS:
+        return None
+    return walk.add(node, "one_hot", [arguments.first()], {"num_classes": int(node.meta["val"].shape[-1])})
+
+
+def _batch_norm(walk, node, arguments):
+    """In eval mode, by the means and variances that it kept."""
+    kept = [arguments.get(key) for key in ("running_mean", "running_var", "weight", "bias")]
+    if "batch_norm" not in words.OPS or arguments.get("training") or None in kept[:2] or (kept[2] is None and kept[3] is not None):
+        return None
+    eps = arguments.get("eps")
+    of = [arguments.get("input"), *(each for each in kept if each is not None)]
+    return walk.add(node, "batch_norm", of, {} if eps is None else {"eps": eps})
+
+
+def _logic(walk, node, arguments):
+    """~, & and | of booleans, as the words for them."""
+    word = node.target._schema.name.removeprefix("aten::").removeprefix("__").removesuffix("__").replace("bitwise", "logical")
+    word = {"and": "logical_and", "or": "logical_or"}.get(word, word)
+    operands = [each for each in arguments.given.values()]
+    if word not in words.OPS or any(str(each.meta["val"].dtype) != "torch.bool" for each in node.all_input_nodes):
+        return None
+    return walk.add(node, word, operands) if all(isinstance(each, str) for each in operands) else None
+
+
 _SPELLED = {
+    "arange": _counted, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
+    "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
     "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
     "zeros": _made_of_nothing, "ones": _made_of_nothing, "full": _made_of_nothing, "zeros_like": _made_of_nothing,
     "ones_like": _made_of_nothing, "full_like": _made_of_nothing, "new_zeros": _made_of_nothing, "new_ones": _made_of_nothing,
