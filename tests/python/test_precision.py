@@ -50,6 +50,13 @@ def operands(dtype=torch.bfloat16):
     return torch.randn(16, 48, generator=made).to(dtype), torch.randn(48, 16, generator=made).to(dtype)
 
 
+def setUpModule():
+    """Runs that nobody gave a folder go away with the tests."""
+    made = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(made.cleanup)
+    unittest.enterModuleContext(unittest.mock.patch.object(tempfile, "tempdir", made.name))
+
+
 class AssertPrecision(unittest.TestCase):
     def refused(self, kernel, args, **asked):
         with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ class Report:
     findings  sentences: where backends part, what violates a contract, what raised, how the function itself compares
     matrix    {value: {backend: class in words}} of the observed values
     results   the results of report.json, one for each backend
-    run_dir   the run folder, for `ulpscope explain ID@BACKEND --run DIR` (kept only where one was asked for by out=)
+    run_dir   the run folder, for `ulpscope explain ID@BACKEND --run DIR`: out= of check(), or a temporary one
     """
 
     findings: list
