@@ -68,6 +68,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   AddJudgeCommand(app, exit_code);
   AddReportCommand(app, exit_code);
   AddDiffCommand(app, exit_code);
+  AddMergeCommand(app, exit_code);
   AddLintCommand(app, exit_code);
   AddSchemaCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);

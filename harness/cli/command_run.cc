@@ -54,6 +54,7 @@ struct Preparation {
   std::vector<BackendSpec> backends;
   std::map<std::string, std::string> not_installed;
   KnobSweep sweep;
+  std::vector<std::pair<std::string, std::string>> plan = {};  ///< of a shard: see RunHeader
 };
 
 /// Ids of the results in `file` (a report.json) that failed.
@@ -72,7 +73,13 @@ Result<std::set<std::string>> FailedIds(const fs::path& file) {
   return failed;
 }
 
-Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments) {
+Steps StepsOf(const RunArguments& arguments) {
+  return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
+}
+
+/// The cases of this run, and of a shard the plan that it belongs to.
+Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments,
+                                 Preparation* prepared) {
   const auto keep = [&](auto wanted) { std::erase_if(cases, [&](const Case& c) { return !wanted(c); }); };
   if (!arguments.expression.empty()) {
     const auto expression = IdExpression::Parse(arguments.expression);
@@ -90,6 +97,8 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
   if (!arguments.shard.empty()) {
     const auto shard = ParseShard(arguments.shard);
     if (!shard) return Fail(shard.error());
+    for (const Case& test_case : WithCompanions(cases, StepsOf(arguments)))
+      prepared->plan.emplace_back(test_case.id, CaseDigest(test_case));
     return TakeShard(std::move(cases), *shard);
   }
   return cases;
@@ -261,10 +270,9 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   RunOptions options = OptionsFor(arguments);
   options.not_installed = prepared.not_installed;
   options.swept = prepared.sweep.swept;
-  const auto summary =
-      RunCases(WithCompanions(prepared.workspace.cases,
-                              arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened),
-               prepared.backends, prepared.workspace.registry, inputs, options, watcher);
+  options.plan = prepared.plan;
+  const auto summary = RunCases(WithCompanions(prepared.workspace.cases, StepsOf(arguments)),
+                                prepared.backends, prepared.workspace.registry, inputs, options, watcher);
   if (!summary) return UsageError(summary.error());
   if (watcher.error()) return UsageError(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
@@ -314,7 +322,7 @@ int Run(const RunArguments& arguments) {
     prepared.backends = prepared.sweep.backends;
     for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
   }
-  auto selected = Select(std::move(prepared.workspace.cases), arguments);
+  auto selected = Select(std::move(prepared.workspace.cases), arguments, &prepared);
   if (!selected) return UsageError(selected.error());
   prepared.workspace.cases = std::move(*selected);
   if (prepared.workspace.cases.empty() || prepared.backends.empty()) {
@@ -364,7 +372,8 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);
-  command->add_option("--shard", arguments->shard, "i/n");
+  command->add_option("--shard", arguments->shard,
+                      "i/n: one of n parts of the run, which `merge` puts together");
   AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");

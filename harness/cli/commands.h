@@ -11,6 +11,7 @@ void AddExplainCommand(CLI::App& app, int& exit_code);
 void AddJudgeCommand(CLI::App& app, int& exit_code);
 void AddReportCommand(CLI::App& app, int& exit_code);
 void AddDiffCommand(CLI::App& app, int& exit_code);
+void AddMergeCommand(CLI::App& app, int& exit_code);
 void AddLintCommand(CLI::App& app, int& exit_code);
 void AddSchemaCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);

@@ -8,5 +8,6 @@ namespace ulpscope {
 inline constexpr int kExitNot = 1;
 inline constexpr int kExitUsage = 4;
 inline constexpr int kExitNothing = 5;
+inline constexpr int kExitIncomplete = 6;
 
 }  // namespace ulpscope

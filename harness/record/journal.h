@@ -41,6 +41,9 @@ struct RunHeader {
   std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment;
+  /// Of one shard: every case of the whole run, id and digest, in its order. Shards of one plan can be merged, and what none of
+  /// them ran is known to be missing. Empty: `cases` are the whole run.
+  std::vector<std::pair<std::string, std::string>> plan = {};
 };
 
 struct RecordedResult {

@@ -80,20 +80,22 @@ json ToJson(const RunHeader& header) {
     const auto digest = header.digests.find(id);
     cases.push_back({{"id", id}, {"digest", digest == header.digests.end() ? "" : digest->second}});
   }
-  return {{"type", "run"},
-          {"format", 1},
-          {"id", header.id},
-          {"started", header.started},
-          {"version", header.version},
-          {"seed", header.seed},
-          {"repeat", header.repeat},
-          {"trace", header.trace},
-          {"backends", header.backends},
-          {"cases", cases},
-          {"knobs", header.knobs},
-          {"swept", header.swept},
-          {"not_installed", header.not_installed},
-          {"environment", environment}};
+  json record = {{"type", "run"},
+                 {"format", 1},
+                 {"id", header.id},
+                 {"started", header.started},
+                 {"version", header.version},
+                 {"seed", header.seed},
+                 {"repeat", header.repeat},
+                 {"trace", header.trace},
+                 {"backends", header.backends},
+                 {"cases", cases},
+                 {"knobs", header.knobs},
+                 {"swept", header.swept},
+                 {"not_installed", header.not_installed},
+                 {"environment", environment}};
+  for (const auto& [id, digest] : header.plan) record["plan"].push_back({{"id", id}, {"digest", digest}});
+  return record;
 }
 
 Result<RunHeader> RunHeaderFromJson(const json& record) {
@@ -122,6 +124,13 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
     }
   } else {
     fields.Complain("cases", "array");
+  }
+  if (const auto* plan = fields.Find("plan")) {
+    if (!plan->is_array()) fields.Complain("plan", "array");
+    for (const auto& entry : *plan) {
+      JsonFields one(entry, error);
+      header.plan.emplace_back(one.Text("id"), one.Text("digest"));
+    }
   }
   if (const auto* environment = fields.Find("environment");
       environment != nullptr && environment->is_object()) {

@@ -227,7 +227,8 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
                    .knobs = options.knobs,
                    .swept = options.swept,
                    .not_installed = options.not_installed,
-                   .environment = summary.environment};
+                   .environment = summary.environment,
+                   .plan = options.plan};
   for (const auto& backend : backends) header.backends.push_back(backend.Text());
   for (const auto& test_case : cases) {
     header.cases.push_back(test_case.id);
@@ -251,6 +252,9 @@ Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   if (before.version != now.version) return differs("version of ulpscope", before.version, now.version);
   if (before.trace != now.trace)
     return differs("choice of --no-trace", before.trace ? "on" : "off", now.trace ? "on" : "off");
+  if (before.plan != now.plan)
+    return differs("--shard or selection", before.plan.empty() ? "no shard" : "the plan of the first run",
+                   now.plan.empty() ? "no shard" : "another plan");
   if (before.knobs != now.knobs) return differs("set of knobs", "the knobs of the first run", "others");
   return {};
 }

@@ -1,0 +1,253 @@
+// Reading, comparing and writing what is merged.
+#include "harness/record/merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "harness/record/cases.h"
+#include "harness/record/classified.h"
+#include "harness/record/journal.h"
+#include "harness/record/observation_json.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+using CellKey = std::pair<std::string, std::string>;  ///< case, backend
+using Plan = std::vector<std::pair<std::string, std::string>>;
+
+Plan PlanOf(const RunHeader& header) {
+  if (!header.plan.empty()) return header.plan;
+  Plan plan;
+  for (const auto& id : header.cases) plan.emplace_back(id, header.digests.at(id));
+  return plan;
+}
+
+/// A result with everything beside the journal, and its volatile parts apart.
+struct WholeResult {
+  RecordedResult record;
+  std::string volatile_text;  ///< orders results that are the same but for these
+};
+
+Result<WholeResult> ReadWhole(const RecordedRun& run, const RecordedResult& result) {
+  WholeResult whole{.record = result, .volatile_text = {}};
+  if (auto loaded = LoadTensors(run, whole.record); !loaded) return tl::unexpected(loaded.error());
+  if (auto loaded = LoadTrace(run, whole.record); !loaded) return tl::unexpected(loaded.error());
+  whole.volatile_text =
+      ToJson(whole.record.observation).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+      TraceToJson(whole.record.observation.trace)
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return whole;
+}
+
+/// What two results differ in besides times; empty where they do not.
+std::string Difference(const WholeResult& a, const WholeResult& b) {
+  if (a.record.digest != b.record.digest) return "the case itself";
+  const auto stable = [](Observation observation) {
+    observation.durations_ms.clear();
+    observation.worker_log.clear();
+    for (TraceNode& node : observation.trace) node.us.reset();
+    return observation;
+  };
+  const Observation one = stable(a.record.observation), other = stable(b.record.observation);
+  if (one.outcome.kind != other.outcome.kind || one.outcome.error_class != other.outcome.error_class ||
+      one.outcome.text != other.outcome.text)
+    return fmt::format("the outcome: {} and {}", Name(one.outcome.kind), Name(other.outcome.kind));
+  for (const auto& [name, tensor] : one.values) {
+    const auto found = other.values.find(name);
+    if (found == other.values.end() || found->second != tensor) return "the bits of " + name;
+  }
+  if (one.values.size() != other.values.size()) return "which values there are";
+  if (ToJson(one) != ToJson(other)) return "what was observed beside the values";
+  if (TraceToJson(one.trace) != TraceToJson(other.trace)) return "the trace";
+  return "";
+}
+
+class Merger {
+ public:
+  Result<Merged> Merge(const std::vector<fs::path>& folders, const fs::path& out) {
+    for (const auto& folder : folders) {
+      auto run = ReadRun(folder, TensorLoading::kLater);
+      if (!run) return tl::unexpected(run.error());
+      if (!run->header.swept.empty())
+        return Fail(Error{.message = folder.string() + " cannot be merged",
+                          .pos = {},
+                          .found = "a sweep of knobs",
+                          .expected = "runs of cases on backends",
+                          .hint = {}});
+      runs_.push_back(std::move(*run));
+    }
+    merged_.runs = runs_.size();
+    // What nothing depends on but the choice among equals must not depend on the order of the arguments either.
+    std::stable_sort(runs_.begin(), runs_.end(), [](const RecordedRun& a, const RecordedRun& b) {
+      return std::tie(a.header.started, a.header.id) < std::tie(b.header.started, b.header.id);
+    });
+    CompareHeaders();
+    if (!merged_.conflicts.empty()) return std::move(merged_);
+    if (auto chosen = Choose(); !chosen) return tl::unexpected(chosen.error());
+    if (!merged_.conflicts.empty()) return std::move(merged_);
+    FindGaps();
+    if (auto written = Write(out); !written) return tl::unexpected(written.error());
+    return std::move(merged_);
+  }
+
+ private:
+  void Conflict(const RecordedRun& run, const std::string& what) {
+    merged_.conflicts.push_back(
+        fmt::format("{} and {} differ in {}", runs_.front().dir.string(), run.dir.string(), what));
+  }
+
+  void CompareHeaders() {
+    const RunHeader& first = runs_.front().header;
+    const Plan plan = PlanOf(first);
+    for (const RecordedRun& run : runs_) {
+      const RunHeader& header = run.header;
+      if (header.seed != first.seed)
+        Conflict(run, fmt::format("the seed: {} and {}", first.seed, header.seed));
+      if (header.version != first.version)
+        Conflict(run, "the version of ulpscope: " + first.version + " and " + header.version);
+      if (header.repeat != first.repeat) Conflict(run, "--repeat");
+      if (header.trace != first.trace) Conflict(run, "--no-trace");
+      if (header.knobs != first.knobs) Conflict(run, "--knob");
+      if (header.backends != first.backends) Conflict(run, "the backends");
+      if (header.environment != first.environment) Conflict(run, "the environment");
+      if (header.not_installed != first.not_installed) Conflict(run, "what is not installed");
+      if (PlanOf(header) != plan) Conflict(run, "the plan: they are no shards of one run");
+      for (const auto& [backend, versions] : run.versions) {
+        const auto [known, added] = versions_.try_emplace(backend, versions);
+        if (!added && known->second != versions) Conflict(run, "the versions of " + backend);
+      }
+      for (const auto& [backend, knobs] : run.knobs) {
+        const auto [known, added] = knobs_.try_emplace(backend, knobs);
+        if (!added && known->second != knobs) Conflict(run, "the knobs of " + backend);
+      }
+    }
+  }
+
+  /// One result for each (case, backend): where it stands.
+  Result<void> Choose() {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      for (const RecordedResult& result : runs_[i].results) {
+        const auto [known, added] = chosen_.try_emplace({result.case_id, result.backend}, i, &result);
+        if (added) continue;
+        const auto before = ReadWhole(runs_[known->second.first], *known->second.second);
+        if (!before) return tl::unexpected(before.error());
+        const auto now = ReadWhole(runs_[i], result);
+        if (!now) return tl::unexpected(now.error());
+        if (const std::string what = Difference(*before, *now); !what.empty()) {
+          merged_.conflicts.push_back(fmt::format("{} on {}: {} and {} differ in {}", result.case_id,
+                                                  result.backend, runs_[known->second.first].dir.string(),
+                                                  runs_[i].dir.string(), what));
+        } else if (now->volatile_text < before->volatile_text) {
+          known->second = {i, &result};
+        }
+      }
+    }
+    return {};
+  }
+
+  void FindGaps() {
+    const RunHeader& first = runs_.front().header;
+    for (const auto& [id, digest] : PlanOf(first)) {
+      for (const auto& backend : first.backends) {
+        const auto found = chosen_.find({id, backend});
+        if (found == chosen_.end() || found->second.second->digest != digest)
+          merged_.gaps.push_back(id + " on " + backend);
+      }
+    }
+  }
+
+  RunHeader Header() const {
+    RunHeader header = runs_.front().header;
+    const Plan plan = PlanOf(header);
+    std::set<std::string> covered;
+    for (const RecordedRun& run : runs_) covered.insert(run.header.cases.begin(), run.header.cases.end());
+    header.cases.clear();
+    header.digests.clear();
+    for (const auto& [id, digest] : plan) {
+      if (!covered.contains(id)) continue;
+      header.cases.push_back(id);
+      header.digests[id] = digest;
+    }
+    header.plan = header.cases.size() == plan.size() ? Plan() : plan;
+    return header;
+  }
+
+  Result<void> Write(const fs::path& out) {
+    const RunHeader header = Header();
+    auto dir = MakeRunFolder(out, header.id, header.started);
+    if (!dir) return tl::unexpected(dir.error());
+    auto journal = JournalWriter::Create(*dir, header);
+    if (!journal) return tl::unexpected(journal.error());
+    for (const auto& backend : header.backends) {
+      if (!versions_.contains(backend) && !knobs_.contains(backend)) continue;
+      if (auto written = (*journal)->Backend(backend, versions_[backend], knobs_[backend]); !written)
+        return written;
+    }
+    for (const auto& id : header.cases) {
+      for (const auto& backend : header.backends) {
+        const auto found = chosen_.find({id, backend});
+        if (found == chosen_.end()) continue;
+        const auto whole = ReadWhole(runs_[found->second.first], *found->second.second);
+        if (!whole) return tl::unexpected(whole.error());
+        const RecordedResult& record = whole->record;
+        if (auto written = (*journal)->Store(id, record.digest, backend, record.observation); !written)
+          return written;
+        ++merged_.results;
+      }
+    }
+    const auto ending =
+        merged_.gaps.empty() ? JournalWriter::Ending::kComplete : JournalWriter::Ending::kInterrupted;
+    if (auto written = (*journal)->End(ending); !written) return written;
+    return WriteBeside(*dir, header);
+  }
+
+  /// The cases and what was classified.
+  Result<void> WriteBeside(const fs::path& dir, const RunHeader& header) {
+    std::map<std::string, RecordedCase> cases;
+    ClassifiedRun classified;
+    std::set<std::string> counted;
+    for (const RecordedRun& run : runs_) {
+      auto of_run = ReadRecordedCases(run.dir, run.header.id);
+      if (!of_run) return tl::unexpected(of_run.error());
+      for (auto& [id, one] : *of_run) {
+        if (header.digests.contains(id)) cases.try_emplace(id, std::move(one));
+      }
+      auto found = ReadClassified(run);
+      if (!found) return tl::unexpected(found.error());
+      for (auto& [key, one] : found->results) {
+        if (header.digests.contains(key.first)) classified.results.try_emplace(key, std::move(one));
+      }
+      if (classified.engine.empty() || found->engine < classified.engine) classified.engine = found->engine;
+      if (counted.insert(run.header.id).second) classified.counts += found->counts;
+    }
+    if (auto written = WriteRecordedCases(dir, header.id, cases); !written) return written;
+    RecordedRun target{.dir = dir,
+                       .header = header,
+                       .versions = {},
+                       .knobs = {},
+                       .results = {},
+                       .unfinished = {},
+                       .complete = false,
+                       .notes = {}};
+    return WriteClassified(target, classified);
+  }
+
+  std::vector<RecordedRun> runs_;
+  std::map<std::string, std::map<std::string, std::string>> versions_;
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> knobs_;
+  std::map<CellKey, std::pair<size_t, const RecordedResult*>> chosen_;  ///< which run, which of its results
+  Merged merged_;
+};
+
+}  // namespace
+
+Result<Merged> MergeRuns(const std::vector<fs::path>& runs, const fs::path& out) {
+  return Merger().Merge(runs, out);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,160 @@
+// ulpscope merge: shards in any order, grouping and number give the bytes of the single run; gaps and contradictions are found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/support/program.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class MergeCommand : public ::testing::Test {
+ protected:
+  MergeCommand() {
+    std::ofstream file(dir_ / "mine.yaml");
+    file << "cases:\n";
+    for (int i = 0; i < 8; ++i) {
+      file << "  - name: product_" << i << "\n    tensors:\n      x: {dtype: bfloat16, shape: [3, " << 4 + i
+           << "], fill: normal}\n      y: {dtype: bfloat16, shape: [" << 4 + i
+           << ", 2], fill: normal}\n    program:\n      - {op: matmul, of: [x, y], as: product}\n"
+              "      - {op: neg, of: [product], as: result}\n    observe: [product, result]\n";
+    }
+    file << "    contract: {status: documented, accept: {product: {acc: [float64]}}}\n";
+  }
+
+  testing::ProgramOutcome Run(const std::string& arguments) const {
+    return testing::RunProgram(dir_, arguments);
+  }
+
+  testing::ProgramOutcome RunCases(const std::string& out, const std::string& more = "") const {
+    return Run("run mine.yaml -q -j 2 -o " + out + " -b " + kBackends + " " + more);
+  }
+
+  std::vector<std::string> RunShards(int count) const {
+    std::vector<std::string> shards;
+    for (int i = 1; i <= count; ++i) {
+      shards.push_back("s" + std::to_string(count) + "_" + std::to_string(i));
+      const auto outcome =
+          RunCases(shards.back(), "--shard " + std::to_string(i) + "/" + std::to_string(count));
+      EXPECT_LE(outcome.code, 1) << outcome.err;
+    }
+    return shards;
+  }
+
+  testing::ProgramOutcome Merge(const std::vector<std::string>& runs, const std::string& out) const {
+    std::string line = "merge -q";
+    for (const auto& run : runs) line += " " + run;
+    return Run(line + " -o " + out);
+  }
+
+  /// The report's bytes, `volatile` apart.
+  std::string Stable(const std::string& run) const {
+    json report = json::parse(testing::ReadAll((dir_ / run / "report.json").string()));
+    EXPECT_GT(report["results"].size(), 0u);
+    report.erase("volatile");
+    return report.dump();
+  }
+
+  /// What is in a folder, volatile or not.
+  std::map<std::string, std::string> Files(const std::string& run) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(dir_ / run)) {
+      if (entry.is_regular_file())
+        files[fs::relative(entry.path(), dir_ / run).string()] = testing::ReadAll(entry.path().string());
+    }
+    return files;
+  }
+
+  static constexpr const char* kBackends =
+      "emulated,'emulated:model=in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne'";
+  const testing::TestFolder folder_;
+  const fs::path dir_ = folder_.path();
+};
+
+TEST_F(MergeCommand, ShardsInAnyOrderAndNumberAreTheSingleRun) {
+  const auto single = RunCases("whole");
+  ASSERT_EQ(single.code, 1) << single.err << "the last case is violated";
+  const std::string wanted = Stable("whole");
+  std::mt19937 random(12);  // any order will do, and the same each time
+  int merges = 0;
+  for (const int count : {1, 2, 3, 7}) {
+    std::vector<std::string> shards = RunShards(count);
+    std::map<std::string, std::string> files;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::string> runs = shards;
+      runs.insert(runs.end(), shards.begin(), shards.begin() + std::min(round, count));  // duplicates
+      std::shuffle(runs.begin(), runs.end(), random);
+      const std::string out = "m" + std::to_string(merges++);
+      const auto merged = Merge(runs, out);
+      EXPECT_EQ(merged.code, 1) << merged.err;
+      EXPECT_EQ(merged.out, single.out) << count;
+      EXPECT_EQ(Stable(out), wanted) << count << " shards, round " << round;
+      const auto now = Files(out);
+      if (round == 0) files = now;
+      for (const auto& [name, text] : now)
+        EXPECT_EQ(text, files[name]) << name << ": the order of the arguments changes no byte of the record";
+    }
+  }
+  EXPECT_EQ(merges, 12);
+}
+
+TEST_F(MergeCommand, IsAssociativeAndIdempotent) {
+  ASSERT_EQ(RunCases("whole").code, 1);
+  const auto s = RunShards(3);
+  EXPECT_EQ(Merge({s[0], s[1]}, "ab").code, 6) << "the third is missing";
+  EXPECT_EQ(Merge({s[2], s[1]}, "cb").code, 6);
+  EXPECT_EQ(Merge({"ab", s[2]}, "ab_c").code, 1);
+  EXPECT_EQ(Merge({s[0], "cb"}, "a_cb").code, 1);
+  EXPECT_EQ(Merge({"ab", "cb"}, "ab_cb").code, 1);
+  EXPECT_EQ(Merge({"ab_c", "ab_c"}, "again").code, 1);
+  EXPECT_EQ(Merge({"ab_c", s[0], "a_cb"}, "and_again").code, 1);
+  for (const char* run : {"ab_c", "a_cb", "ab_cb", "again", "and_again"})
+    EXPECT_EQ(Stable(run), Stable("whole")) << run;
+  EXPECT_EQ(Files("again"), Files("ab_c"));
+  EXPECT_EQ(Merge({"whole"}, "alone").code, 1);
+  EXPECT_EQ(Stable("alone"), Stable("whole"));
+}
+
+TEST_F(MergeCommand, GapsAndConflictsAre6AndNamed) {
+  const auto s = RunShards(2);
+  const auto gap = Merge({s[1]}, "gap");
+  EXPECT_EQ(gap.code, 6);
+  EXPECT_NE(gap.err.find("missing: mine/product_0 on emulated\n"), std::string::npos) << gap.err;
+  EXPECT_EQ(json::parse(testing::ReadAll((dir_ / "gap/report.json").string()))["run"]["complete"], false);
+  EXPECT_LE(RunCases("seed", "--seed 4 --shard 1/2").code, 1);
+  const auto seed = Merge({s[1], "seed"}, "never");
+  EXPECT_EQ(seed.code, 6);
+  EXPECT_NE(seed.err.find("differ in the seed: 0 and 4"), std::string::npos) << seed.err;
+  EXPECT_LE(RunCases("part", "--shard 1/2 -k product_1").code, 1);
+  EXPECT_NE(Merge({s[1], "part"}, "never").err.find("no shards of one run"), std::string::npos);
+  EXPECT_FALSE(fs::exists(dir_ / "never")) << "nothing is written where runs contradict each other";
+  const auto missing = Merge({s[0], "nosuch"}, "never");
+  EXPECT_EQ(missing.code, 4);
+  EXPECT_NE(missing.err.find("nosuch is no run folder"), std::string::npos) << missing.err;
+  const auto twice = Merge(s, "gap");
+  EXPECT_EQ(twice.code, 4);
+  EXPECT_NE(twice.err.find("holds a run already"), std::string::npos) << twice.err;
+}
+
+TEST_F(MergeCommand, TwoResultsWithOtherBitsAreAConflict) {
+  // Every other case that this adapter computes in one process gets another last bit, and a shard has other cases before.
+  const std::string run = "run mine.yaml -q --repeat 1 --no-steps -b faulty:fault=nondeterministic";
+  EXPECT_LE(Run(run + " -o whole").code, 1);
+  EXPECT_LE(Run(run + " -o shard --shard 2/2").code, 1);
+  const auto merged = Merge({"shard", "whole"}, "never");
+  EXPECT_EQ(merged.code, 6);
+  EXPECT_NE(merged.err.find("conflict: mine/product_1 on faulty:fault=nondeterministic: whole and shard "
+                            "differ in the bits of "),
+            std::string::npos)
+      << merged.err;
+  EXPECT_FALSE(fs::exists(dir_ / "never"));
+}
+
+}  // namespace
+}  // namespace ulpscope
