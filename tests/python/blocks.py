@@ -75,6 +75,36 @@ def classifier(tokens, table, weight, labels):
     return F.cross_entropy(logits.float(), labels)
 
 
+class Patches(nn.Module):
+    """A vision transformer's first layer."""
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 4, 4)
+        self.first = nn.Parameter(torch.randn(1, 1, 8))
+
+    def forward(self, image):
+        patches = self.conv(image).flatten(2).transpose(1, 2)
+        return torch.cat((self.first.expand(image.shape[0], -1, -1), patches), 1)
+
+
+def adamw(weight, gradient, mean, square):
+    """A step of AdamW as optimisers do it, in place."""
+    weight.mul_(1 - 1e-5)
+    mean.lerp_(gradient, 0.1)
+    square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    divisor = (square.sqrt() / 0.03).add_(1e-8)
+    weight.addcdiv_(mean, divisor, value=-1e-3)
+    return weight, mean, square
+
+
+def buffers(x, weight, order):
+    """out=, a number first, rows in another order, the largest two."""
+    buffer = torch.empty(x.shape[0], weight.shape[1])
+    torch.mm(x, weight, out=buffer)
+    rest = 1 - buffer
+    return rest[order], rest.topk(2).values
+
+
 def random_mask(x):
     return F.dropout(x, 0.5)
 

@@ -52,9 +52,6 @@ def _captured(f, args, kwargs, name, backward):
     walk = vocabulary.Walk(notes)
     with torch.no_grad():
         outputs = walk.graph(program.graph_module, by_node)
-    mutated = [spec for spec in program.graph_signature.output_specs if spec.kind.name != "USER_OUTPUT"]
-    if mutated:
-        notes.append("what the function writes into its arguments or buffers is not observed.")
     results = [value for value, spec in zip(outputs, program.graph_signature.output_specs) if spec.kind.name == "USER_OUTPUT"]
     steps = vocabulary.needed(walk.steps, [each for each in results if isinstance(each, str)])
     renamed = names.rename(steps, [each.name for each in inputs], results)
@@ -63,7 +60,7 @@ def _captured(f, args, kwargs, name, backward):
         raise CaptureError(f"{_name_of(f)} gives no tensor that it computes")
     if backward:
         observe = _differentiate(steps, observe, inputs)
-    used = {operand for step in vocabulary.every(steps) for operand in step.of}
+    used = {operand for step in vocabulary.every(steps) for operand in (*step.of, step.out)}
     inputs = [each for each in inputs if each.name in used]
     code = inspect.unwrap(f.forward if isinstance(f, torch.nn.Module) else f)
     case = cases.Case(name=word(name or _name_of(f)), about=f"What does {_name_of(f)} compute, and in which precision?",
@@ -227,7 +224,10 @@ def argument_names(f, args, kwargs):
 
 def _name_of(f):
     import torch
-    return type(f).__name__ if isinstance(f, torch.nn.Module) else getattr(f, "__qualname__", None) or type(f).__name__
+    if isinstance(f, torch.nn.Module):
+        return type(f).__name__
+    named = f.__qualname__ if inspect.isfunction(f) or inspect.ismethod(f) else getattr(f, "__name__", "")
+    return named or type(f).__name__
 
 
 def _source_of(code):

@@ -27,6 +27,7 @@ class Step:
     name: str = ""
     attrs: dict = field(default_factory=dict)
     steps: list = field(default_factory=list)
+    out: str = ""
     where: tuple = ()
     position: int | None = None  # which of several results it is
     node: object = None  # of the exported graph
@@ -275,6 +276,8 @@ def _step_lines(steps, indent, last):
         if step.of:
             entry["of"] = list(step.of)
         entry.update(step.attrs)
+        if step.out:
+            entry["out"] = step.out
         if step.name:
             entry["as"] = step.name
         if not step.steps:
@@ -292,7 +295,7 @@ def _wire_step(step):
     if step.op == "autocast":
         attrs = {"device": "auto", "dtype": "bfloat16", "enabled": True, "cache": True, **attrs}
     return {"op": step.op, "of": [each if isinstance(each, str) else {"scalar": _wire_number(each)} for each in step.of],
-            "out": "", "as": step.name, "attrs": attrs, "steps": [_wire_step(each) for each in step.steps]}
+            "out": step.out, "as": step.name, "attrs": attrs, "steps": [_wire_step(each) for each in step.steps]}
 
 
 def _wire_number(value):

@@ -46,7 +46,7 @@ def _made(steps):
 def _replace(steps, new):
     for step in steps:
         step.of = tuple(new.get(each, each) if isinstance(each, str) else each for each in step.of)
-        step.name = new.get(step.name, step.name)
+        step.name, step.out = new.get(step.name, step.name), new.get(step.out, step.out)
         _replace(step.steps, new)
 
 

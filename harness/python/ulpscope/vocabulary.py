@@ -1,7 +1,7 @@
 """From a graph of torch.export to steps of a case, op by op.
 
 An op whose name is a word of the case language (backends/PROTOCOL.md) becomes that word, if its arguments are that word's operands
-and attributes. What the language writes otherwise stands in _SPELLED, what computes nothing in _NOTHING. Every other op of the
+and attributes. What the language writes otherwise stands in spelled.py, what computes nothing in _NOTHING. Every other op of the
 dispatcher is a step `aten::NAME`, which backends of the torch family run. So a new word of the language is used as soon as it is
 in the table, and nothing has to be said here.
 """
@@ -55,7 +55,7 @@ def needed(steps, results):
                 if step.steps:
                     kept.append(step)
             elif step.name in wanted or step.op.partition(".")[0].endswith("_"):
-                wanted.update(each for each in step.of if isinstance(each, str))
+                wanted.update(each for each in (*step.of, step.out) if isinstance(each, str))
                 kept.append(step)
         return kept[::-1]
 
@@ -81,7 +81,7 @@ class Walk:
         self.steps, self.notes = [], notes
         self._open = [self.steps]
         self._count = 0
-        self._views_may_fail = False
+        self.views_may_fail = False
 
     def graph(self, graph_module, arguments):
         """Walks a graph whose placeholders stand for `arguments` (by name); what it returns, a name or a constant each."""
@@ -99,38 +99,40 @@ class Walk:
             elif node.op == "call_function":
                 env[node] = self._call(node, env)
             else:
-                raise CaptureError(f"a node {node.op} in the graph{_at(node)}")
+                raise CaptureError(f"a node {node.op} in the graph{at(node)}")
         return []
 
     def _call(self, node, env):
         import torch
+
+        from ulpscope.spelled import SPELLED
         target = node.target
         if target is operator.getitem:
-            return self._part(node, env)
+            return self._part(node, env) if node.users else None
         if isinstance(target, torch._ops.HigherOrderOperator):
             return self._scope(node, env)
         if not isinstance(target, torch._ops.OpOverload):
-            raise CaptureError(f"{getattr(target, '__name__', target)}: what it does with numbers depends on a tensor{_at(node)}")
+            raise CaptureError(f"{getattr(target, '__name__', target)}: what it does with numbers depends on a tensor{at(node)}")
         name = target._schema.name.removeprefix("aten::")
         if "::" in name:
-            raise CaptureError(f"op {name}: no op of PyTorch's own, and no word of the case language{_at(node)}")
+            raise CaptureError(f"op {name}: no op of PyTorch's own, and no word of the case language{at(node)}")
         if name in _CHECKS:
             return None
         if name in ("item", "_local_scalar_dense", "sym_size", "nonzero", "masked_select", "unique", "_unique2"):
-            raise CaptureError(f"op {name}: what comes after depends on the values of a tensor, and a case is a straight line{_at(node)}")
+            raise CaptureError(f"op {name}: what comes after depends on the values of a tensor, and a case is a straight line{at(node)}")
         arguments = _Arguments(node, env)
         if name in _DROPOUTS and (not arguments.get("train", True) or arguments.get("p") == 0):
             return arguments.first()
         if torch.Tag.nondeterministic_seeded in target.tags and not (name == "scaled_dot_product_attention"
                                                                      and arguments.get("dropout_p", 0) == 0):
-            raise CaptureError(f"op {name}: random numbers; what a case computes must come out the same each time{_at(node)}")
+            raise CaptureError(f"op {name}: random numbers; what a case computes must come out the same each time{at(node)}")
         if name in _NOTHING:
             return arguments.first()
         if name in _PARTS:
             return _Parts(lambda index: self._part_of(node, name, arguments, index))
         if target._schema.is_mutable:
             return self._in_place(node, name, arguments, env)
-        spelled = _SPELLED.get(name)
+        spelled = SPELLED.get(name)
         made = spelled(self, node, arguments) if spelled else None
         return made if made is not None else self._step(node, name, arguments)
 
@@ -145,13 +147,13 @@ class Walk:
         name = node.target.name() if callable(getattr(node.target, "name", None)) else str(node.target)
         if name == "wrap_with_autocast":
             _, dtype, enabled, _ = node.args[:4]  # the cache is off while a graph is taken: no word of the author's
-            attrs = {"dtype": _dtype(dtype)} if enabled and dtype is not None else {}
+            attrs = {"dtype": dtype_name(dtype)} if enabled and dtype is not None else {}
             attrs |= {} if enabled else {"enabled": False}
             scope, rest = Step("autocast", attrs=attrs), node.args[4:]
         elif name == "wrap_with_set_grad_enabled":
             scope, rest = Step("enable_grad" if node.args[0] else "no_grad"), node.args[1:]
         else:
-            raise CaptureError(f"{name}: control flow that a straight line does not have{_at(node)}")
+            raise CaptureError(f"{name}: control flow that a straight line does not have{at(node)}")
         body = env[rest[0]]
         inner = [each.name for each in body.graph.nodes if each.op == "placeholder"]
         self._open[-1].append(scope)
@@ -177,7 +179,7 @@ class Walk:
             if len(arguments.schema.returns) > 1:
                 return _Parts(lambda index: self._one_of(node, said, index))
         op, of, attrs = said
-        if op == "view" and self._views_may_fail:
+        if op == "view" and self.views_may_fail:
             op = "reshape"
         return self.add(node, op, of, attrs)
 
@@ -193,7 +195,7 @@ class Walk:
         if base.startswith("var_mean.") and index == 1:
             dims = {key: value for key, value in attrs.items() if key in ("dim", "keepdim") and value is not None}
             return self.add(node, "mean", of, dims)
-        raise CaptureError(f"op {op}: its result number {index + 1} has no name in a case, only the first has{_at(node)}")
+        raise CaptureError(f"op {op}: its result number {index + 1} has no name in a case, only the first has{at(node)}")
 
     def _part_of(self, node, name, arguments, index):
         value = arguments.first()
@@ -207,22 +209,41 @@ class Walk:
     def _in_place(self, node, name, arguments, env):
         """`x.add_(1)` as a new value, where nobody else looks at x's memory; else as it stands."""
         import torch
+
+        from ulpscope.spelled import SPELLED
+        if "out" in node.kwargs:
+            return self._into(node, name, arguments, env)
         target = node.args[0] if node.args else None
         packet = getattr(torch.ops.aten, name[:-1], None) if name.endswith("_") else None
         same = getattr(packet, node.target._overloadname, None) if packet is not None else None
         if same is None or not isinstance(target, torch.fx.Node):
             if not name.endswith("_"):
-                raise CaptureError(f"op {name}: it writes into what exists{_at(node)}")
+                raise CaptureError(f"op {name}: it writes into what exists{at(node)}")
             op, of, attrs = _as_aten(node, arguments)
             return self.add(node, op, of, attrs)
         if _is_view(target) or any(_is_view(user) for user in target.users):
             op, of, attrs = _as_aten(node, arguments)
             return self.add(node, op, of, attrs)
+        note = "what the function writes into its arguments is a value of its own here."
+        if target.op == "placeholder" and note not in self.notes:
+            self.notes.append(note)
         arguments.schema = same._schema
-        spelled = _SPELLED.get(name[:-1])
+        spelled = SPELLED.get(name[:-1])
         made = spelled(self, node, arguments) if spelled else None
         env[target] = made if made is not None else self._step(node, name[:-1], arguments)
         return env[target]
+
+
+    def _into(self, node, name, arguments, env):
+        """`mm(a, b, out=buffer)`; whoever reads the buffer afterwards reads the result."""
+        row, buffer = words.OPS.get(name), node.kwargs["out"]
+        inner = _as_word(name, arguments, leave=("out", )) if row is not None and row["out"] else None
+        if inner is None or not hasattr(buffer, "users") or any(_is_view(user) for user in buffer.users):
+            raise CaptureError(f"op {name}: it writes into what exists{at(node)}")
+        made = self.add(node, *inner)
+        self._open[-1][-1].out = env[buffer]
+        env[buffer] = made
+        return made
 
 
 class _Arguments:
@@ -263,7 +284,7 @@ def _is_tensor(argument):
     return "Tensor" in str(argument.type)
 
 
-def _as_word(name, arguments):
+def _as_word(name, arguments, leave=()):
     """(op, operands, attributes) where the case language has this word for these arguments."""
     name = _WORDS.get(name, name)
     row = words.OPS.get(name)
@@ -272,6 +293,8 @@ def _as_word(name, arguments):
     of, attrs = [], {}
     optional_missing = False
     for argument, value in arguments.pairs():
+        if argument.name in leave:
+            continue
         key = _ATTRIBUTES.get(name, {}).get(argument.name, argument.name)
         if key == "reduction" and key in row["attributes"]:
             attrs[key] = _REDUCTIONS[value]
@@ -282,7 +305,7 @@ def _as_word(name, arguments):
         elif value is None and not _is_tensor(argument):
             continue
         elif key in row["attributes"] and not _is_tensor(argument):
-            attrs[key] = _attribute_value(value)
+            attrs[key] = value[0] if key == "dim" and isinstance(value, (list, tuple)) and len(value) == 1 else _attribute_value(value)
         elif _is_tensor(argument) or "number" in str(argument.type):
             if value is None:
                 optional_missing = True
@@ -303,7 +326,7 @@ def _as_aten(node, arguments):
     """(op, operands, attributes) as the dispatcher has them: tensors, and numbers beside them, by order, the rest by name."""
     schema = node.target._schema
     name = schema.name + ("." + node.target._overloadname if node.target._overloadname not in ("", "default") else "")
-    of, attrs = [], {}
+    of, attrs = [], _telling_apart(node, arguments)
     in_order = True  # numbers stand among the operands as long as no argument was left out
     for argument, value in arguments.pairs():
         if _is_tensor(argument):
@@ -312,10 +335,10 @@ def _as_aten(node, arguments):
                     attrs[argument.name] = None
                 continue
             if argument.kwarg_only:
-                raise CaptureError(f"op {name}: the tensor {argument.name}= cannot be named in a case{_at(node)}")
+                raise CaptureError(f"op {name}: the tensor {argument.name}= cannot be named in a case{at(node)}")
             values = list(value) if isinstance(value, (list, tuple)) else [value]
             if any(not isinstance(each, (str, int, float)) for each in values):
-                raise CaptureError(f"op {name}: a list with gaps at {argument.name}{_at(node)}")
+                raise CaptureError(f"op {name}: a list with gaps at {argument.name}{at(node)}")
             of += values
         elif "number" in str(argument.type) and in_order and not argument.kwarg_only and value is not None:
             of.append(value)
@@ -323,6 +346,23 @@ def _as_aten(node, arguments):
             in_order = False
             attrs[argument.name] = _attribute_value(value)
     return name, of, attrs
+
+
+def _telling_apart(node, arguments):
+    """The plain overload has no name of its own in a step: arguments that another overload takes of another type stand there always."""
+    schema = node.target._schema
+    if schema.overload_name:
+        return {}
+    packet = node.target._overloadpacket
+    others = [getattr(packet, each)._schema for each in packet.overloads() if each != "default"]
+    types = {argument.name: str(argument.type) for other in others if not any(each.name == "out" for each in other.arguments)
+             for argument in other.arguments}
+    told = {}
+    for argument in schema.arguments:
+        differs = types.get(argument.name, str(argument.type)) != str(argument.type)
+        if differs and argument.has_default_value() and not _is_tensor(argument) and argument.name not in _PLACEMENT:
+            told[argument.name] = _attribute_value(arguments.get(argument.name, argument.default_value))
+    return told
 
 
 def _tensor_follows(schema, argument, arguments):
@@ -333,7 +373,7 @@ def _tensor_follows(schema, argument, arguments):
 def _attribute_value(value):
     import torch
     if isinstance(value, torch.dtype):
-        return _dtype(value)
+        return dtype_name(value)
     if isinstance(value, (list, tuple)):
         return [_attribute_value(each) for each in value]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -341,7 +381,7 @@ def _attribute_value(value):
     raise CaptureError(f"{value!r} ({type(value).__name__}) cannot be written in a case")
 
 
-def _dtype(dtype):
+def dtype_name(dtype):
     name = str(dtype).removeprefix("torch.")
     if name not in words.WORDS["dtypes"]:
         raise CaptureError(f"dtype {name}: no case has it")
@@ -376,161 +416,10 @@ def _where(node):
     return tuple((file, int(line), text.strip(), function.strip()) for file, line, function, text in found)
 
 
-def _at(node):
+def at(node):
     where = _where(node)
     return f", at {where[-1][0]}:{where[-1][1]}: {where[-1][2]}" if where else ""
 
 
-def _dtype_of(node):
+def dtype_of(node):
     return node.meta["val"].dtype
-
-
-def _cast(walk, node, arguments):
-    """`to`, in all its forms: a conversion, or nothing."""
-    operand = next(each for each in node.args)
-    if _dtype_of(operand) == _dtype_of(node):
-        return arguments.first()
-    return walk.add(node, "cast", [arguments.first()], {"dtype": _dtype(_dtype_of(node))})
-
-
-def _contiguous(walk, node, arguments):
-    """A copy where there is something to put in order. A copy of the case keeps its operand's layout, so view() may not follow."""
-    operand = node.args[0]
-    if operand.meta["val"].is_contiguous():
-        return arguments.first()
-    walk._views_may_fail = True
-    return walk.add(node, "clone", [arguments.first()])
-
-
-def _power(walk, node, arguments):
-    """Powers that PyTorch itself computes as products and roots, as those, while the language has no `pow`."""
-    exponent = arguments.get("exponent")
-    if "pow" in words.OPS or isinstance(exponent, str):
-        return None
-    base = arguments.first()
-    if exponent == 2:
-        return walk.add(node, "mul", [base, base])
-    if exponent in (0.5, -0.5) and _dtype_of(node.args[0]).is_floating_point:
-        return walk.add(node, "sqrt" if exponent == 0.5 else "rsqrt", [base])
-    return None
-
-
-def _square(walk, node, arguments):
-    return None if "square" in words.OPS else walk.add(node, "mul", [arguments.first(), arguments.first()])
-
-
-def _swapped(walk, node, arguments):
-    """rsub: other - self."""
-    if arguments.get("alpha", 1) != 1 or "rsub" in words.OPS:
-        return None
-    if not isinstance(arguments.get("other"), str):
-        return None  # a number first: the op of the dispatcher says it as it is
-    return walk.add(node, "sub", [arguments.get("other"), arguments.first()])
-
-
-def _made_of_nothing(walk, node, arguments):
-    """full and its like, as the language's constants."""
-    import torch
-    val = node.meta["val"]
-    name = node.target._schema.name.removeprefix("aten::")
-    if any(extent < 1 for extent in val.shape):
-        return None
-    attrs = {"shape": [int(extent) for extent in val.shape], "dtype": _dtype(val.dtype)}
-    word = {"zeros": "zeros", "zeros_like": "zeros", "new_zeros": "zeros", "ones": "ones", "ones_like": "ones", "new_ones": "ones"}
-    if name in word:
-        return walk.add(node, word[name], [], attrs)
-    value = arguments.get("fill_value", arguments.get("s"))
-    if not isinstance(value, (bool, int, float)) or isinstance(value, torch.SymInt):
-        return None
-    return walk.add(node, "full", [], {**attrs, "value": value})
-
-
-def _one_dim(walk, node, arguments):
-    """transpose's other names."""
-    name = node.target._schema.name.removeprefix("aten::")
-    rank = node.args[0].meta["val"].dim()
-    if name in words.OPS or rank < 2:
-        return arguments.first() if rank < 2 and name not in words.OPS else None
-    return walk.add(node, "transpose", [arguments.first()], {"dim0": -2, "dim1": -1})
-
-
-def _flatten(walk, node, arguments):
-    """flatten and unflatten and view_as, as reshape: the shape is known."""
-    name = node.target._schema.name.removeprefix("aten::")
-    if name in words.OPS:
-        return None
-    return walk.add(node, "reshape", [arguments.first()], {"shape": [int(extent) for extent in node.meta["val"].shape]})
-
-
-def _slice(walk, node, arguments):
-    """A slice of everything is its operand; an end past the last element is the last element."""
-    value = node.args[0].meta["val"]
-    dim, start = arguments.get("dim", 0), arguments.get("start", 0) or 0
-    step = arguments.get("step", 1)
-    extent = value.shape[dim]
-    start = max(start + extent, 0) if start < 0 else start
-    length = node.meta["val"].shape[dim]
-    if length == extent and step == 1:
-        return arguments.first()
-    if step != 1 and "slice" in words.OPS:
-        attrs = {"dim": dim, "start": start, "end": min(start + length * step, extent), "step": step}
-        return walk.add(node, "slice", [arguments.first()], attrs)
-    if step == 1:
-        op = "narrow" if "narrow" in words.OPS else "aten::narrow"
-        return walk.add(node, op, [arguments.first()], {"dim": dim, "start": start, "length": length})
-    return None
-
-
-def _attention(walk, node, arguments):
-    """The word where only a scale is asked for."""
-    if any(arguments.get(key) for key in ("attn_mask", "is_causal", "enable_gqa")) or arguments.get("dropout_p", 0):
-        return None
-    scale = arguments.get("scale")
-    of = [arguments.get(key) for key in ("query", "key", "value")]
-    return walk.add(node, "scaled_dot_product_attention", of, {} if scale is None else {"scale": scale})
-
-
-def _counted(walk, node, arguments):
-    """arange, with the dtype that came out."""
-    if "arange" not in words.OPS or not isinstance(arguments.get("end"), (int, float)):
-        return None
-    attrs = {key: arguments.get(key) for key in ("start", "end", "step") if arguments.get(key) is not None}
-    return walk.add(node, "arange", [], {**attrs, "dtype": _dtype(_dtype_of(node))})
-
-
-def _one_hot(walk, node, arguments):
-    if "one_hot" not in words.OPS:
-        return None
-    return walk.add(node, "one_hot", [arguments.first()], {"num_classes": int(node.meta["val"].shape[-1])})
-
-
-def _batch_norm(walk, node, arguments):
-    """In eval mode, by the means and variances that it kept."""
-    kept = [arguments.get(key) for key in ("running_mean", "running_var", "weight", "bias")]
-    if "batch_norm" not in words.OPS or arguments.get("training") or None in kept[:2] or (kept[2] is None and kept[3] is not None):
-        return None
-    eps = arguments.get("eps")
-    of = [arguments.get("input"), *(each for each in kept if each is not None)]
-    return walk.add(node, "batch_norm", of, {} if eps is None else {"eps": eps})
-
-
-def _logic(walk, node, arguments):
-    """~, & and | of booleans, as the words for them."""
-    word = node.target._schema.name.removeprefix("aten::").removeprefix("__").removesuffix("__").replace("bitwise", "logical")
-    word = {"and": "logical_and", "or": "logical_or"}.get(word, word)
-    operands = [each for each in arguments.given.values()]
-    if word not in words.OPS or any(str(each.meta["val"].dtype) != "torch.bool" for each in node.all_input_nodes):
-        return None
-    return walk.add(node, word, operands) if all(isinstance(each, str) for each in operands) else None
-
-
-_SPELLED = {
-    "arange": _counted, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
-    "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
-    "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
-    "zeros": _made_of_nothing, "ones": _made_of_nothing, "full": _made_of_nothing, "zeros_like": _made_of_nothing,
-    "ones_like": _made_of_nothing, "full_like": _made_of_nothing, "new_zeros": _made_of_nothing, "new_ones": _made_of_nothing,
-    "new_full": _made_of_nothing, "scalar_tensor": _made_of_nothing, "mT": _one_dim, "numpy_T": _one_dim, "matrix_H": _one_dim,
-    "flatten": _flatten, "unflatten": _flatten, "view_as": _flatten, "reshape_as": _flatten, "slice": _slice,
-    "scaled_dot_product_attention": _attention,
-}

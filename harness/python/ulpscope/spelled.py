@@ -1,0 +1,170 @@
+"""What the case language writes otherwise than PyTorch's dispatcher: op by op, a function (walk, node, arguments) that adds the steps
+and gives the name of the result, or None where the op's own word or name is to be taken after all.
+"""
+
+from ulpscope.vocabulary import CaptureError, at, dtype_name, dtype_of, words
+
+
+def _cast(walk, node, arguments):
+    """`to`, in all its forms: a conversion, or nothing."""
+    operand = next(each for each in node.args)
+    if dtype_of(operand) == dtype_of(node):
+        return arguments.first()
+    return walk.add(node, "cast", [arguments.first()], {"dtype": dtype_name(dtype_of(node))})
+
+
+def _contiguous(walk, node, arguments):
+    """A copy where there is something to put in order. A copy of the case keeps its operand's layout, so view() may not follow."""
+    operand = node.args[0]
+    if operand.meta["val"].is_contiguous():
+        return arguments.first()
+    walk.views_may_fail = True
+    return walk.add(node, "clone", [arguments.first()])
+
+
+def _power(walk, node, arguments):
+    """Powers that PyTorch itself computes as products and roots, as those, while the language has no `pow`."""
+    exponent = arguments.get("exponent")
+    if "pow" in words.OPS or isinstance(exponent, str):
+        return None
+    base = arguments.first()
+    if exponent == 2:
+        return walk.add(node, "mul", [base, base])
+    if exponent in (0.5, -0.5) and dtype_of(node.args[0]).is_floating_point:
+        return walk.add(node, "sqrt" if exponent == 0.5 else "rsqrt", [base])
+    return None
+
+
+def _square(walk, node, arguments):
+    return None if "square" in words.OPS else walk.add(node, "mul", [arguments.first(), arguments.first()])
+
+
+def _swapped(walk, node, arguments):
+    """rsub: other - self."""
+    if arguments.get("alpha", 1) != 1 or "rsub" in words.OPS:
+        return None
+    if not isinstance(arguments.get("other"), str):
+        negated = walk.add(node, "neg", [arguments.first()])  # 1 - x: no op of the language has a number first
+        return walk.add(node, "add", [negated, arguments.get("other")])
+    return walk.add(node, "sub", [arguments.get("other"), arguments.first()])
+
+
+def _made_of_nothing(walk, node, arguments):
+    """full and its like, as the language's constants."""
+    import torch
+    val = node.meta["val"]
+    name = node.target._schema.name.removeprefix("aten::")
+    if any(extent < 1 for extent in val.shape):
+        return None
+    attrs = {"shape": [int(extent) for extent in val.shape], "dtype": dtype_name(val.dtype)}
+    word = {"zeros": "zeros", "zeros_like": "zeros", "new_zeros": "zeros", "ones": "ones", "ones_like": "ones", "new_ones": "ones",
+            "empty": "empty", "empty_like": "empty", "new_empty": "empty"}
+    if name in word:
+        return walk.add(node, word[name], [], attrs)
+    value = arguments.get("fill_value", arguments.get("s"))
+    if not isinstance(value, (bool, int, float)) or isinstance(value, torch.SymInt):
+        return None
+    return walk.add(node, "full", [], {**attrs, "value": value})
+
+
+def _one_dim(walk, node, arguments):
+    """transpose's other names."""
+    name = node.target._schema.name.removeprefix("aten::")
+    rank = node.args[0].meta["val"].dim()
+    if name in words.OPS or rank < 2:
+        return arguments.first() if rank < 2 and name not in words.OPS else None
+    return walk.add(node, "transpose", [arguments.first()], {"dim0": -2, "dim1": -1})
+
+
+def _flatten(walk, node, arguments):
+    """flatten and unflatten and view_as, as reshape: the shape is known."""
+    name = node.target._schema.name.removeprefix("aten::")
+    if name in words.OPS:
+        return None
+    return walk.add(node, "reshape", [arguments.first()], {"shape": [int(extent) for extent in node.meta["val"].shape]})
+
+
+def _slice(walk, node, arguments):
+    """A slice of everything is its operand; an end past the last element is the last element."""
+    value = node.args[0].meta["val"]
+    dim, start = arguments.get("dim", 0), arguments.get("start", 0) or 0
+    step = arguments.get("step", 1)
+    extent = value.shape[dim]
+    start = max(start + extent, 0) if start < 0 else start
+    length = node.meta["val"].shape[dim]
+    if length == extent and step == 1:
+        return arguments.first()
+    if step != 1 and "slice" in words.OPS:
+        attrs = {"dim": dim, "start": start, "end": min(start + length * step, extent), "step": step}
+        return walk.add(node, "slice", [arguments.first()], attrs)
+    if step == 1:
+        op = "narrow" if "narrow" in words.OPS else "aten::narrow"
+        return walk.add(node, op, [arguments.first()], {"dim": dim, "start": start, "length": length})
+    return None
+
+
+def _attention(walk, node, arguments):
+    """The word where only a scale is asked for."""
+    if any(arguments.get(key) for key in ("attn_mask", "is_causal", "enable_gqa")) or arguments.get("dropout_p", 0):
+        return None
+    scale = arguments.get("scale")
+    of = [arguments.get(key) for key in ("query", "key", "value")]
+    return walk.add(node, "scaled_dot_product_attention", of, {} if scale is None else {"scale": scale})
+
+
+def _counted(walk, node, arguments):
+    """arange, with the dtype that came out."""
+    if "arange" not in words.OPS or not isinstance(arguments.get("end"), (int, float)):
+        return None
+    attrs = {key: arguments.get(key) for key in ("start", "end", "step") if arguments.get(key) is not None}
+    return walk.add(node, "arange", [], {**attrs, "dtype": dtype_name(dtype_of(node))})
+
+
+def _index(walk, node, arguments):
+    """x[indices] with one list of whole numbers: index_select."""
+    given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
+    if len(given) != 1 or given[0][1].meta["val"].dim() != 1 or given[0][1].meta["val"].dtype.is_floating_point or \
+            str(given[0][1].meta["val"].dtype) == "torch.bool":
+        raise CaptureError(f"op index: only one list of whole numbers can be said{at(node)}")
+    dim = given[0][0]
+    op = "index_select" if "index_select" in words.OPS else "aten::index_select"
+    return walk.add(node, op, [arguments.first(), arguments.get("indices")[dim]], {"dim": dim})
+
+
+def _one_hot(walk, node, arguments):
+    if "one_hot" not in words.OPS:
+        return None
+    return walk.add(node, "one_hot", [arguments.first()], {"num_classes": int(node.meta["val"].shape[-1])})
+
+
+def _batch_norm(walk, node, arguments):
+    """In eval mode, by the means and variances that it kept."""
+    kept = [arguments.get(key) for key in ("running_mean", "running_var", "weight", "bias")]
+    if "batch_norm" not in words.OPS or arguments.get("training") or None in kept[:2] or (kept[2] is None and kept[3] is not None):
+        return None
+    eps = arguments.get("eps")
+    of = [arguments.get("input"), *(each for each in kept if each is not None)]
+    return walk.add(node, "batch_norm", of, {} if eps is None else {"eps": eps})
+
+
+def _logic(walk, node, arguments):
+    """~, & and | of booleans, as the words for them."""
+    word = node.target._schema.name.removeprefix("aten::").removeprefix("__").removesuffix("__").replace("bitwise", "logical")
+    word = {"and": "logical_and", "or": "logical_or"}.get(word, word)
+    operands = [each for each in arguments.given.values()]
+    if word not in words.OPS or any(str(each.meta["val"].dtype) != "torch.bool" for each in node.all_input_nodes):
+        return None
+    return walk.add(node, word, operands) if all(isinstance(each, str) for each in operands) else None
+
+
+SPELLED = {
+    "arange": _counted, "index": _index, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
+    "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
+    "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
+    "zeros": _made_of_nothing, "ones": _made_of_nothing, "full": _made_of_nothing, "zeros_like": _made_of_nothing,
+    "ones_like": _made_of_nothing, "full_like": _made_of_nothing, "new_zeros": _made_of_nothing, "new_ones": _made_of_nothing,
+    "new_full": _made_of_nothing, "empty": _made_of_nothing, "empty_like": _made_of_nothing, "new_empty": _made_of_nothing,
+    "scalar_tensor": _made_of_nothing, "mT": _one_dim, "numpy_T": _one_dim, "matrix_H": _one_dim,
+    "flatten": _flatten, "unflatten": _flatten, "view_as": _flatten, "reshape_as": _flatten, "slice": _slice,
+    "scaled_dot_product_attention": _attention,
+}
