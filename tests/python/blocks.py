@@ -105,6 +105,19 @@ def buffers(x, weight, order):
     return rest[order], rest.topk(2).values
 
 
+def masked(x, seen):
+    """A mask among the arguments, each row of `x` twice."""
+    return torch.where(seen, x, 0.5).repeat_interleave(2, 0)
+
+
+def turned(x, weight):
+    """An op that has no reference, between two that have one."""
+    first = x @ weight
+    back = first.flip(0)
+    scores = back.t().softmax(-1)
+    return scores @ first
+
+
 def random_mask(x):
     return F.dropout(x, 0.5)
 

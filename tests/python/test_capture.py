@@ -34,6 +34,7 @@ def setUpModule():
         "patches": (blocks.Patches(), (torch.randn(2, 3, 8, 8), )),
         "adamw": (blocks.adamw, (*(torch.randn(4, 6) for _ in range(3)), torch.rand(4, 6))),
         "buffers": (blocks.buffers, (torch.randn(4, 6), torch.randn(6, 5), torch.tensor([2, 0, 3]))),
+        "masked": (blocks.masked, (torch.randn(3, 4), torch.randn(3, 4) > 0)),
         "classifier": (blocks.classifier, (torch.tensor([3, 1, 4, 1]), torch.randn(5, 8).half(), torch.randn(8, 6).half(),
                                            torch.tensor([5, 0, 2, 2]))),
     }

@@ -163,12 +163,14 @@ class Check(unittest.TestCase):
         """Compiled, and more than two steps: every step is observed, and whether that changes the result is found out."""
         torch.manual_seed(3)
         block, x = blocks.SwiGlu(), torch.randn(6, 16).bfloat16()
-        made = ["torch-eager", "torch-aot-eager"]
+        case = ulpscope.capture(block, (x, ), verify=())
+        self.assertEqual([checking._how(case, "auto", each, None) for each in (["torch-eager", "jax-eager"], ["torch-eager", "jax"])],
+                         ["asked", "observed"])
         with tempfile.TemporaryDirectory() as folder:
-            report = ulpscope.check(block, (x, ), backends=made, out=folder, verify=())
-        self.assertEqual(report.changed, {each: [] for each in made})
-        self.assertEqual(report.own, {each: {"result": ""} for each in made})
-        self.assertEqual(report.matrix["h_rsqrt"]["torch-aot-eager"], report.matrix["h_rsqrt"]["torch-eager"])
+            report = ulpscope.check(block, (x, ), backends=["torch-eager"], steps="observed", out=folder, verify=())
+        self.assertEqual(report.changed, {"torch-eager": []})
+        self.assertEqual(report.own, {"torch-eager": {"result": ""}})
+        self.assertEqual(report.matrix["h_rsqrt"]["torch-eager"], dict((each[0], each[2]) for each in report.steps("torch-eager"))["h_rsqrt"])
         self.assertEqual(report.case.observe, ["result"])
         observing = checking._observing
 
@@ -181,6 +183,18 @@ class Check(unittest.TestCase):
             report = ulpscope.check(block, (x, ), backends=["torch-eager"], steps="observed", verify=())
         self.assertEqual(report.changed, {"torch-eager": ["result"]})
         self.assertIn("torch-eager gives other bits of result where every step is observed", report.findings[-1])
+
+    def test_an_op_without_a_reference_is_a_part_of_its_own(self):
+        x, weight = (each.float() for each in operands())
+        report = ulpscope.check(blocks.turned, (x, weight), backends=["torch-eager"])
+        self.assertIn("run in 3 parts", report.notes[0])
+        self.assertIn("aten::flip have no exact reference", report.notes[0])
+        self.assertEqual(len(report.notes), 1, "a part computes other bits than the whole")
+        labels = {value: row["torch-eager"] for value, row in report.matrix.items()}
+        self.assertEqual(labels["back"], "no reference")
+        for value in ("first", "scores", "result"):
+            self.assertRegex(labels[value], "float32|float64", value)
+        self.assertIn("run in 3 parts", str(report))
 
     def test_two_backends_at_once_and_no_process_left(self):
         x, w = operands()

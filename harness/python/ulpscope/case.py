@@ -218,7 +218,7 @@ def elements(each):
     import torch
     flat = each.tensor.detach().cpu().contiguous().reshape(-1)
     if not each.tensor.dtype.is_floating_point:
-        return [number(value) for value in flat.tolist()]
+        return [str(int(value)) for value in flat.tolist()]  # of booleans too: 0 and 1
     width = flat.element_size()
     patterns = flat.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[width]).tolist()
     precision = 1 - math.log2(torch.finfo(each.tensor.dtype).eps)  # bits of a significand
@@ -249,7 +249,7 @@ def _short_fill(each):
 
 
 def _element_of(flat):
-    return elements(Input("", flat))[0] if flat.dtype.is_floating_point else number(flat[0].item())
+    return elements(Input("", flat))[0] if flat.dtype.is_floating_point else str(int(flat[0].item()))
 
 
 def _scale_fill(each):

@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 from dataclasses import dataclass, field
 
-from ulpscope import adapters, faithful, kernels, places
+from ulpscope import adapters, faithful, kernels, places, splitting
 from ulpscope.case import Case
 from ulpscope.vocabulary import words
 
@@ -44,6 +44,7 @@ class Report:
     case: Case | None = None
     own: dict = field(default_factory=dict)  # backend -> {value: '' or how it differs from the function's own result here}
     changed: dict = field(default_factory=dict)  # backend -> values that have other bits where nothing inside is observed
+    notes: list = field(default_factory=list)  # how the run was made, where that is not as the program is
     data: dict = field(default_factory=dict)  # report.json
 
     @property
@@ -53,19 +54,21 @@ class Report:
 
     def steps(self, backend):
         """[(value, op, class in words)] of every step judged by itself on `backend`."""
-        found = next(each for each in self.results if each["backend"] == backend)
-        return [(step["value"], step["op"], step["classification"]["label"]) for step in found.get("steps", [])]
+        return [(step["value"], step["op"], step["classification"]["label"]) for found in self.results if found["backend"] == backend
+                for step in found.get("steps", [])]
 
     def __str__(self):
         lines = []
         for number, sentence in enumerate(self.findings, 1):
             lines += textwrap.wrap(sentence, 116, initial_indent=f"{number:3}  ", subsequent_indent="     ")
         if not lines:
-            lines = ["no findings: " + ", ".join(each["backend"] for each in self.results) + " compute in one precision"]
+            lines = ["no findings: " + ", ".join(dict.fromkeys(each["backend"] for each in self.results)) + " compute in one precision"]
+        for note in self.notes:
+            lines += textwrap.wrap(note, 116, initial_indent="  *  ", subsequent_indent="     ")
         return "\n".join(lines) + "\n\n" + self.console
 
     def _repr_html_(self):
-        backends = [each["backend"] for each in self.results]
+        backends = list(dict.fromkeys(each["backend"] for each in self.results))
         head = "".join(f"<th>{html.escape(each)}</th>" for each in ["", *backends])
         rows = "".join(f"<tr><td>{html.escape(value)}</td>" + "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends) + "</tr>"
                        for value, row in self.matrix.items())
@@ -82,8 +85,10 @@ def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor")
     with the function on torch-eager, and, where they are asked, on the compiled backends (where a difference is a finding, not an
     error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
     that changes the results, as it does where a compiler fuses (a search that takes long in programs of many steps); "observed", the
-    program with every step observed, and by how many elements that differs from the program as it is; "auto", the second for programs
-    of more than two computing steps on compiled backends. `out` is where the run folder stays; `show` prints the report.
+    program with every step observed, and by how many elements that differs from the program as it is; "parts", the program
+    cut at the ops that have no reference, each part on the operands that torch-eager computed; "auto": parts where there are such ops,
+    "observed" for programs of more than two computing steps on compiled backends, else "asked". `out` is where the run folder stays;
+    `show` prints the report.
     """
     case, own = (f, {}) if isinstance(f, Case) else (None, {})
     if not isinstance(f, (Case, str, pathlib.Path)):
@@ -93,16 +98,22 @@ def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor")
         if contract:
             case.contract = contract
     with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
-        observed = case is not None and steps != "asked" and not contract and (steps == "observed" or _takes_long(case, backends))
-        shown = _observing(case) if observed else case
-        path = shown.save(pathlib.Path(folder) / f"{case.name}.yaml") if case is not None else pathlib.Path(f)
+        how = _how(case, steps, backends, contract)
+        parts, values = splitting.split(case) if how == "parts" else ([], {})
+        for each in parts or ([_observing(case) if how == "observed" else case] if case is not None else []):
+            each.save(pathlib.Path(folder) / f"{each.name}.yaml")
+        path = pathlib.Path(f) if case is None else pathlib.Path(folder) if parts else pathlib.Path(folder) / f"{case.name}.yaml"
         report = run(path, backends, out=out, knobs=knobs, seed=seed, timeout=timeout)
     report.case = case
+    if parts:
+        _say_parts(report, parts, values)
     if case is None or any(each.synthetic for each in case.inputs):
         return _shown(report, show)
-    given = _recorded(report)
-    if observed:
+    given = {} if parts else _recorded(report)
+    if how == "observed":
         given = _asked(report, backends, given)
+    elif parts:
+        given = {each: values for each in backends if each == "torch-eager"}
     if case.program is not None:
         report.own = _beside_own(case, given, f, args, kwargs)
         report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
@@ -145,6 +156,28 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
                   exit_code=process.returncode, data=data)
 
 
+def _how(case, steps, backends, contract):
+    """"asked", "observed" or "parts", see check()."""
+    if case is None or contract or steps == "asked" or any(step.op == "backward" for step in case.all_steps()):
+        return "asked"
+    if steps != "auto":
+        return steps
+    if not splitting.can_be_judged(case) and len(list(case.all_steps())) > 2:
+        return "parts"
+    return "observed" if _takes_long(case, backends) else "asked"
+
+
+def _say_parts(report, parts, values):
+    """What a reader of a run in parts has to know; whether a part computes on torch-eager what the whole program does."""
+    cut = sorted({step.op for part in parts for step in part.all_steps() if step.op.startswith("aten::")})
+    report.notes.append(f"run in {len(parts)} parts, each on the operands that torch-eager computed: {', '.join(cut)} have no exact "
+                        "reference, and all that comes after them would have none")
+    other = [name for name, tensor in _recorded(report).get("torch-eager", {}).items() if faithful.difference(values[name], tensor)]
+    if other:
+        report.notes.append(f"on torch-eager {', '.join(other)} have other bits in their part than in the whole program (the layout of "
+                            "an operand)")
+
+
 def _takes_long(case, backends):
     """Whether judging the program as one may be needed, and is a search over more models than anybody waits for."""
     compiled = any(isinstance(each, str) and not each.startswith(_OP_BY_OP) for each in backends)
@@ -184,7 +217,7 @@ def _recorded(report):
         record = json.loads(line)["record"]
         if record.get("type") == "result" and "tensors" in record and "~" not in record["case"]:
             tensors = adapters.read_safetensors(report.run_dir / record["tensors"]["file"])
-            found[record["backend"]] = {name: adapters.from_wire(tensor) for name, tensor in tensors.items()}
+            found.setdefault(record["backend"], {}).update((name, adapters.from_wire(tensor)) for name, tensor in tensors.items())
     return found
 
 

@@ -131,6 +131,17 @@ def _index(walk, node, arguments):
     return walk.add(node, op, [arguments.first(), arguments.get("indices")[dim]], {"dim": dim})
 
 
+def _repeated(walk, node, arguments):
+    """Each element along a dimension several times: shown several times, and put in a row."""
+    shape, dim, times = list(node.args[0].meta["val"].shape), arguments.get("dim"), arguments.get("repeats")
+    if not isinstance(times, int) or dim is None or "repeat_interleave" in words.OPS:
+        return None
+    dim %= len(shape)
+    apart = walk.add(node, "unsqueeze", [arguments.first()], {"dim": dim + 1})
+    shown = walk.add(node, "expand", [apart], {"shape": [*shape[:dim + 1], times, *shape[dim + 1:]]})
+    return walk.add(node, "reshape", [shown], {"shape": [*shape[:dim], shape[dim] * times, *shape[dim + 1:]]})
+
+
 def _one_hot(walk, node, arguments):
     if "one_hot" not in words.OPS:
         return None
@@ -158,7 +169,7 @@ def _logic(walk, node, arguments):
 
 
 SPELLED = {
-    "arange": _counted, "index": _index, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
+    "arange": _counted, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
     "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
     "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
     "zeros": _made_of_nothing, "ones": _made_of_nothing, "full": _made_of_nothing, "zeros_like": _made_of_nothing,
