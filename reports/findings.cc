@@ -51,16 +51,17 @@ std::string WithoutElement(std::string clause, const std::string& value) {
   return clause;
 }
 
+/// The first time that it stands there: "rounds result to bfloat16 before the float32 result".
 void ReplaceWord(std::string* text, const std::string& word, const std::string& by) {
   if (word.empty()) return;
   const auto part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
   };
-  for (size_t at = text->find(word); at != std::string::npos; at = text->find(word, at)) {
+  for (size_t at = text->find(word); at != std::string::npos; at = text->find(word, at + 1)) {
     const size_t end = at + word.size();
-    const bool whole = (at == 0 || !part((*text)[at - 1])) && (end == text->size() || !part((*text)[end]));
-    if (whole) text->replace(at, word.size(), by);
-    at += whole ? by.size() : word.size();
+    if ((at > 0 && part((*text)[at - 1])) || (end < text->size() && part((*text)[end]))) continue;
+    text->replace(at, word.size(), by);
+    return;
   }
 }
 

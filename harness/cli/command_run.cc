@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/select.h"
+#include "harness/cli/shard_auto.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/record/observation_json.h"
@@ -77,6 +79,21 @@ Steps StepsOf(const RunArguments& arguments) {
   return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
 }
 
+/// "2/3", or what the scheduler says that started this process.
+Result<Shard> ShardFor(const std::string& text) {
+  if (text != "auto") return ParseShard(text);
+  const auto found = ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (!found) return Fail(found.error());
+  // A test runner that does not see its file takes it that every shard runs everything.
+  if (!found->status_file.empty()) {
+    if (auto written = WriteFile(found->status_file, ""); !written) return Fail(written.error());
+  }
+  return found->shard;
+}
+
 /// The cases of this run, and of a shard the plan that it belongs to.
 Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments,
                                  Preparation* prepared) {
@@ -95,7 +112,7 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
     keep([&](const Case& c) { return failed->contains(c.id); });
   }
   if (!arguments.shard.empty()) {
-    const auto shard = ParseShard(arguments.shard);
+    const auto shard = ShardFor(arguments.shard);
     if (!shard) return Fail(shard.error());
     for (const Case& test_case : WithCompanions(cases, StepsOf(arguments)))
       prepared->plan.emplace_back(test_case.id, CaseDigest(test_case));
@@ -373,7 +390,8 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
       ->allow_extra_args(false);
   command->add_option("--shard", arguments->shard,
-                      "i/n: one of n parts of the run, which `merge` puts together");
+                      "i/n: one of n parts of the run, which `merge` puts together; auto: as Slurm, GitLab, "
+                      "Kubernetes, GitHub, Bazel or GoogleTest say");
   AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");

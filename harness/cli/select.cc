@@ -155,8 +155,7 @@ Result<Shard> ParseShard(std::string_view text) {
       return shard;
   }
   return Fail(Problem("--shard cannot be read", "'" + std::string(text) + "'",
-                      "i/n with 1 <= i <= n, such as 2/3",
-                      text == "auto" ? "auto is not part of this version" : ""));
+                      "i/n with 1 <= i <= n, such as 2/3, or auto"));
 }
 
 std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard) {

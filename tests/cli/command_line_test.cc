@@ -92,6 +92,7 @@ TEST_F(CommandLine, UsageErrorsExitWith4AndSayWhatWasMeant) {
       {"run seeds/matmul_out/as_postd", "did you mean 'seeds/matmul_out/as_posted'?"},
       {"run mine.yaml -k 'a and'", "-k"},
       {"run mine.yaml --shard 3/2", "i/n"},
+      {"run mine.yaml --shard auto", "no scheduler's variables are set"},
       {"run mine.yaml --resume", "--out"},
       {"run mine.yaml --lf", "no earlier run"},
       {"run mine.yaml --oracle exact", "exact"},

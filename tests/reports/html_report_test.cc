@@ -256,6 +256,11 @@ TEST(FindingCause, LeavesOutWhoWhereAndHowMuch) {
   using enum DivergenceKind;
   const CauseRow rows[] = {
       {kPrecision,
+       {{"a"}, {"c"}},
+       "result",
+       "a rounds result to bfloat16 before the float32 result; c does not: result[0] is 1 against 2.",
+       "rounds a value to bfloat16 before the float32 result"},
+      {kPrecision,
        {{"a", "b"}, {"c"}},
        "w.grad",
        "a and b likely round w.grad through bfloat16 before the float32 result; c likely does not: "
