@@ -83,7 +83,7 @@ Result<void> WriteReportFiles(const RunReport& report, const ReportDetails& deta
       if (auto written = WriteFile(folder / format.file, text); !written) return written;
     }
     if (asked == "-") {
-      Print(text);
+      if (auto printed = PrintReport(text); !printed) return printed;
     } else if (!asked.empty()) {
       if (auto written = WriteFile(asked, text); !written) return written;
     }

@@ -4,8 +4,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "harness/cli/exit_codes.h"
@@ -31,6 +33,13 @@ ConsoleOptions DetectConsole() {
 void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
+}
+
+Result<void> PrintReport(const std::string& text) {
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (whole || errno == EPIPE) return {};
+  return Fail(std::string("cannot write to stdout: ") + std::strerror(errno));
 }
 
 void PrintError(const std::string& line) {

@@ -277,6 +277,27 @@ TEST_F(CommandLine, StdoutHoldsOnlyWhatWasAskedFor) {
   EXPECT_EQ(junit.out.find("<?xml"), 0u);
 }
 
+TEST_F(CommandLine, AReportGoesWhereItIsAskedToOrTheRunSaysThatItDoesNot) {
+  EXPECT_EQ(Run("run mine.yaml -k wide -q -o r -b emulated").code, 0);
+  const Outcome full = Run("report r --csv - >/dev/full");
+  EXPECT_EQ(full.code, 4);
+  EXPECT_NE(full.err.find("cannot write to stdout"), std::string::npos) << full.err;
+  // A link stays a link, a device a device, and nothing is left beside what cannot be written.
+  std::ofstream(dir_ / "old.csv") << "old";
+  fs::create_symlink("old.csv", dir_ / "link.csv");
+  EXPECT_EQ(Run("report r --csv link.csv --json /dev/null").code, 0);
+  EXPECT_TRUE(fs::is_symlink(dir_ / "link.csv"));
+  EXPECT_EQ(testing::ReadAll((dir_ / "old.csv").string()).find("id,backend,"), 0u);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  fs::create_directory(dir_ / "folder");
+  const Outcome folder = Run("report r --csv folder");
+  EXPECT_EQ(folder.code, 4);
+  EXPECT_NE(folder.err.find("cannot write folder"), std::string::npos) << folder.err;
+  EXPECT_EQ(Run("report r --csv nosuch/x.csv").code, 4);
+  for (const auto& entry : fs::directory_iterator(dir_))
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+}
+
 // Promise: verdicts and report bytes depend on nothing but the cases and the backends.
 TEST_F(CommandLine, ReportsDoNotDependOnTheCaller) {
   const std::string arguments =
