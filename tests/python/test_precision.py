@@ -17,7 +17,7 @@ import numpy  # noqa: E402
 import torch  # noqa: E402
 import ulpscope  # noqa: E402
 from programs import call  # noqa: E402
-from ulpscope import checking, places  # noqa: E402
+from ulpscope import checking, places, splitting  # noqa: E402
 from ulpscope.case import Step  # noqa: E402
 
 
@@ -195,6 +195,13 @@ class Check(unittest.TestCase):
         for value in ("first", "scores", "result"):
             self.assertRegex(labels[value], "float32|float64", value)
         self.assertIn("run in 3 parts", str(report))
+
+        def strip(x, weight):
+            return (x @ weight).diagonal() * 2
+
+        case = ulpscope.capture(strip, (x, weight), verify=())
+        self.assertEqual([step.op for step in case.steps], ["matmul", "aten::diagonal", "mul"])
+        self.assertEqual([part.ops() for part in splitting.split(case)[0]], [["matmul"], ["mul"]])
 
     def test_two_backends_at_once_and_no_process_left(self):
         x, w = operands()

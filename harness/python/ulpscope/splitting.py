@@ -1,14 +1,14 @@
 """A case in parts: cut at the ops that have no reference, each part on the operands that torch-eager computed for it.
 
 One op of PyTorch's dispatcher in a program leaves all that comes after it without an exact value, and keeps the harness from judging
-step by step. In parts, everything else is judged as ever; the op itself is a part of its own, compared between backends.
+step by step. In parts, everything else is judged as ever; the op itself is a part of its own, compared between backends, unless it only shows memory otherwise.
 """
 
 import dataclasses
 
 from ulpscope import adapters
 from ulpscope.case import Case, Input, fit
-from ulpscope.vocabulary import every, words
+from ulpscope.vocabulary import every, is_view, words
 
 
 def can_be_judged(case):
@@ -46,8 +46,12 @@ def _groups(steps):
         else:
             groups.append([step])
         joined = word
-    views = words.ops("view")
-    return [group for group in groups if any(each.op not in views for each in every(group))]
+    return [group for group in groups if any(_computes(step) for step in every(group))]
+
+
+def _computes(step):
+    """Whether it does more than show memory otherwise; of the dispatcher's ops their schema says so."""
+    return step.op not in words.ops("view") and not (step.op.startswith("aten::") and step.node is not None and is_view(step.node))
 
 
 def _with_views(steps, program):

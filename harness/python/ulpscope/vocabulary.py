@@ -221,7 +221,7 @@ class Walk:
                 raise CaptureError(f"op {name}: it writes into what exists{at(node)}")
             op, of, attrs = _as_aten(node, arguments)
             return self.add(node, op, of, attrs)
-        if _is_view(target) or any(_is_view(user) for user in target.users):
+        if is_view(target) or any(is_view(user) for user in target.users):
             op, of, attrs = _as_aten(node, arguments)
             return self.add(node, op, of, attrs)
         note = "what the function writes into its arguments is a value of its own here."
@@ -238,7 +238,7 @@ class Walk:
         """`mm(a, b, out=buffer)`; whoever reads the buffer afterwards reads the result."""
         row, buffer = words.OPS.get(name), node.kwargs["out"]
         inner = _as_word(name, arguments, leave=("out", )) if row is not None and row["out"] else None
-        if inner is None or not hasattr(buffer, "users") or any(_is_view(user) for user in buffer.users):
+        if inner is None or not hasattr(buffer, "users") or any(is_view(user) for user in buffer.users):
             raise CaptureError(f"op {name}: it writes into what exists{at(node)}")
         made = self.add(node, *inner)
         self._open[-1][-1].out = env[buffer]
@@ -403,7 +403,7 @@ def _attribute(module, path):
     return module
 
 
-def _is_view(node):
+def is_view(node):
     """Whether the node's result shares memory with an operand, without writing to it."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
