@@ -216,7 +216,7 @@ TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args) {
   if (std::isnan(a.hi)) return a;
   const bool below = IsBelow(a, args[1]) == Answer::kYes;
   if (kind == NodeKind::kLarger) return below || std::isnan(args[1].hi) ? args[1] : a;
-  if (kind == NodeKind::kSmaller) return below ? a : args[1];
+  if (kind == NodeKind::kSmaller) return below ? a : args[1];  // a NaN is not above anything
   ULPSCOPE_CHECK(false, "not a choice");
 }
 

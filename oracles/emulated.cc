@@ -48,6 +48,11 @@ TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
                 {.hi = static_cast<double>(node.denominator), .lo = 0});
 }
 
+TwoDoubles EmulatedArithmetic::Count(const PlanNode& node, int64_t index) const {
+  return Add({.hi = node.alpha, .lo = 0},
+             Multiply({.hi = node.beta, .lo = 0}, {.hi = static_cast<double>(index), .lo = 0}));
+}
+
 TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
                                            std::span<const TwoDoubles>) const {
   TwoDoubles value;
@@ -84,6 +89,20 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
       for (const TwoDoubles& other : args) {
         if (std::isnan(other.hi) || other.hi > value.hi || (other.hi == value.hi && other.lo > value.lo))
           value = other;
+      }
+      break;
+    case NodeKind::kMinimum:
+      value = args[0];
+      for (const TwoDoubles& other : args) {
+        const std::array<TwoDoubles, 2> both{value, other};
+        value = ChoiceOf(NodeKind::kSmaller, both);
+      }
+      break;
+    case NodeKind::kProduct:
+      value = {.hi = 1, .lo = 0};
+      for (const TwoDoubles& other : args) {
+        value = Multiply(value, other);
+        if (!Acc().exact()) value = {.hi = StoreIn(Acc(), value), .lo = 0};
       }
       break;
     case NodeKind::kPower:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,11 @@ class EmulatedArithmetic {
 
   std::optional<bool> Truth(TwoDoubles condition) const { return TruthOf(condition); }
   TwoDoubles Either(TwoDoubles a, TwoDoubles) const { return a; }  // a condition is never open here
+  std::optional<int64_t> Whole(TwoDoubles number) const {
+    return std::isfinite(number.hi) ? std::optional(static_cast<int64_t>(number.hi)) : std::nullopt;
+  }
+  TwoDoubles Nowhere() const { return {.hi = std::nan(""), .lo = 0}; }
+  TwoDoubles Count(const PlanNode& node, int64_t index) const;
   std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   TwoDoubles Constant(const PlanNode& node) const;

@@ -134,7 +134,7 @@ EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, Tens
     : raw(p.nodes.size()), operands(p.nodes.size()), plan(&p), inputs(&tensors) {
   for (size_t id = 0; id < p.nodes.size(); ++id) {
     const PlanNode& node = p.nodes[id];
-    if (!IsReduction(node.kind)) continue;
+    if (!IsReduction(node.kind) || node.kind == NodeKind::kScan) continue;
     raw[id] = true;
     for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
       const PlanNode& root = p.nodes[static_cast<size_t>(p.Root(node.args[i]))];
@@ -186,6 +186,31 @@ Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
   return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
 }
 
+Interval EnclosureArithmetic::Nowhere() const { return kEverything; }
+
+Interval EnclosureArithmetic::Count(const PlanNode& node, int64_t index) const {
+  const auto place = static_cast<double>(index);
+  return {.lo = AddDown(node.alpha, MulDown(node.beta, place)),
+          .hi = AddUp(node.alpha, MulUp(node.beta, place))};
+}
+
+/// A product that no order of its factors takes out of what the accumulator holds as a normal number.
+Interval EnclosureArithmetic::Product(std::span<const Interval> factors) const {
+  const FloatFormat& format = binding_->acc.exact() ? Binary64() : *binding_->acc.format;
+  Interval product{.lo = 1, .hi = 1};
+  int most = 0, least = 0;
+  for (const Interval& factor : factors) {
+    product = Multiply(product, factor);
+    const double low =
+        factor.lo <= 0 && factor.hi >= 0 ? 0 : std::min(std::fabs(factor.lo), std::fabs(factor.hi));
+    if (!std::isfinite(Magnitude(factor))) return kEverything;
+    if (Magnitude(factor) > 1) most += std::ilogb(Magnitude(factor)) + 1;
+    if (low != 0 && low < 1) least += std::ilogb(low);
+  }
+  if (most >= format.emax || least <= format.emin) return kEverything;
+  return product;
+}
+
 Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
                                           std::span<const Interval> slack) const {
   Interval value;
@@ -226,6 +251,17 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
         value = HasNan(other) || HasNan(value)
                     ? kEverything
                     : Interval{.lo = std::max(value.lo, other.lo), .hi = std::max(value.hi, other.hi)};
+      break;
+    case NodeKind::kMinimum:
+      value = args[0];
+      for (const Interval& other : args)
+        value = HasNan(other) || HasNan(value)
+                    ? kEverything
+                    : Interval{.lo = std::min(value.lo, other.lo), .hi = std::min(value.hi, other.hi)};
+      break;
+    case NodeKind::kProduct:
+      value = Product(args);
+      if (value.special) return kEverything;
       break;
     case NodeKind::kPower:
       value = args[1].lo == args[1].hi ? PowerImage(args[0], args[1].lo) : kEverything;

@@ -37,6 +37,12 @@ class EnclosureArithmetic {
 
   std::optional<bool> Truth(Interval condition) const { return TruthOf(condition); }
   Interval Either(Interval a, Interval b) const { return ulpscope::Either(a, b); }
+  std::optional<int64_t> Whole(Interval number) const {
+    return number.special || !(number.lo == number.hi) ? std::nullopt
+                                                       : std::optional(static_cast<int64_t>(number.lo));
+  }
+  Interval Nowhere() const;
+  Interval Count(const PlanNode& node, int64_t index) const;
   /// A reduction whose sum is in the shared cache needs no operands.
   std::optional<Interval> Known(const PlanNode& node, int id, int64_t index);
   Interval Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
@@ -57,6 +63,7 @@ class EnclosureArithmetic {
   void AddPasses(const std::array<RoundSpec, 2>& in, Interval a, Interval b, PairSum* low, PairSum* high,
                  double* magnitude) const;
   Interval Stored(int id, Interval value) const;
+  Interval Product(std::span<const Interval> factors) const;
   std::string Key(int id) const { return std::to_string(id) + "|" + binding_->term_key; }
 
   const Binding* binding_;

@@ -9,6 +9,9 @@
 //   Value Reduce(const PlanNode&, int id, int64_t index, std::span<const Value> terms)
 //   std::optional<bool> Truth(const Value&)   what a condition says; nothing where it may be either
 //   Value Either(const Value&, const Value&)   a choice that is open
+//   std::optional<int64_t> Whole(const Value&)   a number that says which element; nothing where it is open
+//   Value Nowhere()   an element that is not there
+//   Value Count(const PlanNode&, int64_t index)
 //   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
@@ -64,6 +67,17 @@ class Evaluator {
         const size_t chosen = *condition ? 0 : 1;
         return At(node.args[chosen], Source(node, chosen, index));
       }
+      case NodeKind::kJoin: {
+        const auto [part, at] = PartOf(node, index);
+        return At(node.args[part], at);
+      }
+      case NodeKind::kTake: {
+        const std::optional<int64_t> number = arithmetic_.Whole(At(node.args[1], Position(node, 1, index)));
+        if (!number || *number < 0 || *number >= node.n) return arithmetic_.Nowhere();
+        return At(node.args[0], Position(node, 0, index) + *number * node.m);
+      }
+      case NodeKind::kCount:
+        return arithmetic_.Count(node, index);
       default:
         break;
     }
@@ -86,6 +100,14 @@ class Evaluator {
       const int64_t column = index % node.n, row = index / node.n % node.m, batch = index / (node.n * node.m);
       AlongLine(node.args[0], (batch * node.m + row) * node.k, 1, node.k, a);
       AlongLine(node.args[1], batch * node.k * node.n + column, node.n, node.k, b);
+      return;
+    }
+    if (node.kind == NodeKind::kScan) {
+      int64_t inner = 1;
+      for (size_t i = static_cast<size_t>(node.axes[0]) + 1; i < node.shape.size(); ++i)
+        inner *= node.shape[i];
+      const int64_t along = index / inner % node.k;
+      for (int64_t k = 0; k <= along; ++k) a->push_back(At(node.args[0], index - (along - k) * inner));
       return;
     }
     const Shape& from = plan_.nodes[static_cast<size_t>(node.args[0])].shape;
@@ -205,8 +227,27 @@ class Evaluator {
     return false;
   }
 
+  /// Which argument of a kJoin holds an element, and where.
+  std::pair<size_t, int64_t> PartOf(const PlanNode& node, int64_t index) const {
+    const auto axis = static_cast<size_t>(node.axes[0]);
+    int64_t inner = 1;
+    for (size_t i = axis + 1; i < node.shape.size(); ++i) inner *= node.shape[i];
+    const int64_t outer = index / (inner * node.shape[axis]);
+    int64_t along = index / inner % node.shape[axis];
+    for (size_t part = 0; part < node.args.size(); ++part) {
+      const int64_t extent = plan_.nodes[static_cast<size_t>(node.args[part])].shape[axis];
+      if (along < extent) return {part, (outer * extent + along) * inner + index % inner};
+      along -= extent;
+    }
+    ULPSCOPE_CHECK(false, "an element beyond what was joined");
+  }
+
   int64_t Source(const PlanNode& node, size_t arg, int64_t index) const {
     if (plan_.nodes[static_cast<size_t>(node.args[arg])].shape == node.shape) return index;
+    return Position(node, arg, index);
+  }
+
+  int64_t Position(const PlanNode& node, size_t arg, int64_t index) const {
     int64_t position = node.offset;
     for (size_t axis = node.shape.size(); axis-- > 0;) {
       position += index % node.shape[axis] * node.strides[arg][axis];
@@ -220,13 +261,13 @@ class Evaluator {
       if (std::optional<Value> known = arithmetic_.Known(node, id, index)) return *known;
       Buffer a(&spare_), b(&spare_);
       Gather(id, index, &a.values, &b.values);
-      if (node.kind == NodeKind::kReduce) return arithmetic_.Reduce(node, id, index, a.values);
+      if (node.kind != NodeKind::kContract) return arithmetic_.Reduce(node, id, index, a.values);
       if (node.args.size() < 3) return arithmetic_.Contract(node, id, index, a.values, b.values, nullptr);
       const Value addend = At(node.args[2], index);
       return arithmetic_.Contract(node, id, index, a.values, b.values, &addend);
     }
     Buffer args(&spare_), slack(&spare_);
-    if (node.kind == NodeKind::kMaximum) {
+    if (TakesLine(node.kind)) {
       Operands(id, index, &args.values, &slack.values);
       return arithmetic_.Elementwise(node, id, args.values, {});
     }

@@ -1,6 +1,8 @@
 // Exact evaluation of elementary nodes.
 #include "oracles/exact_arithmetic.h"
 
+#include <array>
+
 #include "harness/base/check.h"
 #include "oracles/evaluate.h"
 #include "oracles/functions/exact.h"
@@ -15,6 +17,16 @@ Real ExactArithmetic::Constant(const PlanNode& node) const {
   if (node.irrational != Irrational::kNone) return ConstantOf(node.irrational, precision_);
   return node.denominator == 0 ? Real::From(node.alpha)
                                : Real::Ratio(node.numerator, node.denominator, precision_);
+}
+
+std::optional<int64_t> ExactArithmetic::Whole(const Real& number) const {
+  if (number.is_domain() || !number.is_point()) return std::nullopt;
+  return static_cast<int64_t>(number.ToReference().hi);
+}
+
+Real ExactArithmetic::Count(const PlanNode& node, int64_t index) const {
+  return Add(Real::From(node.alpha),
+             Multiply(Real::From(node.beta), Real::From(static_cast<double>(index)), precision_), precision_);
 }
 
 Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Real> args,
@@ -50,6 +62,19 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
       Real most = args[0];
       for (const Real& other : args.subspan(1)) most = Maximum(most, other);
       return most;
+    }
+    case NodeKind::kMinimum: {
+      Real least = args[0];
+      for (const Real& other : args.subspan(1)) {
+        const std::array<Real, 2> both{least, other};
+        least = ChoiceOf(NodeKind::kSmaller, both);
+      }
+      return least;
+    }
+    case NodeKind::kProduct: {
+      Real product = Real::From(1.0);
+      for (const Real& other : args) product = Multiply(product, other, precision_);
+      return product;
     }
     case NodeKind::kPower:
       if (!args[1].is_point() || args[1].is_domain()) return UndecidedValue();

@@ -32,6 +32,9 @@ class ExactArithmetic {
   }
   std::optional<bool> Truth(const Real& condition) const { return TruthOf(condition); }
   Real Either(const Real& a, const Real& b) const { return ulpscope::Either(a, b); }
+  std::optional<int64_t> Whole(const Real& number) const;
+  Real Nowhere() const { return UndecidedValue(); }
+  Real Count(const PlanNode& node, int64_t index) const;
   Real Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Real Constant(const PlanNode& node) const;
   Real Elementwise(const PlanNode& node, int id, std::span<const Real> args,

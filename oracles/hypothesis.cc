@@ -24,7 +24,7 @@ const FloatFormat* Format(const std::string& word) {
 bool KeepsFormat(NodeKind kind) {
   return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
          kind == NodeKind::kView || kind == NodeKind::kFloor || kind == NodeKind::kCeil ||
-         kind == NodeKind::kRound || kind == NodeKind::kTrunc;
+         kind == NodeKind::kRound || kind == NodeKind::kTrunc || kind == NodeKind::kMinimum;
 }
 
 /// A product of two tensors of the case whose significands fit float32 together is exact there.
@@ -60,6 +60,15 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   const PlanNode& node = At(plan, id);
   if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
   if (node.kind == NodeKind::kSign || IsCondition(node.kind)) return &Bfloat16();
+  if (node.kind == NodeKind::kTake) return OfferedIn(plan, node.args[0], choice);
+  if (node.kind == NodeKind::kJoin) {
+    const FloatFormat* all = OfferedIn(plan, node.args[0], choice);
+    for (const int arg : node.args) {
+      const FloatFormat* other = all == nullptr ? nullptr : OfferedIn(plan, arg, choice);
+      all = other == nullptr ? nullptr : Holds(*all, *other) ? all : Holds(*other, *all) ? other : nullptr;
+    }
+    return all;
+  }
   // Known where one format holds either choice.
   if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller) {
     const FloatFormat *a = OfferedIn(plan, node.args[0], choice), *b = OfferedIn(plan, node.args[1], choice);

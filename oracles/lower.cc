@@ -194,14 +194,138 @@ int Lowering::Select(int node, int64_t dim, int64_t index) {
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
   view.strides = {std::move(strides)};
   const int id = Emit(std::move(view));
-  views[id] = {.kind = ViewOrigin::Kind::kSelect, .order = {}};
+  views[id] = {.kind = ViewOrigin::Kind::kSlice, .order = {static_cast<int64_t>(axis), index, 1}};
   return id;
+}
+
+int Lowering::Slice(int node, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  const Shape from = at(node).shape;
+  const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
+  const auto within = [&](int64_t place) {
+    return std::clamp<int64_t>(place < 0 ? place + from[axis] : place, 0, from[axis]);
+  };
+  if (step < 1) throw LoweringError{"slice: step must be positive"};
+  start = within(start);
+  end = std::max(start, within(end));
+  const auto own = RowMajorStrides(from);
+  auto strides = own;
+  strides[axis] *= step;
+  Shape shape = from;
+  shape[axis] = (end - start + step - 1) / step;
+  const int id = Strided(node, std::move(shape), std::move(strides), start * own[axis]);
+  views[id] = {.kind = ViewOrigin::Kind::kSlice, .order = {static_cast<int64_t>(axis), start, step}};
+  return id;
+}
+
+int Lowering::Strided(int node, Shape shape, std::vector<int64_t> strides, int64_t offset) {
+  PlanNode view;
+  view.kind = NodeKind::kView;
+  view.args = {node};
+  view.dtype = at(node).dtype;
+  view.shape = std::move(shape);
+  view.strides = {std::move(strides)};
+  view.offset = offset;
+  return Emit(std::move(view));
+}
+
+int Lowering::Join(const std::vector<int>& nodes, int64_t dim, DType dtype) {
+  PlanNode join;
+  join.kind = NodeKind::kJoin;
+  join.args = nodes;
+  join.dtype = dtype;
+  join.shape = at(nodes[0]).shape;
+  const auto axis = static_cast<size_t>(Wrap(dim, join.shape.size()));
+  join.axes = {static_cast<int64_t>(axis)};
+  join.shape[axis] = 0;
+  for (const int part : nodes) {
+    Shape shape = at(part).shape;
+    if (shape.size() != join.shape.size())
+      throw LoweringError{"what is joined has another number of dimensions"};
+    join.shape[axis] += shape[axis];
+    shape[axis] = join.shape[axis];
+    if (shape != join.shape) throw LoweringError{"what is joined differs in another dimension than that one"};
+  }
+  return Emit(std::move(join));
+}
+
+int Lowering::Gather(int node, int64_t dim, int index) {
+  const Shape from = at(node).shape;
+  PlanNode take;
+  take.kind = NodeKind::kTake;
+  take.args = {node, index};
+  take.dtype = at(node).dtype;
+  take.shape = at(index).shape;
+  if (IsFloating(at(index).dtype) || take.shape.size() != from.size())
+    throw LoweringError{"gather: the index is no tensor of whole numbers with as many dimensions"};
+  const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
+  auto strides = RowMajorStrides(from);
+  take.m = strides[axis];
+  take.n = from[axis];
+  strides[axis] = 0;
+  take.strides = {std::move(strides), RowMajorStrides(take.shape)};
+  return Emit(std::move(take));
+}
+
+int Lowering::Pick(int node, int64_t dim, int index) {
+  const Shape from = at(node).shape, of = at(index).shape;
+  if (IsFloating(at(index).dtype)) throw LoweringError{"an index is a tensor of whole numbers"};
+  const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
+  const auto own = RowMajorStrides(from), numbers = RowMajorStrides(of);
+  PlanNode take;
+  take.kind = NodeKind::kTake;
+  take.args = {node, index};
+  take.dtype = at(node).dtype;
+  take.m = own[axis];
+  take.n = from[axis];
+  take.strides.resize(2);
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (i != axis) {
+      take.shape.push_back(from[i]);
+      take.strides[0].push_back(own[i]);
+      take.strides[1].push_back(0);
+      continue;
+    }
+    for (size_t j = 0; j < of.size(); ++j) {
+      take.shape.push_back(of[j]);
+      take.strides[0].push_back(0);
+      take.strides[1].push_back(numbers[j]);
+    }
+  }
+  take.axes = {static_cast<int64_t>(axis)};
+  return Emit(std::move(take));
+}
+
+int Lowering::Count(double start, double step, int64_t count, DType dtype) {
+  PlanNode node;
+  node.kind = NodeKind::kCount;
+  node.shape = {count};
+  node.dtype = dtype;
+  node.alpha = start;
+  node.beta = step;
+  return Emit(std::move(node));
+}
+
+int Lowering::Scan(int node, int64_t dim, std::optional<DType> dtype) {
+  PlanNode scan;
+  scan.kind = NodeKind::kScan;
+  scan.args = {node};
+  scan.shape = at(node).shape;
+  scan.axes = {Wrap(dim, scan.shape.size())};
+  scan.k = scan.shape[static_cast<size_t>(scan.axes[0])];
+  scan.dtype = dtype.value_or(at(node).dtype);
+  return Emit(std::move(scan));
 }
 
 int Lowering::Maximum(int node, std::vector<int64_t> axes, bool keepdim) {
   if (plan.size(node) == 0) throw LoweringError{"a maximum over nothing has no value"};
   const int id = Sum(node, std::move(axes), keepdim);
   at(plan.Root(id)).kind = NodeKind::kMaximum;
+  return id;
+}
+
+int Lowering::Minimum(int node, std::vector<int64_t> axes, bool keepdim) {
+  const int id = Maximum(node, std::move(axes), keepdim);
+  at(plan.Root(id)).kind = NodeKind::kMinimum;
   return id;
 }
 

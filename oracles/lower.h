@@ -30,9 +30,22 @@ class Lowering {
   // Shapes come by value: most callers hand over that of a node, and the list of nodes grows underneath.
   int Expand(int node, Shape shape);
   int Select(int node, int64_t dim, int64_t index);
+  /// Every step-th of the elements from `start` up to, not including, `end` along `dim`; Python's rules for both.
+  int Slice(int node, int64_t dim, int64_t start, int64_t end, int64_t step);
+  int Join(const std::vector<int>& nodes, int64_t dim, DType dtype);
+  /// Another arrangement of the elements, by strides of the coordinates of `shape`.
+  int Strided(int node, Shape shape, std::vector<int64_t> strides, int64_t offset = 0);
+  /// Of `node` the elements that the whole numbers in `index` name along `dim`: in place of the coordinate there (gather), or
+  /// with all axes of `index` in place of `dim`.
+  int Gather(int node, int64_t dim, int index);
+  int Pick(int node, int64_t dim, int index);
+  /// start, start + step, ...: `count` numbers.
+  int Count(double start, double step, int64_t count, DType dtype);
+  int Scan(int node, int64_t dim, std::optional<DType> dtype = std::nullopt);
   int Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype = std::nullopt);
   /// The largest element over `axes` (all without any).
   int Maximum(int node, std::vector<int64_t> axes, bool keepdim);
+  int Minimum(int node, std::vector<int64_t> axes, bool keepdim);
   /// Sums `node` down to `shape` (the reverse of broadcasting).
   int SumTo(int node, Shape shape);
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is
@@ -59,8 +72,8 @@ class Lowering {
 
   // View bookkeeping for gradients: what made each view.
   struct ViewOrigin {
-    enum class Kind { kReshape, kPermute, kExpand, kSelect } kind = Kind::kReshape;
-    std::vector<int64_t> order;  ///< kPermute
+    enum class Kind { kReshape, kPermute, kExpand, kSlice } kind = Kind::kReshape;
+    std::vector<int64_t> order;  ///< kPermute; kSlice: dimension, start, step
   };
   std::map<int, ViewOrigin> views;
 };

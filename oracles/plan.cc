@@ -373,6 +373,9 @@ bool IsCondition(NodeKind kind) {
 bool RoundsNothing(NodeKind kind) {
   switch (kind) {
     case NodeKind::kChoose:
+    case NodeKind::kJoin:
+    case NodeKind::kTake:
+    case NodeKind::kCount:
     case NodeKind::kLarger:
     case NodeKind::kSmaller:
     case NodeKind::kFloor:
@@ -386,7 +389,13 @@ bool RoundsNothing(NodeKind kind) {
   }
 }
 
-bool IsReduction(NodeKind kind) { return kind == NodeKind::kContract || kind == NodeKind::kReduce; }
+bool IsReduction(NodeKind kind) {
+  return kind == NodeKind::kContract || kind == NodeKind::kReduce || kind == NodeKind::kScan;
+}
+
+bool TakesLine(NodeKind kind) {
+  return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct;
+}
 
 int Plan::Root(int node) const {
   while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView)

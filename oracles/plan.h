@@ -22,7 +22,10 @@ enum class NodeKind {
   kConstant,  ///< numerator / denominator, the same for every element
   kView,      ///< another arrangement of the argument's elements
   kChoose,    ///< of its first two arguments the one that the third, a condition, names: rounds nothing
-  kLarger,    ///< of two, element by element; a NaN wins
+  kJoin,      ///< its arguments one after the other along axes[0]
+  kTake,  ///< elements of the first argument, by the numbers in the second: each of them counts m elements, below n
+  kCount,   ///< alpha + beta times the element's place
+  kLarger,  ///< of two, element by element; a NaN wins
   kSmaller,
   kFloor,  ///< whole numbers: oracles/choices.h
   kCeil,
@@ -62,7 +65,10 @@ enum class NodeKind {
   kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
   kReduce,    ///< sum over some axes
+  kScan,      ///< sum along axes[0] of everything up to the element itself
   kMaximum,   ///< maximum over some axes: rounds nothing, so no precision model touches it
+  kMinimum,
+  kProduct,  ///< product over some axes
 };
 
 /// Real constants that no ratio of integers gives.
@@ -71,6 +77,8 @@ enum class Irrational { kNone, kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 }
 bool IsElementwise(NodeKind kind);
 /// True for sums: what an accumulator rounds.
 bool IsReduction(NodeKind kind);
+/// True for steps that take a whole line of their argument and are no sum.
+bool TakesLine(NodeKind kind);
 /// True for the transcendental functions, which oracles/functions evaluates.
 bool IsFunction(NodeKind kind);
 /// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
@@ -93,7 +101,7 @@ struct PlanNode {
   /// * strides[j].
   std::vector<std::vector<int64_t>> strides;
   int64_t offset = 0;
-  std::vector<int64_t> axes;    ///< kReduce, kMaximum: the axes of the argument that vanish
+  std::vector<int64_t> axes;    ///< kReduce, kMaximum, ...: the axes of the argument that vanish
   int64_t m = 0, n = 0, k = 0;  ///< kContract; kReduce: k is the number of terms
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;

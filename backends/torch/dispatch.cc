@@ -99,7 +99,8 @@ struct Binder {
         if (const auto number = value.Number()) return IValue(*number);
         return std::nullopt;
       case TypeKind::IntType:
-        if (const auto* word = value.If<std::string>()) return DTypeByName(*word, real);
+        if (const auto* word = value.If<std::string>())
+          return real->kind() == TypeKind::ScalarTypeType ? DTypeByName(*word, real) : ReductionByName(*word);
         return Held<int64_t>(value);
       case TypeKind::BoolType:
         return Held<bool>(value);
@@ -123,6 +124,13 @@ struct Binder {
     const std::optional<DType> dtype = ParseDType(name);
     if (real->kind() != TypeKind::ScalarTypeType || !dtype) return std::nullopt;
     return IValue(static_cast<int64_t>(ToTorch(*dtype)));
+  }
+
+  /// at::Reduction, which schemas take as a number.
+  static std::optional<IValue> ReductionByName(const std::string& name) {
+    static const std::map<std::string, int64_t> numbers = {{"none", 0}, {"mean", 1}, {"sum", 2}};
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? std::nullopt : std::optional(IValue(found->second));
   }
 
   std::optional<IValue> ListFromAttr(const Attr& value, const c10::TypePtr& element,

@@ -20,6 +20,9 @@ namespace {
 struct Word {
   std::string op;
   std::map<std::string, std::string> renamed = {};
+  /// What the schema calls the operands, where it has another order; those that a step leaves out are none.
+  std::vector<std::string> operands = {};
+  std::map<std::string, Attr> constants = {};  ///< arguments that every step of the word has
 };
 
 /// The words whose name or attributes are not the dispatcher's own.
@@ -31,6 +34,29 @@ const std::map<std::string, Word>& Renamed() {
       {"cast", {"aten::to.dtype"}},
       {"view", {"aten::view", {{"shape", "size"}}}},
       {"expand", {"aten::expand", {{"shape", "size"}}}},
+      {"arange",
+       {"aten::arange.start_step",
+        {},
+        {},
+        {{"start", Attr{.value = int64_t{0}}}, {"step", Attr{.value = int64_t{1}}}}}},
+      {"var", {"aten::var.correction"}},
+      {"std", {"aten::std.correction"}},
+      {"norm", {"aten::linalg_vector_norm", {{"p", "ord"}}}},
+      {"slice", {"aten::slice.Tensor"}},
+      // The overload without a name: the other one takes a word for its padding.
+      {"conv1d", {"aten::conv1d."}},
+      {"conv2d", {"aten::conv2d."}},
+      {"bce_with_logits", {"aten::binary_cross_entropy_with_logits"}},
+      {"nll_loss", {"aten::nll_loss_nd"}},
+      {"cross_entropy", {"aten::cross_entropy_loss"}},
+      {"batch_norm",
+       {"aten::batch_norm",
+        {},
+        {"input", "running_mean", "running_var", "weight", "bias"},
+        {{"training", Attr{.value = false}},
+         {"momentum", Attr{.value = 0.1}},
+         {"eps", Attr{.value = 1e-5}},
+         {"cudnn_enabled", Attr{.value = true}}}}},
   };
   return words;
 }
@@ -143,7 +169,12 @@ void Machine::CallStep(const sdk::Step& step) {
   }
   Arguments arguments;
   arguments.device = device_;
+  for (size_t i = 0; i < word->operands.size(); ++i) {
+    arguments.keywords[word->operands[i]] = i < step.of.size() ? Attr{.value = step.of[i].name} : Attr{};
+  }
+  arguments.keywords.insert(word->constants.begin(), word->constants.end());
   for (const sdk::Operand& operand : step.of) {
+    if (!word->operands.empty()) break;
     arguments.positional.push_back(operand.IsScalar() ? ScalarValue(*operand.scalar)
                                                       : c10::IValue(Value(operand.name)));
   }

@@ -227,6 +227,8 @@ const Type& AttributeType(const OpAttribute& attribute) {
       return Integers();
     case AttrKind::kDims:
       return Dims();
+    case AttrKind::kEquation:
+      return TextType();
     case AttrKind::kValueName:
       return ValueName();
     case AttrKind::kSetDataTo:

@@ -120,6 +120,10 @@ const std::map<std::string, std::string>& JaxFunctions() {
       return "(a, dim, dtype=None):\n    return jax.nn." + function +
              "(a if dtype is None else a.astype(dtype), axis=dim)\n";
     };
+    const auto spread = [](const std::string& function) {
+      return "(a, dim=None, keepdim=False, correction=1):\n    return jnp." + function +
+             "(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, ddof=correction)\n";
+    };
     const std::string ending = "    return result.astype(x.dtype)\n";
     return std::map<std::string, std::string>{
         {"matmul", matmul},
@@ -173,6 +177,34 @@ const std::map<std::string, std::string>& JaxFunctions() {
         {"gt", "(a, b):\n    return jnp.greater(a, b)\n"},
         {"ge", "(a, b):\n    return jnp.greater_equal(a, b)\n"},
         {"masked_fill", "(a, mask, value):\n    return jnp.where(mask, value, a)\n"},
+        {"addmv", addmm},
+        {"einsum", "(*of, equation):\n    return jnp.einsum(equation, *of)\n"},
+        {"amin",
+         "(a, dim=None, keepdim=False):\n"
+         "    return jnp.min(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)\n"},
+        {"prod", "(a, dim=None, keepdim=False):\n    return jnp.prod(a, axis=dim, keepdims=keepdim)\n"},
+        {"cumsum", "(a, dim, dtype=None):\n    return jnp.cumsum(a, axis=dim, dtype=dtype)\n"},
+        {"var", spread("var")},
+        {"std", spread("std")},
+        {"slice",
+         "(a, dim=0, start=0, end=None, step=1):\n"
+         "    return a[(slice(None), ) * (dim % a.ndim) + (slice(start, end, step), )]\n"},
+        {"narrow",
+         "(a, dim, start, length):\n    return jax.lax.slice_in_dim(a, start, start + length, axis=dim)\n"},
+        {"flatten",
+         "(a, start_dim=0, end_dim=-1):\n    first, last = start_dim % a.ndim, end_dim % a.ndim\n"
+         "    return a.reshape(a.shape[:first] + (-1, ) + a.shape[last + 1:])\n"},
+        {"cat", "(*of, dim=0):\n    return jnp.concatenate(of, axis=dim)\n"},
+        {"stack", "(*of, dim=0):\n    return jnp.stack(of, axis=dim)\n"},
+        {"roll",
+         "(a, shifts, dims=None):\n    return jnp.roll(a, shifts if dims else shifts[0], axis=dims)\n"},
+        {"tril", "(a, diagonal=0):\n    return jnp.tril(a, diagonal)\n"},
+        {"triu", "(a, diagonal=0):\n    return jnp.triu(a, diagonal)\n"},
+        {"gather", "(a, index, dim):\n    return jnp.take_along_axis(a, index, axis=dim)\n"},
+        {"index_select", "(a, index, dim):\n    return jnp.take(a, index, axis=dim)\n"},
+        {"embedding", "(weight, index):\n    return jnp.take(weight, index, axis=0)\n"},
+        {"arange", "(end, dtype, start=0, step=1):\n    return jnp.arange(start, end, step, dtype)\n"},
+        {"one_hot", "(a, num_classes):\n    return jax.nn.one_hot(a, num_classes, dtype=jnp.int64)\n"},
         {"clone", "(a):\n    return a\n"},
         {"detach", "(a):\n    return jax.lax.stop_gradient(a)\n"},
         {"cast", "(a, dtype):\n    return a.astype(dtype)\n"},
@@ -415,8 +447,10 @@ class Script {
 
   std::string TorchExpression(const Step& step) const {
     static const std::set<std::string> kFunctional{
-        "linear",   "gelu",  "silu",       "softmax", "log_softmax", "scaled_dot_product_attention",
-        "hardtanh", "relu6", "leaky_relu", "elu",     "softplus",    "mish"};
+        "linear",   "gelu",         "silu",       "softmax", "log_softmax",    "scaled_dot_product_attention",
+        "hardtanh", "relu6",        "leaky_relu", "elu",     "softplus",       "mish",
+        "one_hot",  "avg_pool2d",   "mse_loss",   "l1_loss", "smooth_l1_loss", "huber_loss",
+        "nll_loss", "cross_entropy"};
     static const std::set<std::string> kMethods{"reshape", "view", "expand"};
     const auto attr = [&](const std::string& key) {
       const Attr* found = FindAttr(step, key);
@@ -432,6 +466,37 @@ class Script {
       return fmt::format("torch.full({}, {}, dtype={})", attr("shape"), attr("value"), attr("dtype"));
     if (step.op == "empty" || step.op == "zeros" || step.op == "ones")
       return fmt::format("torch.{}({}, dtype={})", step.op, attr("shape"), attr("dtype"));
+    // Words whose operands or attributes torch takes in another place.
+    if (step.op == "cat" || step.op == "stack") {
+      std::vector<std::string> parts;
+      for (size_t i = 0; i < step.of.size(); ++i) parts.push_back(operand(i));
+      return fmt::format("torch.{}([{}]{})", step.op, Join(parts, ", "),
+                         FindAttr(step, "dim") == nullptr ? "" : ", dim=" + attr("dim"));
+    }
+    if (step.op == "gather" || step.op == "index_select")
+      return fmt::format("torch.{}({}, {}, {})", step.op, operand(0), attr("dim"), operand(1));
+    if (step.op == "einsum") {
+      std::vector<std::string> parts{attr("equation")};
+      for (size_t i = 0; i < step.of.size(); ++i) parts.push_back(operand(i));
+      return fmt::format("torch.einsum({})", Join(parts, ", "));
+    }
+    if (step.op == "slice")
+      return fmt::format("torch.ops.aten.slice({}, {}, {}, {}, {})", operand(0),
+                         FindAttr(step, "dim") == nullptr ? "0" : attr("dim"), attr("start"), attr("end"),
+                         FindAttr(step, "step") == nullptr ? "1" : attr("step"));
+    if (step.op == "norm")
+      return fmt::format("torch.linalg.vector_norm({}, {}, dim={}, keepdim={})", operand(0),
+                         FindAttr(step, "p") == nullptr ? "2" : attr("p"), attr("dim"),
+                         FindAttr(step, "keepdim") == nullptr ? "False" : attr("keepdim"));
+    if (step.op == "batch_norm" || step.op == "group_norm") {
+      std::vector<std::string> parts{operand(0)};
+      if (step.op == "group_norm") parts.push_back(attr("num_groups"));
+      for (size_t i = 1; i < step.of.size(); ++i) parts.push_back(operand(i));
+      if (FindAttr(step, "eps") != nullptr) parts.push_back("eps=" + attr("eps"));
+      return fmt::format("F.{}({})", step.op, Join(parts, ", "));
+    }
+    if (step.op == "bce_with_logits")
+      return fmt::format("F.binary_cross_entropy_with_logits({})", Arguments(step, "torch"));
     if (step.op == "layer_norm" || step.op == "rms_norm") {
       std::vector<std::string> parts{operand(0), attr("normalized_shape")};
       for (size_t i = 1; i < step.of.size(); ++i) parts.push_back(operand(i));

@@ -34,6 +34,12 @@ constexpr std::array kInputs{
     Input{"signs", "[2, 2]", "[1, -1, -1, 1]"},
     Input{"column", "[2, 1]", "[2, -1]"},
     Input{"row", "[1, 2]", "[2, -1]"},
+    Input{"a4", "[1, 1, 2, 2]", "[1, 2, -1, 1]"},
+    Input{"b4", "[1, 1, 2, 2]", "[2, 0, 1, -1]"},
+    Input{"one_each", "[2]", "[1, 1]"},
+    Input{"index", "[2, 2]", "[1, 0, 0, 1]", "int64"},
+    Input{"order", "[2]", "[1, 0]", "int64"},
+    Input{"first", "[2]", "[0, 0]", "int64"},
     Input{"mask", "[2, 2]", "[1, 0, 0, 1]", "bool"},
 };
 

@@ -144,7 +144,10 @@ class StepJudge {
   std::vector<Step> ProductThenBias(size_t i) const {
     const Step& step = steps_[i].step;
     const bool linear = step.op == "linear" && step.of.size() == 3;
-    const bool addmm = (step.op == "addmm" || step.op == "baddbmm") && step.attrs.empty();
+    const bool addmm =
+        (step.op == "addmm" || step.op == "baddbmm" || step.op == "addmv") && step.attrs.empty();
+    const bool convolution = (step.op == "conv1d" || step.op == "conv2d") && step.of.size() == 3;
+    if (convolution) return WindowsThenBias(step);
     if (!linear && !addmm) return {};
     Step product = step, sum = step;
     product.as = step.as + ".product";
@@ -154,6 +157,23 @@ class StepJudge {
     sum.attrs.clear();
     sum.of = {{.name = product.as, .scalar = {}}, linear ? step.of.back() : step.of.front()};
     return {std::move(product), std::move(sum)};
+  }
+
+  /// The same of a convolution, whose bias lies along the channels.
+  static std::vector<Step> WindowsThenBias(const Step& step) {
+    Step product = step, channels, sum;
+    product.as = step.as + ".product";
+    product.of.pop_back();
+    channels.op = "reshape";
+    channels.of = {step.of.back()};
+    channels.as = step.as + ".channels";
+    Attr::List shape(step.op == "conv1d" ? 2 : 3, Attr{.value = int64_t{1}});
+    shape[0] = Attr{.value = int64_t{-1}};
+    channels.attrs["shape"] = Attr{.value = std::move(shape)};
+    sum.op = "add";
+    sum.of = {{.name = product.as, .scalar = {}}, {.name = channels.as, .scalar = {}}};
+    sum.as = step.as;
+    return {std::move(product), std::move(channels), std::move(sum)};
   }
 
   /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `changes`: to operands

@@ -32,6 +32,16 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kPreferred = Optional("preferred_element_type", kDTypeName, "JAX's dtype of the product");
   const OpAttribute kAlpha = Optional("alpha", kNumber, "factor");
   const OpAttribute kBeta = Optional("beta", kNumber, "factor of the addend");
+  const OpAttribute kMaybeDim = Optional("dim", kInteger, "dimension (0)");
+  const OpAttribute kDiagonal = Optional("diagonal", kInteger, "which one is the edge (0)");
+  const OpAttribute kCorrection = Optional("correction", kInteger, "how many fewer are counted (1)");
+  const OpAttribute kKernel = Required("kernel_size", kDims, "extents of the window");
+  const OpAttribute kStride = Optional("stride", kDims, "distance of windows");
+  const OpAttribute kPadding = Optional("padding", kDims, "elements put around");
+  const OpAttribute kDilation = Optional("dilation", kDims, "distance inside a window");
+  const OpAttribute kGroups = Optional("groups", kInteger, "of channels (1)");
+  const OpAttribute kReduction =
+      Choice("reduction", "a reduction", {"mean", "sum", "none"}, "mean (the default), sum or none");
   const OpAttribute kFactor = Optional("value", kNumber, "factor (1)");
   const OpAttribute kDim = Required("dim", kInteger, "dimension");
   const OpAttribute kMaybeDims = Optional("dim", kDims, "dimensions; all without");

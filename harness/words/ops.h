@@ -22,6 +22,7 @@ enum class AttrKind {
   kNewExtents,  ///< a shape in which -1 is worked out
   kIntegers,
   kDims,       ///< a dimension or a list of them
+  kEquation,   ///< letters, commas and an arrow
   kWord,       ///< one of OpAttribute::words
   kValueName,  ///< the name of a tensor or of an earlier value
   kSetDataTo,  ///< {cast: DTYPE} or {value: NAME}

@@ -70,7 +70,7 @@ FastReferences::~FastReferences() = default;
 
 bool FastReferences::Has(int node, int64_t asked) {
   const PlanNode& at = plan_.nodes[static_cast<size_t>(node)];
-  if (!IsReduction(at.kind)) return false;
+  if (!IsReduction(at.kind) || at.kind == NodeKind::kScan) return false;
   auto known = values_.find(node);
   if (known == values_.end()) {
     if (plan_.size(node) > asked * kFastPerBoost) return false;

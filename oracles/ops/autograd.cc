@@ -112,6 +112,19 @@ class Reverse {
         Give(arg(1), low_.Elementwise(NodeKind::kChoose, {none, grad, arg(2)}, node.dtype));
         break;
       }
+      case NodeKind::kJoin: {
+        int64_t start = 0;
+        for (const int part : node.args) {
+          const int64_t extent = low_.at(part).shape[static_cast<size_t>(node.axes[0])];
+          if (low_.needs_grad[static_cast<size_t>(part)])
+            Give(part, low_.Slice(grad, node.axes[0], start, start + extent, 1));
+          start += extent;
+        }
+        break;
+      }
+      case NodeKind::kTake:
+        Take(node, grad);
+        break;
       case NodeKind::kAdd:
         Give(arg(0), grad);
         Give(arg(1), grad);
@@ -237,6 +250,11 @@ class Reverse {
       case NodeKind::kAnd:
       case NodeKind::kOr:
         break;
+      case NodeKind::kCount:
+        break;
+      case NodeKind::kScan:
+      case NodeKind::kProduct:
+      case NodeKind::kMinimum:
       case NodeKind::kMaximum:
         throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kCast:
@@ -270,9 +288,52 @@ class Reverse {
         Give(source, low_.Permute(grad, inverse));
         break;
       }
-      case Lowering::ViewOrigin::Kind::kSelect:
-        throw LoweringError{"the oracle has no gradient for select"};
+      case Lowering::ViewOrigin::Kind::kSlice:
+        Give(source, Around(grad, low_.at(source).shape, origin->second.order));
+        break;
     }
+  }
+
+  /// The gradient of a part in the place of that part, zeros around it.
+  int Around(int grad, const Shape& whole, const std::vector<int64_t>& part) {
+    const auto axis = static_cast<size_t>(part[0]);
+    if (part[2] != 1) throw LoweringError{"the oracle has no gradient for a slice with a step"};
+    Shape shape = whole;
+    shape[axis] = ElementCount(whole) == 0 ? 0 : low_.plan.size(grad) / (ElementCount(whole) / whole[axis]);
+    const int64_t before = part[1], after = whole[axis] - before - shape[axis];
+    std::vector<int> parts;
+    const auto zeros = [&](int64_t extent) {
+      Shape of = whole;
+      of[axis] = extent;
+      if (extent > 0) parts.push_back(low_.Expand(low_.Scalar(0, low_.at(grad).dtype), of));
+    };
+    zeros(before);
+    parts.push_back(low_.Reshape(grad, shape));
+    zeros(after);
+    return low_.Join(parts, part[0], low_.at(grad).dtype);
+  }
+
+  /// One row for each number, 1 where an index names it.
+  int OneHot(int index, int64_t count, DType dtype) {
+    const int numbers = low_.Reshape(low_.Count(0, 1, count, low_.at(index).dtype), {count, 1});
+    return low_.Store(
+        low_.Elementwise(NodeKind::kEqual, {low_.Reshape(index, {1, -1}), numbers}, DType::kBool), dtype);
+  }
+
+  /// What was taken is given back: every element sums up what each place gave that it was taken to.
+  void Take(const PlanNode& node, int grad) {
+    if (node.axes.empty()) throw LoweringError{"the oracle has no gradient for gather"};
+    const Shape from = low_.at(node.args[0]).shape;
+    const auto axis = static_cast<size_t>(node.axes[0]);
+    int64_t outer = 1, inner = 1;
+    for (size_t i = 0; i < axis; ++i) outer *= from[i];
+    for (size_t i = axis + 1; i < from.size(); ++i) inner *= from[i];
+    const auto autocast = low_.autocast;
+    low_.autocast.reset();
+    const int hot = OneHot(node.args[1], node.n, low_.at(grad).dtype);
+    const int rows = low_.Reshape(grad, {outer, low_.plan.size(node.args[1]), inner});
+    Give(node.args[0], low_.Reshape(low_.Matmul(hot, rows), from));
+    low_.autocast = autocast;
   }
 
   void Contract(const PlanNode& node, int grad) {

@@ -37,6 +37,18 @@ def _rms_norm(x, weight=None, *, normalized_shape, eps=None):
     return F.rms_norm(x, normalized_shape, weight, eps)
 
 
+def _slice(a, dim=0, start=None, end=None, step=1):
+    return a[(slice(None), ) * (dim % a.dim()) + (slice(start, end, step), )]
+
+
+def _batch_norm(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
+    return F.batch_norm(x, mean, variance, weight, bias, eps=eps)
+
+
+def _group_norm(x, weight=None, bias=None, *, num_groups, eps=1e-5):
+    return F.group_norm(x, num_groups, weight, bias, eps)
+
+
 # Where the word or its attributes are not torch's own; every other op is torch.NAME or torch.nn.functional.NAME.
 _FUNCTIONS = {
     "zeros": lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device),
@@ -50,6 +62,17 @@ _FUNCTIONS = {
     "reshape": lambda a, shape: a.reshape(shape),
     "view": lambda a, shape: a.view(shape),
     "expand": lambda a, shape: a.expand(shape),
+    "cat": lambda *tensors, **keywords: torch.cat(tensors, **keywords),
+    "stack": lambda *tensors, **keywords: torch.stack(tensors, **keywords),
+    "slice": _slice,
+    "gather": lambda a, index, dim: torch.gather(a, dim, index),
+    "index_select": lambda a, index, dim: torch.index_select(a, dim, index),
+    "arange": lambda end, dtype, start=0, step=1: torch.arange(start, end, step, dtype=dtype, device=_device),
+    "einsum": lambda *tensors, equation: torch.einsum(equation, *tensors),
+    "norm": lambda a, p=2, **keywords: torch.linalg.vector_norm(a, p, **keywords),
+    "batch_norm": _batch_norm,
+    "group_norm": _group_norm,
+    "bce_with_logits": F.binary_cross_entropy_with_logits,
     "squeeze": lambda a, dim=None: a.squeeze() if dim is None else a.squeeze(dim),
 }
 
@@ -214,7 +237,7 @@ def _first_result(function, *operands, **keywords):
 def _attribute(key, value):
     if key in ("dtype", "out_dtype"):
         return DTYPES[value]
-    if key == "value" and isinstance(value, str):  # "inf", "-inf", "nan"
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
         return float(value)
     return value
 
