@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "harness/casefile/lint.h"
 #include "harness/casefile/schema.h"
@@ -28,19 +30,20 @@ int RunLint(const LintArguments& arguments) {
   const auto errors = LoadInto(&*workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
   size_t warnings = 0;
+  // The cases of a sweep stand at one place, and mostly the same is to be said of each.
+  std::set<std::string> said;
+  const auto say = [&](const char* kind, Error about) {
+    about.message = kind + about.message;
+    if (!said.insert(about.Text()).second) return false;
+    PrintError(about);
+    return true;
+  };
   for (const Case& test_case : workspace->cases) {
     std::vector<Error> found = Lint(test_case);
     const ReferenceLint references = LintReferences(test_case);
     found.insert(found.end(), references.warnings.begin(), references.warnings.end());
-    for (Error& warning : found) {
-      ++warnings;
-      warning.message = "warning: " + warning.message;
-      PrintError(warning);
-    }
-    for (Error note : references.notes) {
-      note.message = "note: " + note.message;
-      PrintError(note);
-    }
+    for (const Error& warning : found) warnings += say("warning: ", warning) ? 1 : 0;
+    for (const Error& note : references.notes) say("note: ", note);
   }
   Print(fmt::format("{} cases, {} errors, {} warnings\n", workspace->cases.size(), errors.size(), warnings));
   if (!errors.empty()) return kExitUsage;

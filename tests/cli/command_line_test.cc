@@ -445,6 +445,25 @@ TEST_F(CommandLine, ExplainFitsAScreenAndOpensCasesOutsideTheSuite) {
   EXPECT_EQ(Run("explain mine/wide@emulated").code, 0) << "run now";
 }
 
+TEST_F(CommandLine, WhatHoldsForAWholeSweepIsSaidOnce) {
+  std::ofstream(dir_ / "swept.yaml") << R"(
+cases:
+  - name: swept
+    sweep: {n: [2, 3, 4], k: [2, 3]}
+    tensors:
+      x: {dtype: float32, shape: [$n, $k], fill: normal}
+      y: {dtype: float32, shape: [$k, $n], fill: normal}
+    program: [{op: matmul, of: [x, y], as: product}]
+    observe: [product]
+)";
+  const Outcome lint = Run("lint swept.yaml");
+  EXPECT_EQ(lint.code, 1);
+  EXPECT_NE(lint.out.find("6 cases, 0 errors, 1 warnings"), std::string::npos) << lint.out;
+  const size_t first = lint.err.find("in no tier");
+  EXPECT_NE(first, std::string::npos) << lint.err;
+  EXPECT_EQ(lint.err.find("in no tier", first + 1), std::string::npos) << lint.err;
+}
+
 TEST_F(CommandLine, ShapesThatDoNotFitAreSaidBeforeTheRunAndAfterIt) {
   std::ofstream(dir_ / "misfit.yaml") << R"(
 cases:
