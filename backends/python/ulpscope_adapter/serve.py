@@ -29,13 +29,13 @@ def serve(adapter):
     # with it.
     link = socket.socket(fileno=int(os.environ.pop("ULPSCOPE_FD")))
     link.set_inheritable(False)
-    session = Session(adapter, link)
-    while session.answer_one():
+    conversation = Conversation(adapter, link)
+    while conversation.answer_one():
         pass
     sys.exit(0)
 
 
-class Session:
+class Conversation:
     """One conversation with the harness over a connected socket, a message at a time: for who has other things to wait for."""
     def __init__(self, adapter, link):
         self._link, self._lines, self._worker = link, link.makefile("rb"), _Worker(adapter)

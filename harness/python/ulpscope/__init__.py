@@ -8,8 +8,9 @@ The harness is a program of its own (`ulpscope`, found by places.py); this packa
 """
 import importlib
 
-_HOME = {"capture": "capturing", "CaptureError": "vocabulary", "Case": "case", "Unfaithful": "faithful", "check": "checking", "Report": "checking",
-         "backend": "kernels", "assert_precision": "precision", "NotProved": "precision", "PrecisionError": "precision", "NotInstalled": "places"}
+_HOME = {"capture": "capturing", "CaptureError": "vocabulary", "Case": "case", "Unfaithful": "faithful", "check": "checking",
+         "Report": "checking", "backend": "kernels", "assert_precision": "precision", "NotProved": "precision",
+         "PrecisionError": "precision", "NotInstalled": "places"}
 __all__ = sorted(_HOME)
 
 

@@ -135,8 +135,9 @@ def _export(f, module, args, kwargs):
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with _whole_stacks(), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            return torch.export.export(module, args, kwargs, strict=False)
+        with _whole_stacks(), open(os.devnull, "w", encoding="utf-8") as nowhere:
+            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+                return torch.export.export(module, args, kwargs, strict=False)
     except Exception as error:
         raise CaptureError(f"torch.export cannot take {_name_of(f)}: {_reason(error)}{_line_of(error)}") from error
     finally:

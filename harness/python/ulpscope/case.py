@@ -20,7 +20,8 @@ _YAML_WORDS = ("true", "false", "null")
 
 @dataclass
 class Step:
-    """One step: `of` holds names and numbers, `where` the lines of source (file, line, text, function) that it comes from, outermost first."""
+    """One step: `of` holds names and numbers, `where` the lines of source that it comes from (file, line, text, function), outermost
+    first."""
 
     op: str
     of: tuple = ()

@@ -70,8 +70,10 @@ class Report:
     def _repr_html_(self):
         backends = list(dict.fromkeys(each["backend"] for each in self.results))
         head = "".join(f"<th>{html.escape(each)}</th>" for each in ["", *backends])
-        rows = "".join(f"<tr><td>{html.escape(value)}</td>" + "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends) + "</tr>"
-                       for value, row in self.matrix.items())
+        rows = ""
+        for value, row in self.matrix.items():
+            cells = "".join(f"<td>{html.escape(row.get(each, ''))}</td>" for each in backends)
+            rows += f"<tr><td>{html.escape(value)}</td>{cells}</tr>"
         items = "".join(f"<li>{html.escape(each)}</li>" for each in self.findings) or "<li>no findings</li>"
         return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
 

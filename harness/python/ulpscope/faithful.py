@@ -90,8 +90,9 @@ def _no_gradients_kept(f, args, kwargs):
     def own(value):
         if not isinstance(value, torch.Tensor):
             return value
-        copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device) if 0 not in value.stride() else None
-        copy = value.detach().clone() if copy is None else copy.copy_(value.detach())
+        copy = value.detach().clone()
+        if 0 not in value.stride() and copy.stride() != value.stride():
+            copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device).copy_(value.detach())
         return copy.requires_grad_(value.requires_grad)
 
     args, kwargs = tree.tree_map(own, args), tree.tree_map(own, kwargs)

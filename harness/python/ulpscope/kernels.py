@@ -17,7 +17,7 @@ from ulpscope import adapters, places
 
 places.find_sdk()
 from ulpscope_adapter import Adapter, Result, Unsupported, words  # noqa: E402
-from ulpscope_adapter.serve import Session  # noqa: E402
+from ulpscope_adapter.serve import Conversation  # noqa: E402
 from ulpscope_adapter.tensor import Tensor  # noqa: E402
 
 _HAND_OVER = '''"""Hands the connection of an ulpscope adapter to the process that serves it, and ends when that closes its end."""
@@ -183,22 +183,22 @@ def _serve(process, listener, made):
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    sessions = {}  # Session -> the socket that keeps its adapter's process alive
+    conversations = {}  # Conversation -> the socket that keeps its adapter's process alive
     try:
         while True:
-            for ready in select.select([listener, ended[0], *sessions], [], [])[0]:
+            for ready in select.select([listener, ended[0], *conversations], [], [])[0]:
                 if ready == ended[0]:
                     return said
                 if ready is listener:
                     keeper, _ = listener.accept()
                     name, fds, _, _ = socket.recv_fds(keeper, 200, 1)
-                    sessions[Session(_Adapter(made[name.decode()]), socket.socket(fileno=fds[0]))] = keeper
-                elif ready in sessions and not _answered(ready):
+                    conversations[Conversation(_Adapter(made[name.decode()]), socket.socket(fileno=fds[0]))] = keeper
+                elif ready in conversations and not _answered(ready):
                     ready.close()
-                    sessions.pop(ready).close()
+                    conversations.pop(ready).close()
     finally:
-        for session, keeper in sessions.items():
-            session.close()
+        for conversation, keeper in conversations.items():
+            conversation.close()
             keeper.close()
         if process.poll() is None:
             process.terminate()
@@ -207,9 +207,9 @@ def _serve(process, listener, made):
             os.close(end)
 
 
-def _answered(session):
+def _answered(conversation):
     try:
-        return session.answer_one()
+        return conversation.answer_one()
     except (SystemExit, OSError):
         return False
 

@@ -169,7 +169,8 @@ def _logic(walk, node, arguments):
 
 
 SPELLED = {
-    "arange": _counted, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm, "bitwise_not": _logic, "bitwise_and": _logic,
+    "arange": _counted, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
+    "bitwise_not": _logic, "bitwise_and": _logic,
     "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
     "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
     "zeros": _made_of_nothing, "ones": _made_of_nothing, "full": _made_of_nothing, "zeros_like": _made_of_nothing,

@@ -1,7 +1,8 @@
 """A case in parts: cut at the ops that have no reference, each part on the operands that torch-eager computed for it.
 
 One op of PyTorch's dispatcher in a program leaves all that comes after it without an exact value, and keeps the harness from judging
-step by step. In parts, everything else is judged as ever; the op itself is a part of its own, compared between backends, unless it only shows memory otherwise.
+step by step. In parts, everything else is judged as ever; the op itself is a part of its own, compared between backends, unless it
+only shows memory otherwise.
 """
 
 import dataclasses
@@ -17,7 +18,10 @@ def can_be_judged(case):
 
 
 def split(case):
-    """([Case] of the parts of `case`, in order, every value of a part observed; value -> what torch-eager gave in the whole). Raises AdapterFailed where torch-eager cannot run it."""
+    """([Case] of the parts of `case`, in order, every value of a part observed; value -> what torch-eager gave in the whole).
+
+    Raises AdapterFailed where torch-eager cannot run it.
+    """
     made = [step.name for step in case.all_steps() if step.name]
     with adapters.Link("torch-eager") as link:
         values = link.run(case, list(dict.fromkeys(made)))
