@@ -414,6 +414,7 @@ int64_t Plan::StepOver(const PlanNode& view, int64_t index) {
 
 Plan::Line Plan::LineBelow(int node, int64_t first, int64_t step, int64_t count) const {
   Line line{.node = node, .position = first, .stride = step};
+  if (count == 0) return line;
   while (nodes[static_cast<size_t>(line.node)].kind == NodeKind::kView) {
     const PlanNode& view = nodes[static_cast<size_t>(line.node)];
     int64_t stride = 0;

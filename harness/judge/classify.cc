@@ -248,6 +248,7 @@ class Classifier {
                                                  : ClassificationKind::kIndistinguishable;
     }
     if (!HardOnly()) result_.reproduced = Reproduced();
+    DoubtForms();
     KeepExclusions(proved);
     ProjectFacets(shape_, &result_);
     result_.label = LabelOf(shape_, observed_.dtype, result_);
@@ -273,6 +274,32 @@ class Classifier {
       most = std::max(most, ReproducedBy(*trial->hypothesis));
     }
     return most;
+  }
+
+  /// Nothing in its operands, products and sums is narrower than the result that the program asks for.
+  bool IsAsAsked(const PrecisionModel& model) const {
+    const int precision = FormatOf(observed_.dtype)->precision;
+    const auto acc = ParseAcc(model.acc);
+    const auto mid = ParseMid(model.mid);
+    return model.in.empty() && model.prod == "exact" && acc && mid &&
+           (acc->exact() || (acc->wide() && acc->block == 0 && acc->bits() >= precision)) &&
+           (mid->none() || mid->bits() >= std::max(precision, Binary32().precision));
+  }
+
+  /// Of steps inside an op another algebraic form errs otherwise. Where what is likely gives few of the bits, and what the
+  /// program asks for is not excluded, likelihood accuses nobody.
+  void DoubtForms() {
+    constexpr double kNearlyAll = 0.9;
+    const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
+    if (HardOnly() || !shape_.has_steps || result_.models.empty() || result_.reproduced >= kNearlyAll ||
+        std::any_of(result_.models.begin(), result_.models.end(), asked) ||
+        std::none_of(result_.models_proved.begin(), result_.models_proved.end(), asked))
+      return;
+    result_.says.push_back(
+        "no form tried of the steps inside gives these bits, and what the program asks for is not excluded");
+    result_.models.clear();
+    result_.fits = result_.rests_on_likelihood = false;
+    result_.kind = ClassificationKind::kUnmodelled;
   }
 
   double ReproducedBy(const Hypothesis& hypothesis) const {

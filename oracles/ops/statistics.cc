@@ -1,5 +1,6 @@
 // Variances, lengths, products and running sums along dimensions; batch_norm and group_norm.
 #include <cmath>
+#include <utility>
 
 #include "oracles/ops/composite.h"
 
@@ -10,10 +11,14 @@ namespace {
 /// or the mean of the squares less the squared mean; the slack bounds them all, as in layer_norm.
 int Variance(Lowering& low, Composite& op, int x, const std::vector<int64_t>& axes, bool keepdim,
              double correction) {
+  // The distances from the mean add up to nothing, and so does the gradient through it: frameworks leave that out. Kept, it
+  // would be noise, which a rounding to a small range explains better than what they do.
+  const bool with_gradient = std::exchange(low.grad_enabled, false);
   const int sum = low.Inner(low.Sum(x, axes, true, op.inner()), op.Part("sum"));
   const int64_t count = low.at(low.plan.Root(sum)).k;
   const int length = low.Constant(count, 1, op.inner());
   const int mean = op.Stored(NodeKind::kDiv, {sum, length}, "mean");
+  low.grad_enabled = with_gradient;
   const int centred = op.Step(NodeKind::kSub, {x, mean}, "centered");
   const int square = op.Step(NodeKind::kMul, {centred, centred}, "square");
   const int total = low.Inner(low.Sum(square, axes, keepdim, op.inner()), op.Part("square_sum"));

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -80,6 +82,53 @@ TEST(Likelihood, RivalsGiveTheBitsOfMoreThanTheSample) {
     EXPECT_FALSE(Holds(result, [](const PrecisionModel& each) { return each.acc.starts_with("float16"); }))
         << result.label;
   }
+}
+
+// The gradient of sum(layer_norm(x)^2) all but vanishes; in float64 it is noise of the form that a framework computes it in,
+// which is not the one that the bank's models take their steps from.
+TEST(Likelihood, AnotherFormOfTheStepsInsideAnOpIsNoNarrowSum) {
+  Case c;
+  c.id = "norm";
+  const int64_t rows = 4, columns = 6;
+  c.tensors = {testing::Tensor("x", DType::kFloat64, {rows, columns}, true)};
+  Step norm =
+      testing::MakeStep("layer_norm", {"x"}, "y", {{"normalized_shape", testing::Integers({columns})}});
+  const double eps = 1e-5;
+  norm.attrs["eps"] = Attr{.value = eps};
+  c.program = {norm, testing::MakeStep("mul", {"y", "y"}, "z"), testing::MakeStep("sum", {"z"}, "s"),
+               testing::MakeStep("backward", {"s"}, "")};
+  c.observe = {"x.grad"};
+  const auto inputs = testing::NormalInputs(c, 3);
+  TensorData observed = TensorData::Zeros(DType::kFloat64, {rows, columns});
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto x = [&](int64_t i) { return inputs.at("x").At(r * columns + i); };
+    double mean = 0, moment = 0;  // Welford's
+    for (int64_t i = 0; i < columns; ++i) {
+      const double away = x(i) - mean;
+      mean += away / static_cast<double>(i + 1);
+      moment += away * (x(i) - mean);
+    }
+    const double scale = 1 / std::sqrt(moment / columns + eps);
+    double ds = 0, db = 0;
+    std::array<double, 6> g{};
+    for (int64_t i = 0; i < columns; ++i) {
+      g[static_cast<size_t>(i)] = 2 * ((x(i) - mean) * scale);
+      ds += g[static_cast<size_t>(i)] * x(i);
+      db += g[static_cast<size_t>(i)];
+    }
+    const double a = (db * mean - ds) * scale * scale * scale / columns, b = -a * mean - db * scale / columns;
+    for (int64_t i = 0; i < columns; ++i)
+      observed.Set(r * columns + i, scale * g[static_cast<size_t>(i)] + a * x(i) + b);
+  }
+  auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle);
+  const Classification found = ClassifyValue(**oracle, "x.grad", observed);
+  const bool narrow = !found.models.empty() &&
+                      std::all_of(found.models.begin(), found.models.end(), [](const PrecisionModel& model) {
+                        return model.acc != "float64" && model.acc != "exact";
+                      });
+  EXPECT_FALSE(narrow) << found.label;
+  EXPECT_EQ(found.kind, ClassificationKind::kUnmodelled) << found.label;
 }
 
 }  // namespace
