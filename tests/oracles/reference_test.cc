@@ -9,11 +9,13 @@
 
 #include "oracles/oracle.h"
 #include "oracles/plan.h"
+#include "tests/support/big.h"
 #include "tests/support/cases.h"
 
 namespace ulpscope {
 namespace {
 
+using testing::Big;
 using testing::Integers;
 using testing::MakeStep;
 using testing::Tensor;
@@ -208,54 +210,6 @@ TEST(Reference, CastsRoundOnceAndDownstreamSeesIt) {
   EXPECT_EQ(Compare(c, in, "r", [&](int64_t i) { return mpq_class(narrow(i) + Q(in.at("a").At(i))); }), 200);
 }
 
-/// A small MPFR number with the operators that layer_norm needs.
-class Big {
- public:
-  explicit Big(double value = 0) {
-    mpfr_init2(v_, 700);
-    mpfr_set_d(v_, value, MPFR_RNDN);
-  }
-  Big(const Big& other) : Big() { mpfr_set(v_, other.v_, MPFR_RNDN); }
-  Big& operator=(const Big& other) {
-    mpfr_set(v_, other.v_, MPFR_RNDN);
-    return *this;
-  }
-  ~Big() { mpfr_clear(v_); }
-  friend Big operator+(const Big& a, const Big& b) {
-    Big r;
-    mpfr_add(r.v_, a.v_, b.v_, MPFR_RNDN);
-    return r;
-  }
-  friend Big operator-(const Big& a, const Big& b) {
-    Big r;
-    mpfr_sub(r.v_, a.v_, b.v_, MPFR_RNDN);
-    return r;
-  }
-  friend Big operator*(const Big& a, const Big& b) {
-    Big r;
-    mpfr_mul(r.v_, a.v_, b.v_, MPFR_RNDN);
-    return r;
-  }
-  friend Big operator/(const Big& a, const Big& b) {
-    Big r;
-    mpfr_div(r.v_, a.v_, b.v_, MPFR_RNDN);
-    return r;
-  }
-  Big Sqrt() const {
-    Big r;
-    mpfr_sqrt(r.v_, v_, MPFR_RNDN);
-    return r;
-  }
-  mpq_class Rational() const {
-    mpq_class q;
-    mpfr_get_q(q.get_mpq_t(), v_);
-    return q;
-  }
-
- private:
-  mpfr_t v_;
-};
-
 TEST_P(EveryDtype, LayerNormAndItsGradientsAgreeWithMpfr) {
   constexpr int64_t kRows = 3, kLength = 11;
   Case c;
@@ -276,7 +230,7 @@ TEST_P(EveryDtype, LayerNormAndItsGradientsAgreeWithMpfr) {
       const Big d = at("x", r * kLength + j) - *mean;
       variance = variance + d * d;
     }
-    *rstd = Big(1) / (variance / n + Big(1e-5)).Sqrt();
+    *rstd = Big(1) / (variance / n + Big(1e-5)).Apply(mpfr_sqrt);
   };
   const auto normalized = [&](int64_t i) {
     Big mean, rstd;

@@ -1,4 +1,4 @@
-// Numbers of 500 bits from MPFR: what formulas of tests are evaluated in.
+// Numbers of 700 bits from MPFR: what formulas of tests are evaluated in.
 #pragma once
 
 #include <gmpxx.h>
@@ -8,11 +8,11 @@
 
 namespace ulpscope::testing {
 
-/// An MPFR number of 500 bits.
+/// An MPFR number of 700 bits.
 class Big {
  public:
   Big(double value = 0) {  // NOLINT(google-explicit-constructor): formulas mix numbers
-    mpfr_init2(v_, 500);
+    mpfr_init2(v_, 700);
     mpfr_set_d(v_, value, MPFR_RNDN);
   }
   Big(const Big& other) : Big() { mpfr_set(v_, other.v_, MPFR_RNDN); }
