@@ -50,6 +50,8 @@ std::string Difference(const WholeResult& a, const WholeResult& b) {
   const auto stable = [](Observation observation) {
     observation.durations_ms.clear();
     observation.worker_log.clear();
+    observation.observations.erase("peak_bytes");  // an allocator's history, as durations are a clock's
+    for (Cast& cast : observation.casts) cast.us.reset();
     for (TraceNode& node : observation.trace) node.us.reset();
     return observation;
   };

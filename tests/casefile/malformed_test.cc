@@ -84,7 +84,8 @@ double SecondsToLoad(const std::string& text, double enough, LoadResult* result)
 
 // About a second on an idle machine of today. What a second is worth differs between machines and builds, and on one that
 // others keep busy from minute to minute: the unit is a file that the YAML library reads up to our bound on its nodes.
-// What is quadratic in a mebibyte takes a hundred times as long, the unit itself included.
+// What is quadratic in a mebibyte takes a hundred times as long, the unit itself included; what is linear took up to 2.5
+// units under AddressSanitizer, which weighs allocations otherwise, with nothing else running.
 TEST(Junk, OneMebibyteIsRefusedInAboutASecond) {
   std::vector<std::string> files;
   for (const char* unit :
@@ -127,8 +128,8 @@ TEST(Junk, OneMebibyteIsRefusedInAboutASecond) {
   double slowest = 0;
   for (const std::string& text : files) {
     ASSERT_LE(text.size(), kMaxFileBytes) << text.substr(0, 40);
-    const double spent = SecondsToLoad(text, 2 * unit, &result);
-    EXPECT_LT(spent, 3 * unit) << text.substr(0, 40);
+    const double spent = SecondsToLoad(text, 4 * unit, &result);
+    EXPECT_LT(spent, 10 * unit) << text.substr(0, 40);
     EXPECT_TRUE(result.cases.empty()) << text.substr(0, 40);
     EXPECT_FALSE(result.errors.empty()) << text.substr(0, 40);
     EXPECT_LE(result.errors.size(), 50u);
