@@ -252,13 +252,24 @@ std::vector<std::byte> FormatSafetensors(const TensorMap& tensors) {
 
 Result<void> WriteSafetensors(const std::string& path, const TensorMap& tensors) {
   const std::vector<std::byte> bytes = FormatSafetensors(tensors);
-  const FileHandle file{open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  // Whatever lies there already (a pipe, on which an open would wait for ever, or a link) is none of this file.
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0 && S_ISFIFO(there.st_mode)) unlink(path.c_str());
+  const FileHandle file{
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
+  struct stat opened {};
+  if (file.fd >= 0 && (fstat(file.fd, &opened) != 0 || !S_ISREG(opened.st_mode)))
+    return FileError(path, "is no regular file");
   if (file.fd < 0) return FileError(path, std::string("cannot create: ") + std::strerror(errno));
   size_t reached = 0;
   while (reached < bytes.size()) {
     const ssize_t put = write(file.fd, bytes.data() + reached, bytes.size() - reached);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FileError(path, std::string("cannot write: ") + std::strerror(errno));
+    if (put < 0) {
+      const std::string why = std::strerror(errno);
+      unlink(path.c_str());  // half a file only fills the memory that the next one needs
+      return FileError(path, "cannot write: " + why);
+    }
     reached += static_cast<size_t>(put);
   }
   return {};

@@ -1,8 +1,13 @@
 // Parsing: CLI11's exit codes and messages become ours.
 #include "harness/cli/cli.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -53,9 +58,20 @@ void Suggest(const CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
+/// The standard streams that the caller has closed: a journal or a socket that got one of their numbers would be written
+/// into by whatever prints.
+void OpenStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. Nobody reads what goes to a closed stream; that it is gone is no error of ours.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd) std::_Exit(kExitUsage);
+  }
+}
+
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
+  OpenStandardStreams();
   std::signal(SIGPIPE, SIG_IGN);  // `ulpscope list cases | head` is no reason to die without an exit code
   CLI::App app{kAbout, "ulpscope"};
   app.footer(kFooter);

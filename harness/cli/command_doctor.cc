@@ -253,7 +253,7 @@ int RunAdapterCheck(const DoctorArguments& arguments) {
   const ConsoleOptions options = DetectConsole();
   size_t passed = 0, failed = 0, skipped = 0;
   for (const BackendSpec& spec : *subjects) {
-    if (subjects->size() > 1) Print(spec.Text() + "\n");
+    if (subjects->size() > 1) Print(TerminalSafe(spec.Text()) + "\n");
     const AdapterSubject subject{
         .backend = spec, .row = *registry.Find(spec.name), .timeout_s = arguments.timeout};
     for (const CheckLine& line : CheckAdapter(subject, registry, **scratch)) {
@@ -288,7 +288,8 @@ int RunDoctor(const DoctorArguments& arguments) {
                        : finding.mark == Finding::Mark::kAbsent ? "absent "
                                                                 : "BAD    ";
     bad += finding.mark == Finding::Mark::kBad;
-    text += Wrap(fmt::format("{}{:<18} ", mark, finding.subject), finding.text, options.columns);
+    text +=
+        Wrap(fmt::format("{}{:<18} ", mark, finding.subject), TerminalSafe(finding.text), options.columns);
   }
   text += fmt::format("{} checks, {} bad\n", findings.size(), bad);
   Print(text);

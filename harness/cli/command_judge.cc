@@ -42,7 +42,7 @@ int RunReportCommand(const JudgeArguments& arguments) {
   if (auto written = WriteJudged(**judged, "", arguments.outputs); !written)
     return UsageError(written.error());
   if (!arguments.outputs.Any()) Print(WriteConsole((*judged)->report, DetectConsole()));
-  return 0;
+  return ExitCode((*judged)->report, Interruption::kNone);
 }
 
 CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& about,

@@ -47,6 +47,7 @@ int RunMerge(const MergeArguments& arguments) {
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();
     if (arguments.quiet) console.verbosity = ConsoleOptions::Verbosity::kQuiet;
+    if (!(*judged)->run.header.swept.empty()) console.subject = ConsoleOptions::Subject::kKnobs;
     Print(WriteConsole((*judged)->report, console));
   }
   List("missing", merged->gaps);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -56,7 +57,7 @@ struct Preparation {
   std::vector<BackendSpec> backends;
   std::map<std::string, std::string> not_installed;
   KnobSweep sweep;
-  std::vector<std::pair<std::string, std::string>> plan = {};  ///< of a shard: see RunHeader
+  std::vector<PlannedCase> plan = {};  ///< of a shard and of a sweep: see RunHeader
 };
 
 /// Ids of the results in `file` (a report.json) that failed.
@@ -94,6 +95,21 @@ Result<Shard> ShardFor(const std::string& text) {
   return found->shard;
 }
 
+std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparation& prepared) {
+  std::vector<PlannedCase> plan;
+  for (const Case& test_case : cases) {
+    PlannedCase planned{.id = test_case.id, .digest = CaseDigest(test_case)};
+    for (const BackendSpec& backend : prepared.backends) {
+      if (IsSwept(prepared.sweep.swept, test_case, backend.Text()))
+        planned.backends.push_back(backend.Text());
+    }
+    if (planned.backends.empty()) continue;
+    if (planned.backends.size() == prepared.backends.size()) planned.backends.clear();
+    plan.push_back(std::move(planned));
+  }
+  return plan;
+}
+
 /// The cases of this run, and of a shard the plan that it belongs to.
 Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments,
                                  Preparation* prepared) {
@@ -111,11 +127,11 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
     if (!failed) return Fail(failed.error());
     keep([&](const Case& c) { return failed->contains(c.id); });
   }
+  if (arguments.knob_sweep || !arguments.shard.empty())
+    prepared->plan = PlanOf(WithCompanions(cases, StepsOf(arguments)), *prepared);
   if (!arguments.shard.empty()) {
     const auto shard = ShardFor(arguments.shard);
     if (!shard) return Fail(shard.error());
-    for (const Case& test_case : WithCompanions(cases, StepsOf(arguments)))
-      prepared->plan.emplace_back(test_case.id, CaseDigest(test_case));
     return TakeShard(std::move(cases), *shard);
   }
   return cases;
@@ -296,12 +312,14 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   if (!run) return UsageError(run.error());
   auto classified = ReadClassified(*run);
   if (!classified) return UsageError(classified.error());
-  auto report = JudgeRun(*run, prepared.workspace, &*classified, engine);
+  // A resumed run covers what it covered before, also where another selection resumes it.
+  Workspace workspace = prepared.workspace;
+  if (auto taken = TakeRecorded(*run, &workspace); !taken) return UsageError(taken.error());
+  auto report = JudgeRun(*run, workspace, &*classified, engine);
   if (!report) return UsageError(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (auto written =
-          WriteReportFiles(*report, DetailsOf(*run, prepared.workspace), summary->dir, arguments.outputs);
+  if (auto written = WriteReportFiles(*report, DetailsOf(*run, workspace), summary->dir, arguments.outputs);
       !written)
     return UsageError(written.error());
   if (!arguments.outputs.TakesStdout()) {
@@ -314,6 +332,7 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
+  if (!arguments.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
   const auto unprobed =
       summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
   for (const auto& line : unprobed) PrintError("ulpscope: " + line);
@@ -342,13 +361,32 @@ int Run(const RunArguments& arguments) {
   auto selected = Select(std::move(prepared.workspace.cases), arguments, &prepared);
   if (!selected) return UsageError(selected.error());
   prepared.workspace.cases = std::move(*selected);
-  if (prepared.workspace.cases.empty() || prepared.backends.empty()) {
+  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
+  if ((prepared.workspace.cases.empty() && prepared.plan.empty()) || prepared.backends.empty()) {
     PrintError(prepared.backends.empty()
                    ? "ulpscope: no backend is installed; ulpscope doctor says what is missing"
                    : "ulpscope: no case is selected");
     return kExitNothing;
   }
   return Execute(prepared, arguments);
+}
+
+/// What a number is read as must be what it says: no octal, nothing cut off.
+std::string CheckSeed(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool plain =
+      error == std::errc() && end == text.data() + text.size() && std::to_string(number) == text;
+  return plain ? "" : "'" + text + "' is no whole number from -2^63 to 2^63-1";
+}
+
+std::string CheckSeconds(const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  constexpr double kMost = 1e6;
+  const bool good =
+      error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds <= kMost;
+  return good ? "" : "'" + text + "' is no number of seconds above 0 and up to a million";
 }
 
 }  // namespace
@@ -366,7 +404,8 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
                       "only cases with one of these tags; tiers nest: smoke < ci < nightly");
   command->add_option("-j,--jobs", arguments->jobs, "workers at a time; results do not depend on it")
       ->check(CLI::Range(1, 64));
-  command->add_option("--seed", arguments->seed, "seed of the inputs");
+  command->add_option("--seed", arguments->seed, "seed of the inputs")
+      ->check(CLI::Validator(CheckSeed, "INT"));
   command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
       ->allow_extra_args(false);
   command->add_flag(
@@ -376,7 +415,8 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
   command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
   command->add_flag("--lf", arguments->last_failed, "only cases that failed in runs/latest");
-  command->add_option("--timeout", arguments->timeout, "seconds for one case")->check(CLI::PositiveNumber);
+  command->add_option("--timeout", arguments->timeout, "seconds for one case")
+      ->check(CLI::Validator(CheckSeconds, "SECONDS"));
   command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
       ->check(CLI::Range(1, 1000));
   command

@@ -32,21 +32,6 @@ void Take(Case test_case, std::string selector, Workspace* workspace) {
   workspace->cases.push_back(std::move(test_case));
 }
 
-Result<void> TakeRecorded(const RecordedRun& run, Workspace* workspace) {
-  const auto recorded = ReadRecordedCases(run.dir, run.header.id);
-  if (!recorded) return tl::unexpected(recorded.error());
-  for (const auto& id : run.header.cases) {
-    const auto record = recorded->find(id);
-    const auto digest = run.header.digests.find(id);
-    if (record == recorded->end() || workspace->Find(id) != nullptr) continue;
-    if (digest == run.header.digests.end() || digest->second != record->second.digest) continue;
-    auto test_case = FromRecord(id, record->second, (run.dir / "cases.jsonl").string());
-    if (!test_case) return tl::unexpected(test_case.error());
-    Take(std::move(*test_case), record->second.selector, workspace);
-  }
-  return {};
-}
-
 /// FILE/NAME: the cases of FILE.yaml, or FILE, among which NAME is looked for.
 std::optional<std::string> FileOf(const std::string& what) {
   const std::string path = what.substr(0, what.find_first_of("[~"));
@@ -80,6 +65,21 @@ Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path
                            .selector = selector == workspace.selectors.end() ? "" : selector->second};
   }
   return WriteRecordedCases(dir, run_id, cases);
+}
+
+Result<void> TakeRecorded(const RecordedRun& run, Workspace* workspace) {
+  const auto recorded = ReadRecordedCases(run.dir, run.header.id);
+  if (!recorded) return tl::unexpected(recorded.error());
+  for (const auto& id : run.header.cases) {
+    const auto record = recorded->find(id);
+    const auto digest = run.header.digests.find(id);
+    if (record == recorded->end() || workspace->Find(id) != nullptr) continue;
+    if (digest == run.header.digests.end() || digest->second != record->second.digest) continue;
+    auto test_case = FromRecord(id, record->second, (run.dir / "cases.jsonl").string());
+    if (!test_case) return tl::unexpected(test_case.error());
+    Take(std::move(*test_case), record->second.selector, workspace);
+  }
+  return {};
 }
 
 Result<void> LoadCasesOf(const RecordedRun& run, const std::vector<std::string>& arguments,

@@ -20,6 +20,9 @@ Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path
 Result<void> LoadCasesOf(const RecordedRun& run, const std::vector<std::string>& arguments,
                          Workspace* workspace);
 
+/// Those of the folder, as they were run, that `workspace` does not hold yet.
+Result<void> TakeRecorded(const RecordedRun& run, Workspace* workspace);
+
 /// The case that `what` means: an id of `run`, if there is one that holds it; an id of the suite; a file that holds one case;
 /// or FILE/NAME (mine/wide, mine.yaml/wide) for a file outside the suite. It is then in `workspace`.
 Result<Case> FindOneCase(const std::string& what, const RecordedRun* run, Workspace* workspace);

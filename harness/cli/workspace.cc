@@ -8,6 +8,7 @@
 #include "harness/casefile/load.h"
 #include "harness/casefile/prove.h"
 #include "harness/judge/judge.h"
+#include "harness/record/observation_json.h"
 #include "harness/run/hello.h"
 
 namespace ulpscope {
@@ -94,6 +95,14 @@ std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>
   const Vocabulary vocabulary{.backends = workspace->registry.Names()};
   LoadResult loaded = LoadCases(WithoutCompanions(arguments), workspace->root, vocabulary);
   TakeCompanions(arguments, &loaded);
+  // An id is said in JSON, which carries UTF-8 alone: two ids must not become one.
+  std::erase_if(loaded.cases, [&](const Case& test_case) {
+    if (CleanText(test_case.id, test_case.id.size()) == test_case.id) return false;
+    loaded.errors.push_back(Problem("the name of a case's file is no UTF-8",
+                                    "'" + CleanText(test_case.id, test_case.id.size()) + "'", {},
+                                    "rename the file"));
+    return true;
+  });
   workspace->cases = std::move(loaded.cases);
   for (const Case& test_case : workspace->cases) {
     std::string selector = ShellQuote(test_case.id);

@@ -26,6 +26,13 @@
 
 namespace ulpscope {
 
+/// A case of a run, as it was frozen before anything ran.
+struct PlannedCase {
+  std::string id, digest;
+  std::vector<std::string> backends = {};  ///< that it runs on; empty: all of the run
+  friend bool operator==(const PlannedCase&, const PlannedCase&) = default;
+};
+
 struct RunHeader {
   std::string id, started;  ///< "2026-11-20T22:53:37Z"
   std::string version;      ///< of ulpscope
@@ -41,9 +48,9 @@ struct RunHeader {
   std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
   std::map<std::string, std::optional<std::string>> environment;
-  /// Of one shard: every case of the whole run, id and digest, in its order. Shards of one plan can be merged, and what none of
-  /// them ran is known to be missing. Empty: `cases` are the whole run.
-  std::vector<std::pair<std::string, std::string>> plan = {};
+  /// Of one shard, and of a sweep: every case of the whole run, in its order. Shards of one plan can be merged, and what none of
+  /// them ran is known to be missing. Empty: `cases` are the whole run, each on every backend.
+  std::vector<PlannedCase> plan = {};
 };
 
 struct RecordedResult {

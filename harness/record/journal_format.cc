@@ -94,7 +94,10 @@ json ToJson(const RunHeader& header) {
                  {"swept", header.swept},
                  {"not_installed", header.not_installed},
                  {"environment", environment}};
-  for (const auto& [id, digest] : header.plan) record["plan"].push_back({{"id", id}, {"digest", digest}});
+  for (const auto& planned : header.plan) {
+    record["plan"].push_back({{"id", planned.id}, {"digest", planned.digest}});
+    if (!planned.backends.empty()) record["plan"].back()["backends"] = planned.backends;
+  }
   return record;
 }
 
@@ -129,7 +132,8 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
     if (!plan->is_array()) fields.Complain("plan", "array");
     for (const auto& entry : *plan) {
       JsonFields one(entry, error);
-      header.plan.emplace_back(one.Text("id"), one.Text("digest"));
+      header.plan.push_back(
+          {.id = one.Text("id"), .digest = one.Text("digest"), .backends = one.Texts("backends")});
     }
   }
   if (const auto* environment = fields.Find("environment");

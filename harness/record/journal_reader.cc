@@ -122,7 +122,16 @@ class Collector {
   void Finish() {
     std::map<std::string, size_t> order;
     for (const auto& id : run_.header.cases) order.emplace(id, order.size());
-    for (auto& [pair, result] : latest_) run_.results.push_back(std::move(result));
+    for (auto& [pair, result] : latest_) {
+      // The case has changed since, and nobody has run it again yet: its old bits say nothing about its new inputs.
+      const auto digest = run_.header.digests.find(pair.first);
+      if (digest != run_.header.digests.end() && !digest->second.empty() && digest->second != result.digest) {
+        open_.insert(pair);
+        run_.complete = false;
+        continue;
+      }
+      run_.results.push_back(std::move(result));
+    }
     std::stable_sort(run_.results.begin(), run_.results.end(), [&](const auto& a, const auto& b) {
       const auto rank = [&](const auto& result) {
         const auto it = order.find(result.case_id);

@@ -91,7 +91,7 @@ class JournalWriter::Impl {
 namespace {
 
 Result<int> OpenLocked(const std::filesystem::path& file, int flags) {
-  const int fd = ::open(file.c_str(), flags | O_RDWR | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = ::open(file.c_str(), flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (fd < 0) return Fail("cannot write " + file.string() + ": " + std::strerror(errno));
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd);

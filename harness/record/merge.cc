@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using CellKey = std::pair<std::string, std::string>;  ///< case, backend
-using Plan = std::vector<std::pair<std::string, std::string>>;
+using Plan = std::vector<PlannedCase>;
 
 Plan PlanOf(const RunHeader& header) {
   if (!header.plan.empty()) return header.plan;
   Plan plan;
-  for (const auto& id : header.cases) plan.emplace_back(id, header.digests.at(id));
+  for (const auto& id : header.cases) plan.push_back({.id = id, .digest = header.digests.at(id)});
   return plan;
 }
 
@@ -75,12 +75,6 @@ class Merger {
     for (const auto& folder : folders) {
       auto run = ReadRun(folder, TensorLoading::kLater);
       if (!run) return tl::unexpected(run.error());
-      if (!run->header.swept.empty())
-        return Fail(Error{.message = folder.string() + " cannot be merged",
-                          .pos = {},
-                          .found = "a sweep of knobs",
-                          .expected = "runs of cases on backends",
-                          .hint = {}});
       runs_.push_back(std::move(*run));
     }
     merged_.runs = runs_.size();
@@ -116,6 +110,7 @@ class Merger {
       if (header.trace != first.trace) Conflict(run, "--no-trace");
       if (header.knobs != first.knobs) Conflict(run, "--knob");
       if (header.backends != first.backends) Conflict(run, "the backends");
+      if (header.swept != first.swept) Conflict(run, "the knobs that are swept");
       if (header.environment != first.environment) Conflict(run, "the environment");
       if (header.not_installed != first.not_installed) Conflict(run, "what is not installed");
       if (PlanOf(header) != plan) Conflict(run, "the plan: they are no shards of one run");
@@ -154,11 +149,11 @@ class Merger {
 
   void FindGaps() {
     const RunHeader& first = runs_.front().header;
-    for (const auto& [id, digest] : PlanOf(first)) {
-      for (const auto& backend : first.backends) {
-        const auto found = chosen_.find({id, backend});
-        if (found == chosen_.end() || found->second.second->digest != digest)
-          merged_.gaps.push_back(id + " on " + backend);
+    for (const PlannedCase& planned : PlanOf(first)) {
+      for (const auto& backend : planned.backends.empty() ? first.backends : planned.backends) {
+        const auto found = chosen_.find({planned.id, backend});
+        if (found == chosen_.end() || found->second.second->digest != planned.digest)
+          merged_.gaps.push_back(planned.id + " on " + backend);
       }
     }
   }
@@ -170,12 +165,12 @@ class Merger {
     for (const RecordedRun& run : runs_) covered.insert(run.header.cases.begin(), run.header.cases.end());
     header.cases.clear();
     header.digests.clear();
-    for (const auto& [id, digest] : plan) {
-      if (!covered.contains(id)) continue;
-      header.cases.push_back(id);
-      header.digests[id] = digest;
+    for (const PlannedCase& planned : plan) {
+      if (!covered.contains(planned.id)) continue;
+      header.cases.push_back(planned.id);
+      header.digests[planned.id] = planned.digest;
     }
-    header.plan = header.cases.size() == plan.size() ? Plan() : plan;
+    header.plan = header.cases.size() == plan.size() && header.swept.empty() ? Plan() : plan;
     return header;
   }
 

@@ -83,6 +83,16 @@ json TensorToJson(const TensorSpec& tensor) {
           {"requires_grad", tensor.requires_grad}};
 }
 
+/// Sums of bytes over all casts stay far from what an int64 holds.
+bool IsPlausible(const Cast& cast) {
+  constexpr int64_t kMost = int64_t{1} << 42;
+  int64_t elements = 1;
+  for (const int64_t extent : cast.shape) {
+    if (extent < 0 || __builtin_mul_overflow(elements, std::max<int64_t>(extent, 1), &elements)) return false;
+  }
+  return elements <= kMost && cast.bytes >= 0 && cast.bytes <= kMost;
+}
+
 }  // namespace
 
 json ProgramToJson(const Case& test_case, const std::string& device) {
@@ -153,6 +163,8 @@ std::vector<Cast> CastsFromJson(const json* value, std::string& error) {
               .redundant = fields.Flag("redundant"),
               .node = fields.Integer("node", -1),
               .us = Microseconds(fields)};
+    if (error.empty() && !IsPlausible(cast))
+      error = "a cast of " + std::to_string(cast.bytes) + " bytes or of a shape that no memory holds";
     if (!error.empty()) return {};
     casts.push_back(std::move(cast));
   }

@@ -261,7 +261,14 @@ std::optional<Observation> CaseRunner::Run(const Case& test_case, const sdk::Ten
   if (auto unmet = UnmetRequirement(test_case, key_.backend, &*key_.info); !unmet.empty())
     return end_with(Unsupported(unmet));
   const fs::path inputs_file = shm_ / (std::to_string(next_id_++) + ".in.safetensors");
-  if (auto written = sdk::WriteSafetensors(inputs_file, inputs); !written) {
+  auto written = sdk::WriteSafetensors(inputs_file, inputs);
+  if (!written) {
+    // What an earlier case has left there must not be what this one lacks.
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(shm_, ignored)) fs::remove_all(entry.path(), ignored);
+    written = sdk::WriteSafetensors(inputs_file, inputs);
+  }
+  if (!written) {
     return end_with({.kind = OutcomeKind::kOutOfMemory,
                      .error_class = "",
                      .text = "the inputs could not be handed over: " + written.error().message});

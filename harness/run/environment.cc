@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
@@ -34,10 +35,21 @@ std::string Get(const char* name) {
 }
 
 /// Compiled kernels are kept between runs: inductor takes seconds for each.
-std::string InductorCache() {
+std::string InductorCache(const std::filesystem::path& scratch) {
   std::string cache = Get("XDG_CACHE_HOME");
-  if (cache.empty()) cache = Get("HOME").empty() ? "/tmp" : Get("HOME") + "/.cache";
+  // Without a home it does not outlive the run: code is run from it, and a name that others can guess is theirs to fill.
+  if (cache.empty()) cache = Get("HOME").empty() ? scratch.string() : Get("HOME") + "/.cache";
   return cache + "/ulpscope/inductor";
+}
+
+/// A report is passed on; of what may be a secret it says only that it is set.
+bool MayBeSecret(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> kWords{
+      "KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE", "SIGNATURE", "PRIVATE"};
+  std::string upper(name);
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return upper.find(word) != upper.npos; });
 }
 
 }  // namespace
@@ -58,7 +70,7 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
   entries.push_back("LANG=C.UTF-8");
   entries.push_back("TZ=UTC");
   entries.push_back("TMPDIR=" + scratch.string());
-  entries.push_back("TORCHINDUCTOR_CACHE_DIR=" + InductorCache());
+  entries.push_back("TORCHINDUCTOR_CACHE_DIR=" + InductorCache(scratch));
   entries.push_back("TORCHINDUCTOR_COMPILE_THREADS=1");  // else a pool of processes outlives the compilation
   entries.push_back("PYTHONPATH=" + (places.root / "backends/python").string());
   entries.push_back("PYTHONHASHSEED=0");
@@ -85,7 +97,8 @@ std::map<std::string, std::optional<std::string>> PresetEnvironment(const Regist
     const std::string_view name = text.substr(0, text.find('='));
     for (const auto prefix : prefixes) {
       if (name.starts_with(prefix) && name.size() < text.size())
-        preset[std::string(name)] = text.substr(name.size() + 1);
+        preset[std::string(name)] = MayBeSecret(name) ? std::string("(set, not recorded)")
+                                                      : std::string(text.substr(name.size() + 1));
     }
   }
   return preset;

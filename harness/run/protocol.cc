@@ -1,6 +1,7 @@
 // Messages and answers.
 #include "harness/run/protocol.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "harness/model/redundant_casts.h"
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxCasts = 100000;
+constexpr size_t kMaxNodes = 20000;  // backends/PROTOCOL.md
 
 std::string Line(const json& message) { return message.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -115,6 +117,11 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   observation.durations_ms = fields.NumberMap("durations_ms");
   ReadFp(fields.Find("fp"), observation, error);
   if (!error.empty()) return Fail("the answer to run: " + error);
+  if (observation.trace.size() > kMaxNodes)
+    return Fail("the answer to run holds " + std::to_string(observation.trace.size()) +
+                " trace nodes, more than " + std::to_string(kMaxNodes));
+  std::erase_if(observation.durations_ms,
+                [](const auto& one) { return !std::isfinite(one.second) || one.second < 0; });
   if (observation.casts.size() > kMaxCasts) observation.casts.resize(kMaxCasts);
   if (const std::string problem = TraceProblem(observation.trace, observation.casts); !problem.empty()) {
     return Fail("the answer to run holds " + problem);

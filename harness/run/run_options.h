@@ -5,8 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "harness/record/journal.h"
 
 namespace ulpscope {
 
@@ -23,8 +24,8 @@ struct RunOptions {
   int recycle_after = 500;                           ///< cases until a worker is replaced
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it; for the record alone
   std::map<std::string, std::string> knobs;  ///< --knob: beats a case's knobs, is beaten by the backend's
-  std::map<std::string, std::vector<std::string>> swept;       ///< see RunHeader
-  std::vector<std::pair<std::string, std::string>> plan = {};  ///< see RunHeader
+  std::map<std::string, std::vector<std::string>> swept;  ///< see RunHeader
+  std::vector<PlannedCase> plan = {};                     ///< see RunHeader
 };
 
 }  // namespace ulpscope

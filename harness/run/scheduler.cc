@@ -271,6 +271,11 @@ Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
   auto recorded = ReadRun(dir, TensorLoading::kLater);
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto same = CheckResumable(recorded->header, header); !same) return tl::unexpected(same.error());
+  // What is damaged beside the journal is as good as lost: it is run again, and the rest stays.
+  std::erase_if(recorded->results, [&](const RecordedResult& result) {
+    RecordedResult whole = result;
+    return !LoadTensors(*recorded, whole) || !LoadTrace(*recorded, whole);
+  });
   auto journal = JournalWriter::Continue(*recorded, header);
   if (!journal) return tl::unexpected(journal.error());
   opened.journal = std::move(*journal);

@@ -342,7 +342,7 @@ TEST_F(CommandLine, JudgingARecordAgainGivesTheSameReport) {
   after.erase("volatile");
   EXPECT_EQ(after, before);
   const Outcome rendered = Run("report r mine.yaml --json again.json");
-  EXPECT_EQ(rendered.code, 0) << rendered.err;
+  EXPECT_EQ(rendered.code, 1) << rendered.err;
   EXPECT_EQ(json::parse(testing::ReadAll((dir_ / "again.json").string()))["results"], before["results"]);
   std::ofstream(dir_ / "mine.yaml", std::ios::app) << "  # a comment changes no case\n";
   EXPECT_EQ(Run("judge r mine.yaml").code, 1);
@@ -397,7 +397,7 @@ TEST_F(CommandLine, ARunFolderStandsAlone) {
   fs::rename(dir_ / "r", dir_ / "elsewhere/moved");
   fs::remove(dir_ / "mine.yaml");
   fs::remove(dir_ / "elsewhere/moved/report.json");
-  EXPECT_EQ(Run("report elsewhere/moved --json again.json").code, 0);
+  EXPECT_EQ(Run("report elsewhere/moved --json again.json").code, 1);
   EXPECT_EQ(json::parse(testing::ReadAll((dir_ / "again.json").string()))["results"], before["results"]);
   EXPECT_EQ(Run("judge elsewhere/moved").code, 1);
   json after = Report("elsewhere/moved");

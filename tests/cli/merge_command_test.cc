@@ -48,6 +48,14 @@ class MergeCommand : public ::testing::Test {
     return shards;
   }
 
+  /// Leaves `percent` of a run's journal, as a kill would.
+  void Behead(const std::string& run, uintmax_t percent) const {
+    const fs::path journal = dir_ / run / "journal.jsonl";
+    const std::string text = testing::ReadAll(journal.string());
+    const uintmax_t header = text.find('\n') + 1;
+    fs::resize_file(journal, header + (text.size() - header) * percent / 100);
+  }
+
   testing::ProgramOutcome Merge(const std::vector<std::string>& runs, const std::string& out) const {
     std::string line = "merge -q";
     for (const auto& run : runs) line += " " + run;
@@ -84,11 +92,14 @@ TEST_F(MergeCommand, ShardsInAnyOrderAndNumberAreTheSingleRun) {
   const std::string wanted = Stable("whole");
   std::mt19937 random(12);  // any order will do, and the same each time
   int merges = 0;
-  for (const int count : {1, 2, 3, 7}) {
+  for (const int count : {1, 2, 3, 7, 64}) {
     std::vector<std::string> shards = RunShards(count);
     // One of them was run twice, and took another time.
     EXPECT_LE(RunCases("twice" + std::to_string(count), "--shard 1/" + std::to_string(count)).code, 1);
     shards.push_back("twice" + std::to_string(count));
+    // One was killed somewhere and resumed.
+    Behead(shards.front(), random() % 100);
+    EXPECT_LE(RunCases(shards.front(), "--resume --shard 1/" + std::to_string(count)).code, 1);
     std::map<std::string, std::string> files;
     for (int round = 0; round < 3; ++round) {
       std::vector<std::string> runs = shards;
@@ -106,7 +117,7 @@ TEST_F(MergeCommand, ShardsInAnyOrderAndNumberAreTheSingleRun) {
             << name << ": the order of the arguments changes no byte of the record";
     }
   }
-  EXPECT_EQ(merges, 12);
+  EXPECT_EQ(merges, 15);
 }
 
 TEST_F(MergeCommand, IsAssociativeAndIdempotent) {
@@ -151,6 +162,44 @@ TEST_F(MergeCommand, GapsAndConflictsAre6AndNamed) {
   const auto twice = Merge(s, "gap");
   EXPECT_EQ(twice.code, 4);
   EXPECT_NE(twice.err.find("holds a run already"), std::string::npos) << twice.err;
+}
+
+TEST_F(MergeCommand, ASweepOfKnobsIsMergedLikeAnyRunAndKnowsItsGaps) {
+  std::ofstream(dir_ / "probes.yaml") << R"(
+about: probes of the planted knobs
+cases:
+  - name: planted
+    tags: [knobs, planted_idle, planted_lie, planted_act, planted_refusal, threads]
+    tensors:
+      x: {dtype: float32, shape: [4, 8], fill: normal}
+      y: {dtype: float32, shape: [8, 4], fill: normal}
+    program:
+      - {op: matmul, of: [x, y], as: product}
+    observe: [product]
+  - name: other
+    tags: [knobs, flush_denormal]
+    tensors:
+      x: {dtype: float32, shape: [4], fill: subnormals}
+    program:
+      - {op: add, of: [x, x], as: result}
+    observe: [result]
+)";
+  const std::string sweep = "run --knob-sweep probes.yaml -b faulty ";
+  ASSERT_EQ(Run(sweep + "-o whole").code, 0);
+  for (const char* shard : {"1", "2"})
+    ASSERT_EQ(Run(sweep + "--shard " + shard + "/2 -o k" + shard).code, 0)
+        << "what no case of a part probes, another part may";
+  EXPECT_EQ(Merge({"k2", "k1", "k2"}, "merged").code, 0);
+  EXPECT_EQ(Stable("merged"), Stable("whole"));
+  EXPECT_EQ(Merge({"merged", "whole"}, "again").code, 0);
+  EXPECT_EQ(Stable("again"), Stable("whole"));
+  const auto gap = Merge({"k2"}, "gap");
+  EXPECT_EQ(gap.code, 6);
+  EXPECT_EQ(gap.err.substr(0, gap.err.find("ulpscope:")),
+            "missing: probes/other on faulty\nmissing: probes/other on faulty:flush_denormal=on\n")
+      << "and nothing of the cells that the sweep leaves out";
+  Behead("k2", 60);
+  EXPECT_EQ(Merge({"k1", "k2"}, "torn").code, 6);
 }
 
 TEST_F(MergeCommand, TwoResultsWithOtherBitsAreAConflict) {
