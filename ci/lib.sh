@@ -21,6 +21,8 @@ readonly kPackages=(
 )
 # Backends that are left out where these cannot be had, and what makes the second build of anything quick.
 readonly kOptionalPackages=(ccache libblis-serial-dev libdnnl-dev)
+# What tests start besides (ci/setup --services). The packages start nothing by themselves.
+readonly kServicePackages=(slurmctld slurmd slurm-client)
 # ci/bench besides.
 readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
