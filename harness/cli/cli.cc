@@ -91,6 +91,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   AddNewCommand(app, exit_code);
   AddReproCommand(app, exit_code);
   AddProbeCommand(app, exit_code);
+  AddShrinkCommand(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -18,5 +18,6 @@ void AddDoctorCommand(CLI::App& app, int& exit_code);
 void AddNewCommand(CLI::App& app, int& exit_code);
 void AddReproCommand(CLI::App& app, int& exit_code);
 void AddProbeCommand(CLI::App& app, int& exit_code);
+void AddShrinkCommand(CLI::App& app, int& exit_code);
 
 }  // namespace ulpscope

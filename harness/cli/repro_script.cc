@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -43,8 +44,9 @@ def tensor(data, dtype, shape):
 
 def bits(value):
     value = value.detach().cpu().contiguous()
-    width = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
-    return value.reshape(-1).view(width).tolist(), value.reshape(-1).to(torch.float64).tolist(), str(value.dtype)
+    size = value.element_size()
+    patterns = value.reshape(-1).view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]).tolist()
+    return [each % (1 << 8 * size) for each in patterns], value.reshape(-1).to(torch.float64).tolist(), str(value.dtype)
 )py";
 
 constexpr std::string_view kJaxHead = R"py(
@@ -340,19 +342,10 @@ class Script {
   }
 
   Result<std::string> Write() {
-    static const std::map<std::string, std::string> kCompilers{
-        {"torch-eager", ""}, {"torch-aot-eager", "aot_eager"}, {"torch-inductor", "inductor"}};
-    const bool jax = name_ == "jax" || name_ == "jax-eager";
-    const auto compiler = kCompilers.find(name_);
-    if (!jax && compiler == kCompilers.end())
-      return Fail("there is no script for " + name_ + ": it is no Python stack");
-    if (subject_.backend.find("@cuda") != std::string::npos) return Fail("there is no script for a GPU");
-    for (const PlacedStep& placed : placed_) {
-      const std::string& op = placed.step->op;
-      if (op == "module_to" || op == "fsdp_linear") return Fail("there is no script for the step " + op);
-    }
-    const std::string body = jax ? Jax() : Torch(compiler->second);
-    if (!problem_.empty()) return Fail(problem_);
+    const auto computes = Compute();
+    if (!computes) return Fail(computes.error());
+    const std::string& body = *computes;
+    const bool jax = IsJax();
     const std::string raised =
         subject_.outcome.kind == OutcomeKind::kRaised
             ? Quoted(subject_.outcome.error_class + ": " +
@@ -362,16 +355,75 @@ class Script {
            std::string(jax ? kJaxHead : kTorchHead) + std::string(kReader) + body + std::string(kVerdict);
   }
 
+  bool IsPython() const { return IsJax() || Compilers().contains(name_); }
+
+  /// A function of Python without arguments: what the backend gives for the script's INPUTS, as {name: bits}.
+  Result<std::string> Function(const std::string& function) {
+    const auto computes = Compute();
+    if (!computes) return Fail(computes.error());
+    std::string body = Imports(IsJax()) + std::string(IsJax() ? kJaxHead : kTorchHead) + *computes;
+    while (body.ends_with('\n')) body.pop_back();
+    return fmt::format(
+        "\n\ndef {}():\n    \"\"\"{}, as recorded with {}.\"\"\"\n{}\n\n    return told(compute, tensor, "
+        "DTYPES, bits)\n",
+        function, subject_.backend, Versions(), Indented(body));
+  }
+
  private:
-  std::string Head(bool jax) const {
+  static const std::map<std::string, std::string>& Compilers() {
+    static const std::map<std::string, std::string> kCompilers{
+        {"torch-eager", ""}, {"torch-aot-eager", "aot_eager"}, {"torch-inductor", "inductor"}};
+    return kCompilers;
+  }
+
+  bool IsJax() const { return name_ == "jax" || name_ == "jax-eager"; }
+
+  static std::string Indented(const std::string& text) {
+    std::string indented;
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      const std::string line = text.substr(begin, end - begin);
+      // Two empty lines between functions are one inside of a function.
+      if (!line.empty() || !indented.ends_with("\n\n"))
+        indented += (line.empty() ? "" : "    ") + line + "\n";
+      begin = end + 1;
+    }
+    while (indented.ends_with('\n')) indented.pop_back();
+    return indented;
+  }
+
+  /// The definition of compute(given).
+  Result<std::string> Compute() {
+    const auto compiler = Compilers().find(name_);
+    if (!IsPython()) return Fail("there is no script for " + name_ + ": it is no Python stack");
+    if (subject_.backend.find("@cuda") != std::string::npos) return Fail("there is no script for a GPU");
+    for (const PlacedStep& placed : placed_) {
+      const std::string& op = placed.step->op;
+      if (op == "module_to" || op == "fsdp_linear") return Fail("there is no script for the step " + op);
+    }
+    std::string body = IsJax() ? Jax() : Torch(compiler->second);
+    if (!problem_.empty()) return Fail(problem_);
+    return body;
+  }
+
+  std::string Versions() const {
     std::vector<std::string> versions;
     for (const auto& [package, version] : subject_.versions) versions.push_back(package + " " + version);
+    return versions.empty() ? "?" : Join(versions, ", ");
+  }
+
+  std::string Head(bool jax) const {
     std::string text = fmt::format(
         "#!/usr/bin/env python3\n\"\"\"{} on {}: computes it anew and says whether the recorded bits come "
         "back.\n\n"
         "Needs {} and nothing of ulpscope. Recorded with {}.\n\"\"\"\n",
-        case_.id, subject_.backend, jax ? "jax" : "torch", versions.empty() ? "?" : Join(versions, ", "));
+        case_.id, subject_.backend, jax ? "jax" : "torch", Versions());
     text += "import json\nimport os\nimport pathlib\nimport struct\nimport sys\n\n";
+    return text + Imports(jax) + "HERE = pathlib.Path(__file__).resolve().parent\n";
+  }
+
+  std::string Imports(bool jax) const {
+    std::string text;
     if (jax) {
       const auto excess = subject_.knobs.find("xla_allow_excess_precision");
       const bool off = excess != subject_.knobs.end() && excess->second == "false";
@@ -386,8 +438,7 @@ class Script {
           "os.environ[\"OMP_NUM_THREADS\"] = \"1\"  # one thread, as it was recorded\n\nimport torch\n"
           "import torch.nn.functional as F\n\ntorch.set_num_threads(1)\n";
     }
-    text += Knobs(jax);
-    return text + "HERE = pathlib.Path(__file__).resolve().parent\n";
+    return text + Knobs(jax);
   }
 
   std::string Knobs(bool jax) const {
@@ -752,7 +803,171 @@ class Script {
   std::string problem_;
 };
 
+constexpr std::string_view kPartingHead = R"py(import base64
+import json
+import os
+import subprocess
+import sys
+)py";
+
+constexpr std::string_view kPartingMain = R"py(
+
+def told(compute, tensor, dtypes, bits):
+    """name -> [bits, numbers, dtype] of what `compute` gives for INPUTS, or what it raises."""
+    given = {name: tensor(base64.b64decode(data), dtypes[dtype], shape) for name, (dtype, shape, data) in INPUTS.items()}
+    try:
+        values = compute(given)
+    except Exception as error:
+        return {"raised": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    return {name: bits(value) for name, value in values.items() if value is not None}
+
+
+def main():
+    if len(sys.argv) > 1:
+        print("TOLD" + json.dumps(SIDES[sys.argv[1]]()))
+        return 0
+    found = {}
+    for name in SIDES:
+        said = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, text=True, check=True).stdout
+        found[name] = json.loads(said.partition("TOLD")[2])
+    (first, one), (second, other) = found.items()
+    if "raised" in one or "raised" in other:
+        for name, side in found.items():
+            print(f"{name}: {'raises ' + side['raised'] if 'raised' in side else 'completes'}")
+        return 0 if ("raised" in one) != ("raised" in other) else 1
+    parted = False
+    for value in one:
+        if value not in other:
+            continue
+        (bits, numbers, dtype), (bits_2, numbers_2, dtype_2) = one[value], other[value]
+        dtype, dtype_2 = dtype.removeprefix("torch."), dtype_2.removeprefix("torch.")
+        differ = [i for i in range(len(bits)) if bits[i] != bits_2[i]] if len(bits) == len(bits_2) else []
+        if dtype != dtype_2 or len(bits) != len(bits_2):
+            print(f"{value}: {dtype} of {len(bits)} elements from {first}, {dtype_2} of {len(bits_2)} from {second}")
+            parted = True
+        elif differ:
+            i = differ[0]
+            print(f"{value}: {len(differ)} of {len(bits)} elements differ, the first at {i}: "
+                  f"{numbers[i]!r} from {first}, {numbers_2[i]!r} from {second}")
+            parted = True
+        else:
+            print(f"{value}: the same {len(bits)} elements")
+    return 0 if parted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+)py";
+
+std::string Base64(const std::vector<std::byte>& bytes) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t j = 0; j < 3; ++j) group = group << 8 | (j < count ? static_cast<uint32_t>(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) text += j <= count ? kLetters[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
+/// As safetensors calls them, which the scripts' tables are made for.
+std::string_view ShortDType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return "F64";
+    case DType::kFloat32:
+      return "F32";
+    case DType::kFloat16:
+      return "F16";
+    case DType::kBfloat16:
+      return "BF16";
+    case DType::kFloat8E4m3fn:
+      return "F8_E4M3";
+    case DType::kFloat8E5m2:
+      return "F8_E5M2";
+    case DType::kFloat8E4m3fnuz:
+      return "F8_E4M3FNUZ";
+    case DType::kInt64:
+      return "I64";
+    case DType::kInt32:
+      return "I32";
+    case DType::kInt16:
+      return "I16";
+    case DType::kInt8:
+      return "I8";
+    case DType::kUint8:
+      return "U8";
+    case DType::kBool:
+      return "BOOL";
+  }
+  return "F32";
+}
+
+/// A long string as Python puts it together from lines.
+std::string LongText(const std::string& text) {
+  constexpr size_t kLine = 100;
+  if (text.size() <= kLine) return "\"" + text + "\"";
+  std::string lines = "(";
+  for (size_t begin = 0; begin < text.size(); begin += kLine)
+    lines += "\n        \"" + text.substr(begin, kLine) + "\"";
+  return lines + ")";
+}
+
+/// A side that cannot be computed here: what it gave.
+std::string RecordedSide(const std::string& function, const PartingSide& side) {
+  std::string text = fmt::format("\n\ndef {}():\n    \"\"\"{}: the values that were recorded.\"\"\"\n",
+                                 function, side.subject.backend);
+  if (side.subject.outcome.kind != OutcomeKind::kCompleted)
+    return text + fmt::format("    return {{\"raised\": {}}}\n",
+                              Quoted(side.subject.outcome.error_class + ": " + side.subject.outcome.text));
+  text += "    return {\n";
+  for (const auto& [name, value] : side.values) {
+    std::vector<std::string> bits, numbers;
+    const size_t width = SizeOf(value.dtype);
+    for (int64_t i = 0; i < value.size(); ++i) {
+      uint64_t pattern = 0;
+      std::memcpy(&pattern, value.bytes.data() + static_cast<size_t>(i) * width, width);
+      bits.push_back(std::to_string(pattern));
+      numbers.push_back(PyNumber(value.At(i)));
+    }
+    text += fmt::format("        {}: [[{}], [{}], {}],\n", Quoted(name), Join(bits, ", "),
+                        Join(numbers, ", "), Quoted(Name(value.dtype)));
+  }
+  return text + "    }\n";
+}
+
 }  // namespace
+
+Result<std::string> WritePartingScript(const Case& test_case, const std::map<std::string, TensorData>& inputs,
+                                       const PartingSide& first, const PartingSide& second,
+                                       const std::string& about) {
+  std::string sides, table;
+  bool any = false;
+  std::string no_script;
+  int number = 0;
+  for (const PartingSide* side : {&first, &second}) {
+    const std::string function = fmt::format("side_{}", ++number);
+    Script script(test_case, side->subject);
+    const auto text = script.Function(function);
+    any = any || text;
+    if (!text && script.IsPython()) return Fail(text.error());
+    if (!text) no_script += (no_script.empty() ? "" : "; ") + text.error().message;
+    sides += text ? *text : RecordedSide(function, *side);
+    table += fmt::format("{}{}: {}", number == 1 ? "" : ", ", Quoted(side->subject.backend), function);
+  }
+  if (!any) return Fail(no_script);
+  std::string text = "#!/usr/bin/env python3\n\"\"\"" + about +
+                     "\n\nExit code 0: they part here too.\n\"\"\"\n" + std::string(kPartingHead) +
+                     "\n# name: (dtype, shape, bytes in base64)\nINPUTS = {\n";
+  for (const TensorSpec& spec : test_case.tensors) {
+    const auto input = inputs.find(spec.name);
+    if (input == inputs.end()) return Fail("there are no inputs of that name: " + spec.name);
+    text += fmt::format("    {}: (\"{}\", [{}], {}),\n", Quoted(spec.name), ShortDType(spec.dtype),
+                        Join(spec.shape, ", "), LongText(Base64(input->second.bytes)));
+  }
+  return text + "}\n" + sides + "\n\nSIDES = {" + table + "}\n" + std::string(kPartingMain);
+}
 
 Result<std::string> WriteReproScript(const Case& test_case, const ReproSubject& subject) {
   return Script(test_case, subject).Write();

@@ -2,6 +2,7 @@
 
     case = ulpscope.capture(block, (x,))                                       # the case that the function is
     report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what parts, where, why
+    print(report.shrink())                                                     # the smallest program on which they still do
     ulpscope.assert_precision(my_kernel, (x, w), acc="float32")                # a proof, or a named reason
 
 The harness is a program of its own (`ulpscope`, found by places.py); this package writes cases, starts it and reads what it says.
@@ -10,7 +11,8 @@ import importlib
 
 _HOME = {"capture": "capturing", "CaptureError": "vocabulary", "Case": "case", "Unfaithful": "faithful", "check": "checking",
          "Report": "checking", "backend": "kernels", "assert_precision": "precision", "NotProved": "precision",
-         "PrecisionError": "precision", "NotInstalled": "places"}
+         "PrecisionError": "precision", "NotInstalled": "places", "shrink": "shrinking", "Shrunk": "shrinking",
+         "NothingToShrink": "shrinking"}
 __all__ = sorted(_HOME)
 
 

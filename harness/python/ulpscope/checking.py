@@ -57,6 +57,21 @@ class Report:
         return [(step["value"], step["op"], step["classification"]["label"]) for found in self.results if found["backend"] == backend
                 for step in found.get("steps", [])]
 
+    def shrink(self, backends=None, *, kind=None, value=None, minutes=10, out=None):
+        """ulpscope.shrink() of the case that this is the report of: the smallest program on which two of its backends still part so.
+
+        `backends`: which two, where there are more; those of the first divergence (of that kind, at that value) else.
+        """
+        from ulpscope import shrinking
+        if self.case is None:
+            raise ValueError("the report is of a case file: ulpscope.shrink(PATH, backends=...) takes it")
+        parted = [each for each in self.data.get("divergences", []) if len(each["backends"]) == 2
+                  and (kind or each["kind"]) == each["kind"] and value in (None, each["value"], *each["also"])]
+        if backends is None and not parted:
+            raise shrinking.NothingToShrink("no two backends of this report part so")
+        return shrinking.shrink(self.case, backends=backends or [group[0] for group in parted[0]["backends"]], kind=kind, value=value,
+                                minutes=minutes, out=out)
+
     def __str__(self):
         lines = []
         for number, sentence in enumerate(self.findings, 1):

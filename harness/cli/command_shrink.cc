@@ -1,0 +1,211 @@
+// ulpscope shrink CASE -b A,B: the smallest case on which the two still part, and a script that shows it without ulpscope.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "harness/base/text.h"
+#include "harness/casefile/generate.h"
+#include "harness/cli/case_yaml.h"
+#include "harness/cli/cli.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
+#include "harness/cli/repro_script.h"
+#include "harness/cli/run_report_files.h"
+#include "harness/cli/shrink.h"
+#include "harness/cli/terminal.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ShrinkArguments {
+  std::string what, backends, kind, value, out;
+  std::vector<std::string> adapters;
+  int64_t seed = 0;
+  double minutes = 10, timeout = 120;
+  bool quiet = false, verbose = false;
+};
+
+constexpr DivergenceKind kShrinkable[] = {
+    DivergenceKind::kOutcome, DivergenceKind::kDtype,   DivergenceKind::kPrecision, DivergenceKind::kOrder,
+    DivergenceKind::kValue,   DivergenceKind::kSpecial, DivergenceKind::kCasts};
+
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const DivergenceKind kind : kShrinkable) names.emplace_back(Name(kind));
+  return names;
+}
+
+std::optional<DivergenceKind> KindCalled(const std::string& name) {
+  for (const DivergenceKind kind : kShrinkable) {
+    if (Name(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Registry& registry) {
+  auto named = ParseBackendList(text, registry);
+  if (!named) return Fail(named.error());
+  if (named->size() != 2 || (*named)[0] == (*named)[1])
+    return Fail(Problem("shrink looks at two backends", "'" + text + "'", "A,B"));
+  for (const auto& backend : *named) {
+    const RegistryRow* row = registry.Find(backend.name);
+    const Availability availability = row == nullptr ? Availability{} : registry.Check(*row);
+    if (!availability.installed)
+      return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
+                          availability.install.empty() ? "" : "install it: " + availability.install));
+  }
+  return *std::move(named);
+}
+
+/// What came out, as files and as text.
+struct ShrinkOutput {
+  std::string yaml, script, no_script, summary;
+};
+
+Result<ShrinkOutput> Write(const Shrunk& shrunk, const std::vector<BackendSpec>& backends,
+                           const Trials& trials, const ShrinkArguments& arguments) {
+  ShrinkOutput output;
+  Case named = shrunk.test_case;
+  named.about = shrunk.target.sentence;
+  const auto yaml = WriteCaseYaml(named, kEveryBackend);
+  if (!yaml) return Fail(yaml.error());
+  // The first line says how the text came to be.
+  output.yaml =
+      fmt::format("# Shrunk from {}: {} of {} steps, {} of {} elements.{}\n{}", named.id, shrunk.steps_after,
+                  shrunk.steps_before, shrunk.elements_after, shrunk.elements_before,
+                  arguments.seed == 0 ? "" : fmt::format(" Inputs of --seed {}.", arguments.seed),
+                  yaml->substr(yaml->find('\n') + 1));
+  output.summary = fmt::format("{}: {} of {} steps, {} of {} elements, {} trials", Describe(shrunk.target),
+                               shrunk.steps_after, shrunk.steps_before, shrunk.elements_after,
+                               shrunk.elements_before, trials.ran());
+  const auto inputs = MakeInputs(named, arguments.seed);
+  if (!inputs) return Fail(inputs.error());
+  std::vector<PartingSide> sides;
+  for (size_t i = 0; i < 2; ++i) {
+    const Observation& seen = shrunk.last.observations[i];
+    sides.push_back({.subject = {.backend = backends[i].Text(),
+                                 .versions = trials.Versions(i),
+                                 .knobs = seen.knobs_asked,
+                                 .outcome = seen.outcome},
+                     .values = seen.values});
+  }
+  const auto script = WritePartingScript(named, *inputs, sides[0], sides[1], named.about);
+  if (script) {
+    output.script = *script;
+  } else {
+    output.no_script = script.error().message;
+  }
+  return output;
+}
+
+Result<void> WriteShrunkFiles(const ShrinkOutput& output, const Shrunk& shrunk, const fs::path& dir,
+                              int64_t trials) {
+  std::error_code code;
+  fs::create_directories(dir, code);
+  if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
+  const nlohmann::json about{{"kind", Name(shrunk.target.kind)},
+                             {"value", shrunk.target.value},
+                             {"op", shrunk.target.op},
+                             {"edge", shrunk.target.edge},
+                             {"basis", shrunk.target.basis},
+                             {"first", shrunk.target.first},
+                             {"second", shrunk.target.second},
+                             {"sentence", shrunk.target.sentence},
+                             {"steps", shrunk.steps_after},
+                             {"steps_before", shrunk.steps_before},
+                             {"elements", shrunk.elements_after},
+                             {"elements_before", shrunk.elements_before},
+                             {"stopped_early", shrunk.stopped_early},
+                             {"no_script", output.no_script},
+                             {"trials", trials}};
+  if (auto written = WriteFile(dir / "case.yaml", output.yaml); !written) return written;
+  if (auto written = WriteFile(dir / "shrunk.json", about.dump(2) + "\n"); !written) return written;
+  return output.script.empty() ? Result<void>() : WriteFile(dir / "repro.py", output.script);
+}
+
+int RunShrink(const ShrinkArguments& arguments) {
+  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!workspace) return UsageError(workspace.error());
+  const auto backends = TwoBackends(arguments.backends, workspace->registry);
+  if (!backends) return UsageError(backends.error());
+  if (const auto errors = LoadInto(&*workspace, {arguments.what}); !errors.empty()) {
+    for (const Error& error : errors) PrintError(error);
+    return kExitUsage;
+  }
+  if (workspace->cases.size() != 1)
+    return UsageError(Problem("shrink takes one case", fmt::format("{} cases", workspace->cases.size()),
+                              "the id of one, or a file that holds one"));
+  const Case c = workspace->cases.front();
+  auto trials = Trials::Open(*workspace, *backends, c,
+                             {.seed = arguments.seed,
+                              .timeout_s = arguments.timeout,
+                              .trace = arguments.kind == Name(DivergenceKind::kCasts)});
+  if (!trials) return UsageError(trials.error());
+  ShrinkOptions options{.kind = KindCalled(arguments.kind),
+                        .value = arguments.value,
+                        .seed = arguments.seed,
+                        .minutes = arguments.minutes,
+                        .progress = {},
+                        .refused = {}};
+  if (!arguments.quiet) options.progress = [&](const std::string& line) { PrintError("ulpscope: " + line); };
+  if (arguments.verbose) options.refused = options.progress;
+  const auto shrunk = ShrinkCase(c, trials->get(), options);
+  if (!shrunk) {
+    PrintError(shrunk.error());
+    return kExitNot;
+  }
+  const auto output = Write(*shrunk, *backends, **trials, arguments);
+  if (!output) return UsageError(output.error());
+  Print(output->yaml);
+  if (arguments.out.empty()) {
+    if (!output->script.empty()) Print("\n" + output->script);
+  } else if (auto written = WriteShrunkFiles(*output, *shrunk, arguments.out, (*trials)->ran()); !written) {
+    return UsageError(written.error());
+  }
+  PrintError("ulpscope: " + output->summary);
+  if (!output->no_script.empty()) PrintError("ulpscope: no script: " + output->no_script);
+  if (shrunk->stopped_early)
+    PrintError(fmt::format(
+        "ulpscope: stopped early, {}: it may be smaller yet",
+        (*trials)->interrupted() ? "interrupted" : fmt::format("after {} minutes", arguments.minutes)));
+  return (*trials)->interrupted() ? 2 : 0;
+}
+
+}  // namespace
+
+void AddShrinkCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ShrinkArguments>();
+  CLI::App* command = app.add_subcommand(
+      "shrink",
+      "the smallest case on which two backends part as they do on this one, and a script that shows it");
+  command->add_option("case", arguments->what, "an id, or a file that holds one case")->required();
+  command
+      ->add_option("-b,--backends", arguments->backends,
+                   "A,B; what A computed takes the place of steps that are cut")
+      ->required();
+  command
+      ->add_option("--kind", arguments->kind,
+                   "the kind of divergence that is kept (default: the first one there is)")
+      ->check(CLI::IsMember(KindNames()));
+  command->add_option("--value", arguments->value, "the value at which they part (default: the first one)");
+  command->add_option("-o,--out", arguments->out,
+                      "a folder for case.yaml, shrunk.json and repro.py (default: stdout)");
+  command->add_option("--minutes", arguments->minutes, "stop after so many, with what there is by then")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", arguments->seed, "seed of the inputs");
+  command->add_option("--timeout", arguments->timeout, "seconds for one run of one case")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+      ->allow_extra_args(false);
+  command->add_flag("-q,--quiet", arguments->quiet, "no progress");
+  command->add_flag("-v,--verbose", arguments->verbose, "also what was tried in vain");
+  command->callback([arguments, &exit_code] { exit_code = RunShrink(*arguments); });
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,90 @@
+"""shrink(): the smallest program on which two backends still part as they do on this one, and a script that shows it upstream."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+from ulpscope import kernels, places
+from ulpscope.case import Case
+
+
+class NothingToShrink(RuntimeError):
+    """The two backends do not part, or not so; the text says what they do."""
+
+
+@dataclass
+class Shrunk:
+    """What came out. `print(shrunk)` shows the case; `shrunk.script` goes into a report upstream.
+
+    kind, value, op, edge   which divergence it is: of which kind, at which value and op, and in what
+    sentence                the same as the report says it
+    steps, steps_before     how many steps the program has, and had; `elements` those of its tensors
+    stopped_early           time was up: it may be smaller yet
+    yaml, script            the case, and a Python script without ulpscope ("" where neither side is a Python stack: `no_script`)
+    folder                  where case.yaml, repro.py and shrunk.json lie
+    """
+
+    kind: str
+    value: str
+    op: str
+    edge: str
+    sentence: str
+    steps: int
+    steps_before: int
+    elements: int
+    elements_before: int
+    stopped_early: bool
+    yaml: str
+    script: str
+    no_script: str
+    folder: pathlib.Path
+
+    def __str__(self):
+        return self.yaml
+
+
+def shrink(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"), kind=None, value=None, minutes=10, seed=0, out=None,
+           name=None, data="auto", backward=False):
+    """Shrinks `f(*args, **kwargs)` as long as the two `backends` part in the same kind, at the same value and edge.
+
+    `f` is a function, an nn.Module, a Case, or the path of a case file. What the first backend computed takes the place of steps that are
+    cut. `kind` (outcome, dtype, precision, order, value, special, casts) and `value` say which divergence is meant, where it is not the
+    first. `minutes` bounds the search. `out` is the folder for the files, else a temporary one. Raises NothingToShrink.
+    """
+    if len(backends) != 2:
+        raise ValueError(f"two backends, not {len(backends)}: {', '.join(map(str, backends))}")
+    if isinstance(f, (str, pathlib.Path)):
+        return _shrunk(pathlib.Path(f), backends, kind, value, minutes, seed, out)
+    if not isinstance(f, Case):
+        from ulpscope import capturing
+        f = capturing.capture(f, args, kwargs, name=name, data=data, backward=backward, verify=())
+    with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
+        return _shrunk(f.save(pathlib.Path(folder) / f"{f.name}.yaml"), backends, kind, value, minutes, seed, out)
+
+
+def _shrunk(path, backends, kind, value, minutes, seed, out):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="ulpscope-shrunk-") if out is None else out)
+    named = [each if isinstance(each, str) else each.name for each in backends]
+    command = [str(places.binary()), "shrink", str(path), "-b", ",".join(named), "-o", str(folder), "-q", "--minutes", str(minutes),
+               "--seed", str(seed)]
+    command += ["--kind", kind] if kind else []
+    command += ["--value", value] if value else []
+    with kernels.served([each for each in backends if not isinstance(each, str)]) as (adapters, until_done):
+        for adapter in adapters:
+            command += ["--adapter", str(adapter)]
+        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        _, said = until_done(process)
+    if process.returncode == 1:
+        raise NothingToShrink(said.strip().removeprefix("ulpscope: "))
+    if process.returncode != 0:
+        from ulpscope.checking import RunFailed
+        raise RunFailed(f"ulpscope exits {process.returncode}: {said.strip()[-2000:]}")
+    facts = json.loads((folder / "shrunk.json").read_text(encoding="utf-8"))
+    script = folder / "repro.py"
+    return Shrunk(**{key: facts[key] for key in ("kind", "value", "op", "edge", "sentence", "steps", "steps_before", "elements",
+                                                 "elements_before", "stopped_early", "no_script")},
+                  yaml=(folder / "case.yaml").read_text(encoding="utf-8"),
+                  script=script.read_text(encoding="utf-8") if script.is_file() else "", folder=folder)
