@@ -348,6 +348,20 @@ ValuePath PathOf(const Plan& plan, int node) {
   return path;
 }
 
+int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements) {
+  std::map<int, int64_t> needed{{path.root, std::min(elements, plan.size(path.root))}};
+  int64_t work = 0;
+  // Operands have lower numbers than what reads them.
+  for (auto id = path.nodes.rbegin(); id != path.nodes.rend(); ++id) {
+    const PlanNode& node = At(plan, *id);
+    const int64_t terms = IsReduction(node.kind) ? std::max<int64_t>(1, node.k) : 1;
+    work += needed[*id] * terms;
+    for (const int arg : node.args)
+      needed[arg] = std::min(plan.size(arg), needed[arg] + needed[*id] * terms);
+  }
+  return work;
+}
+
 Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.in, [&](const auto& entry) {
     if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end())

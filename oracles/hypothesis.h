@@ -36,6 +36,8 @@ struct ValuePath {
 };
 
 ValuePath PathOf(const Plan& plan, int node);
+/// Terms of sums and elementwise steps that `elements` elements of the root of `path` rest on, each element of a node once.
+int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements);
 /// The name of a cut point or operand: the program's, or one made from the op for unnamed gradients.
 std::string NameOf(const Plan& plan, int node);
 

@@ -423,6 +423,8 @@ class ConcreteOracle : public CaseOracle {
                      .declared = view.dtype,
                      .reduction_length = path.reduction_length,
                      .terms = path.terms,
+                     .work_of_one = WorkOf(shared_->plan, path, 1),
+                     .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
                      .operands = {},
                      .cut_points = {},
                      .has_products = path.has_products,

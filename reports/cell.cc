@@ -196,6 +196,8 @@ std::string CellText(const ValueResult& value) {
       return dtype;
     case ClassificationKind::kNoReference:
       return "[" + dtype + "]";
+    case ClassificationKind::kNotJudged:
+      return "?" + dtype;
     case ClassificationKind::kExactOnly:
       return "=" + dtype;
     case ClassificationKind::kUnmodelled:
@@ -228,6 +230,7 @@ const std::vector<std::string>& CellLegend() {
                                                 "~ likely, not proved",
                                                 "=a any precision gives these bits",
                                                 "[a] no reference",
+                                                "?a too many steps to be judged as one",
                                                 "- not in this run",
                                                 "A B groups that part"};
   return kLegend;

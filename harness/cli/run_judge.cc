@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "harness/base/check.h"
+#include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/open.h"
 #include "harness/casefile/prove.h"
@@ -19,11 +20,15 @@
 #include "harness/judge/combine.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/judge/local.h"
+#include "harness/judge/step_contract.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
 namespace {
+
+/// Terms of sums that judging several steps as one may cost: some seconds.
+constexpr int64_t kJointWork = int64_t{1} << 32;
 
 /// What judging one case yields; workers fill one slot each, so that the order of the report is no matter of
 /// timing.
@@ -224,6 +229,35 @@ class RunJudge {
     }
   }
 
+  /// What is too much to be judged as one, by its steps, where the opened program computes the same bits.
+  static void JudgeBySteps(const Case& test_case, const std::optional<OpenedRecord>& opened,
+                           const std::optional<Case>& opened_case, Classified* classified) {
+    if (!opened || !opened->told.left_out.empty()) return;
+    const auto& changed = opened->told.changed;
+    for (auto& [name, found] : classified->values) {
+      if (found.kind != ClassificationKind::kNotJudged ||
+          std::find(changed.begin(), changed.end(), name) != changed.end())
+        continue;
+      const auto demand = test_case.contract.values.find(name);
+      auto stand_in = StandInFromSteps(
+          *opened_case, name, demand == test_case.contract.values.end() ? ValueDemand() : demand->second,
+          opened->steps);
+      if (!stand_in) continue;
+      stand_in->elements = found.elements;
+      stand_in->checked = found.checked;
+      stand_in->max_ulp = found.max_ulp;
+      stand_in->max_abs = found.max_abs;
+      found = std::move(*stand_in);
+    }
+  }
+
+  static bool AreJudgedBySteps(const std::set<std::string>& names, const CaseResult& result) {
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      const auto value = result.values.find(name);
+      return value == result.values.end() || value->second.classification.piece.starts_with("steps ");
+    });
+  }
+
   /// Where backends part at single steps, if every one that completed has them.
   std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
                                           const std::vector<std::optional<OpenedRecord>>& opened) {
@@ -284,6 +318,7 @@ class RunJudge {
         return judged;
       }
       Complete(test_case, backend, observation, *steps, &classifier, &classified);
+      JudgeBySteps(test_case, *steps, opened_case, &classified);
       opened.push_back(std::move(*steps));
       Proof proof{.values = classified.values, .verdicts = {}, .inputs = {}};
       std::string fault = classified.fault;
@@ -306,10 +341,12 @@ class RunJudge {
     for (size_t i = 0; i < records.size(); ++i)
       participants.push_back(
           {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
-    bool stepwise = opened_case && DemandedValues(test_case).empty();
+    const std::set<std::string> demanded = DemandedValues(test_case);
+    bool stepwise = opened_case.has_value();
     for (size_t i = 0; i < opened.size(); ++i) {
       if (participants[i].result->outcome.kind != OutcomeKind::kCompleted) continue;
-      stepwise = stepwise && opened[i] && opened[i]->told.left_out.empty() && opened[i]->told.changed.empty();
+      stepwise = stepwise && opened[i] && opened[i]->told.left_out.empty() &&
+                 opened[i]->told.changed.empty() && AreJudgedBySteps(demanded, *participants[i].result);
     }
     judged.divergences = stepwise ? StepDivergences(test_case, participants, opened)
                                   : FindDivergences(test_case, participants);
@@ -413,6 +450,28 @@ std::map<std::string, Classification> CaseClassifier::StepByStep(
   return JudgeSteps(case_, inputs_, values, open, &pieces_);
 }
 
+void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
+                                 Classified* classified) {
+  constexpr double kNearlyAll = 0.9;
+  std::unique_ptr<CaseOracle> natural;
+  for (auto& [name, found] : classified->values) {
+    if (found.kind != ClassificationKind::kNotJudged) continue;
+    if (natural == nullptr) {
+      auto opened = OpenCaseOracle(case_, inputs_, {.engine = engine_, .unrounded = {}, .natural = true});
+      if (!opened) return;
+      natural = std::move(*opened);
+    }
+    options.search = false;
+    const Classification fits = ClassifyValue(*natural, name, values.at(name), options);
+    pieces_ += natural->Counts();
+    if (!fits.fits || fits.reproduced < kNearlyAll) continue;
+    found.says.push_back(
+        fmt::format("{:.0f} % of the results are those of: {}", 100 * fits.reproduced, fits.label));
+    found.reproduced = fits.reproduced;
+    found.label = Join(found.says, "; ");
+  }
+}
+
 void CaseClassifier::TryForms(const std::map<std::string, TensorData>& values, Classified* classified) {
   const std::set<std::string> demanded = DemandedValues(case_);
   const bool any = std::any_of(classified->values.begin(), classified->values.end(), [&](const auto& value) {
@@ -443,8 +502,13 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       // What companions are likely to say is not asked: they are there to prove.
       ClassifyOptions options;
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
+      const bool one_step = IsOneStep(case_);
+      if (!one_step) options.most_work = kJointWork;
       classified.values = ClassifyValues(*oracle_, values, options);
-      if (IsOneStep(case_)) TryForms(values, &classified);
+      if (one_step)
+        TryForms(values, &classified);
+      else
+        SayWhatFits(values, options, &classified);
     } else {
       for (const auto& [name, tensor] : values) {
         Classification& unknown = classified.values[name];

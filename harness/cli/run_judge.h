@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/cli/workspace.h"
+#include "harness/judge/classify.h"
 #include "harness/judge/judge.h"
 #include "harness/model/oracle.h"
 #include "harness/record/classified.h"
@@ -31,6 +32,10 @@ class CaseClassifier {
   OracleCounts Counts() const;
 
  private:
+  /// Of values that are too many steps to be judged as one: whether honest arithmetic with or without roundings in between
+  /// gives nearly all of their bits. It excludes nothing.
+  void SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
+                   Classified* classified);
   /// What no model of the whole explains, by the two ops that some framework makes of its one.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);

@@ -70,6 +70,8 @@ class Classifier {
     MeasureErrors();
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
     TryAll(oracle_.Bank(value_, observed_.dtype));
+    spent_ += WorkOfLikelihood();
+    if (TooMuch() || stopped_) return NotJudged();
     const auto survived = [](const Trial& trial) { return trial.survived; };
     if (options_.search && std::none_of(trials_.begin(), trials_.end(), survived))
       TryAll(oracle_.FlushingBank(value_, observed_.dtype));
@@ -82,6 +84,44 @@ class Classifier {
     result_.kind = ClassificationKind::kNoReference;
     result_.notes.push_back(why);
     result_.label = "no reference";
+    return result_;
+  }
+
+  /// What enclosing `elements` elements costs one model.
+  int64_t WorkOf(size_t elements) const {
+    return std::min(static_cast<int64_t>(elements) * shape_.work_of_one, shape_.work_of_all);
+  }
+
+  /// At least this: a few elements in some orders for each model that is left.
+  int64_t WorkOfLikelihood() const {
+    constexpr int64_t kOrders = 16, kElements = 4;
+    const auto left =
+        std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+    return HardOnly() ? 0 : left * kOrders * WorkOf(kElements);
+  }
+
+  /// One op has few models, however long its sums are.
+  bool TooMuch() const {
+    return options_.most_work > 0 && shape_.cut_points.size() > 1 && spent_ > options_.most_work;
+  }
+
+  /// From a part of the models, at a sixteenth of what they would all cost: twice too much.
+  bool WillBeTooMuch(size_t models) {
+    constexpr size_t kPart = 16;
+    if (trials_.size() * kPart < models || options_.most_work <= 0 || shape_.cut_points.size() < 2)
+      return false;
+    const double all = static_cast<double>(spent_ + WorkOfLikelihood()) * static_cast<double>(models) /
+                       static_cast<double>(trials_.size());
+    stopped_ = stopped_ || all > 2 * static_cast<double>(options_.most_work);
+    return stopped_;
+  }
+
+  Classification NotJudged() {
+    result_.kind = ClassificationKind::kNotJudged;
+    result_.says = {
+        fmt::format("not judged as one: too many models of {} roundings on the way and of their sums",
+                    shape_.cut_points.size())};
+    result_.label = LabelOf(shape_, observed_.dtype, result_);
     return result_;
   }
 
@@ -130,6 +170,8 @@ class Classifier {
       trials_.back().hypothesis = std::move(hypothesis);
       Try(&trials_.back(), 0, FirstElements());
       trials_.back().hypothesis->Forget();
+      spent_ += WorkOf(std::min(trials_.back().passed + 1, FirstElements()));
+      if (TooMuch() || WillBeTooMuch(hypotheses.size())) return;
     }
   }
 
@@ -956,6 +998,8 @@ class Classifier {
   const std::vector<int64_t>* only_ = nullptr;
   std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on
   std::vector<double> sample_stored_;
+  bool stopped_ = false;          ///< by what all models would cost
+  int64_t spent_ = 0;             ///< terms that enclosing the first elements has cost
   int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
   int bits_ = 0;                  ///< that the results use, where that is too few; else 0
   std::string errors_;

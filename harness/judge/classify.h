@@ -20,6 +20,9 @@ struct ClassifyOptions {
   int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
   int64_t most_terms =
       int64_t{1} << 25;  ///< terms of sums that the look at every element may cost; then it is a sample too
+  /// Terms of sums that enclosing a value of several steps may cost; what costs more is not judged (its errors are
+  /// measured). 0: any.
+  int64_t most_work = 0;
   double keep_factor = 1e6;  ///< models this much less likely than the best one are set aside
   double worst_fit = -6;     ///< z-score below which a model does not explain the bits
   /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.

@@ -17,7 +17,9 @@ using enum ClassificationKind;
 
 constexpr size_t kMostJoinedExclusions = 64;
 
-bool HasNoModels(const Classification& one) { return one.kind == kNoReference || one.kind == kNotFloating; }
+bool HasNoModels(const Classification& one) {
+  return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged;
+}
 
 /// The shape of a value as far as labels and facets ask for it, from a classification of it.
 ValueShape ShapeFrom(const Classification& one) {
@@ -67,7 +69,8 @@ std::string WhyItProvesNothing(const Observation& observation, const std::string
 }
 
 Classification Combine(const Classification& base, DType observed, std::span<const ProofInput> inputs) {
-  if (HasNoModels(base) || base.kind == kUnmodelled) return base;
+  // Models of single steps are no rivals of those of the whole.
+  if (HasNoModels(base) || base.kind == kUnmodelled || base.piece.starts_with("steps ")) return base;
   Classification joined = base;
   const ValueShape shape = ShapeFrom(base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());

@@ -51,11 +51,28 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const st
   });
 }
 
-ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& classification) {
+}  // namespace
+
+bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
+  if (Contains(words, acc)) return true;
+  const auto spec = ParseAcc(acc);
+  return spec && std::any_of(AccClasses().begin(), AccClasses().end(), [&](const AccClass& each) {
+           return each.holds(*spec) && Contains(words, std::string(each.name));
+         });
+}
+
+bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
+  return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
+    return InsideFacet(model, facet.first, facet.second, classification);
+  });
+}
+
+ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& classification) {
   using enum ContractVerdict;
   switch (classification.kind) {
     case ClassificationKind::kNoReference:
     case ClassificationKind::kNotFloating:
+    case ClassificationKind::kNotJudged:
       return kUndetermined;
     case ClassificationKind::kUnmodelled:
     case ClassificationKind::kIdentified:
@@ -73,29 +90,13 @@ ContractVerdict JudgeModels(const ValueDemand& demand, const Classification& cla
   return classification.fits && std::all_of(proved.begin(), proved.end(), inside) ? kConforms : kUndetermined;
 }
 
-}  // namespace
-
-bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
-  if (Contains(words, acc)) return true;
-  const auto spec = ParseAcc(acc);
-  return spec && std::any_of(AccClasses().begin(), AccClasses().end(), [&](const AccClass& each) {
-           return each.holds(*spec) && Contains(words, std::string(each.name));
-         });
-}
-
-bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
-  return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
-    return InsideFacet(model, facet.first, facet.second, classification);
-  });
-}
-
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {
   if (test_case.contract.accept_any) return ContractVerdict::kConforms;
   const auto demand = test_case.contract.values.find(value);
   if (demand == test_case.contract.values.end()) return ContractVerdict::kNotJudged;
   if (demand->second.dtype && *demand->second.dtype != Name(result.dtype)) return ContractVerdict::kViolates;
   if (demand->second.facets.empty()) return ContractVerdict::kConforms;
-  return JudgeModels(demand->second, result.classification);
+  return JudgeFacets(demand->second, result.classification);
 }
 
 ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,

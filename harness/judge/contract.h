@@ -24,6 +24,9 @@ bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Clas
 /// nothing about a facet: UNDETERMINED.
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result);
 
+/// The same of the facets alone, for models that are at hand.
+ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& classification);
+
 /// The outcome as a whole: raising violates a contract that names values, unless it lists `raised`;
 /// completing violates one that demands nothing but `raised`; a demanded value that does not exist violates.
 /// NOT_JUDGED for outcomes that are neither completed nor raised. CONFORMS says nothing about the values;

@@ -146,6 +146,8 @@ std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& valu
 std::string Advice(const Case& test_case, const std::string& name, const CaseResult& result,
                    const JudgeContext& context) {
   const Classification& classification = result.values.at(name).classification;
+  if (classification.piece.starts_with("steps "))
+    return "that step as a case of its own, with prove: true in its contract, would tell more";
   if (!context.provable.contains(name)) return SettlingProbes(classification);
   if (!test_case.contract.prove)
     return "add prove: true to the contract, and the harness runs it on inputs that tell as well";
@@ -172,6 +174,14 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
                                      AmongFurtherInputs(result, value))});
         break;
       case ContractVerdict::kUndetermined:
+        if (value.classification.kind == ClassificationKind::kNotJudged) {
+          facts->undetermined.push_back(
+              {.value = name,
+               .sentence = fmt::format("{}: {}; whether the contract holds ({}) is open. Observe or contract "
+                                       "the values of single steps: each is judged by itself",
+                                       name, value.classification.label, wanted)});
+          break;
+        }
         facts->undetermined.push_back(
             {.value = name,
              .sentence = fmt::format(

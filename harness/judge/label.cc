@@ -94,6 +94,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
       return "not a floating-point value";
     case ClassificationKind::kNoReference:
       return "no reference";
+    case ClassificationKind::kNotJudged:
+      return classification.says.empty() ? "not judged as one" : Join(classification.says, "; ");
     default:
       break;
   }

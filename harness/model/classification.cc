@@ -26,8 +26,9 @@ std::string PrecisionModel::Name() const {
 }
 
 std::string_view Name(ClassificationKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames{"identified", "indistinguishable", "unmodelled",
-                                                          "exact_only", "not_floating",      "no_reference"};
+  static constexpr std::array<std::string_view, 7> kNames{"identified", "indistinguishable", "unmodelled",
+                                                          "exact_only", "not_floating",      "no_reference",
+                                                          "not_judged"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -36,9 +36,10 @@ enum class ClassificationKind {
   kUnmodelled,
   kExactOnly,
   kNotFloating,
-  kNoReference
+  kNoReference,
+  kNotJudged  ///< several steps as one: too many models for the work that one value may cost
 };
-/// identified indistinguishable unmodelled exact_only not_floating no_reference
+/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged
 std::string_view Name(ClassificationKind kind);
 
 /// The element whose observed value a model cannot produce.

@@ -128,7 +128,7 @@ ClassificationKind KindFrom(JsonFields& fields) {
   using enum ClassificationKind;
   const std::string word = fields.Text("kind");
   for (const auto kind :
-       {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating, kNoReference}) {
+       {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating, kNoReference, kNotJudged}) {
     if (word == Name(kind)) return kind;
   }
   fields.Complain("kind", "kind of classification");

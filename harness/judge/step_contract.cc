@@ -1,0 +1,86 @@
+// Chooses the step that bears a demand out least.
+#include "harness/judge/step_contract.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+#include "harness/judge/contract.h"
+
+namespace ulpscope {
+namespace {
+
+using StepsByValue = std::map<std::string, const Step*>;
+
+void NoteSteps(const std::vector<Step>& steps, StepsByValue* by_value) {
+  for (const Step& step : steps) {
+    NoteSteps(step.steps, by_value);
+    if (!step.as.empty()) (*by_value)[step.as] = &step;
+  }
+}
+
+/// Operands before their readers, `value` last.
+void AddPath(const StepsByValue& by_value, const std::string& value, std::set<std::string>* seen,
+             std::vector<const Step*>* path) {
+  const auto made = by_value.find(value);
+  if (made == by_value.end() || !seen->insert(value).second) return;
+  for (const Operand& operand : made->second->of) {
+    if (!operand.IsScalar()) AddPath(by_value, operand.name, seen, path);
+  }
+  path->push_back(made->second);
+}
+
+int Concern(ContractVerdict verdict) {
+  switch (verdict) {
+    case ContractVerdict::kViolates:
+      return 3;
+    case ContractVerdict::kUnmodelled:
+      return 2;
+    case ContractVerdict::kUndetermined:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::optional<Classification> StandInFromSteps(const Case& opened, const std::string& value,
+                                               const ValueDemand& demand,
+                                               const std::map<std::string, Classification>& steps) {
+  ValueDemand of_each = demand;
+  of_each.dtype.reset();
+  for (const auto& [facet, words] : demand.facets) {
+    if (facet.starts_with("cuts.")) return std::nullopt;
+    // Operands of the whole are not those of its steps.
+    if (facet.starts_with("in.")) return std::nullopt;
+  }
+  StepsByValue by_value;
+  NoteSteps(opened.program, &by_value);
+  std::set<std::string> seen;
+  std::vector<const Step*> path;
+  AddPath(by_value, value, &seen, &path);
+  const Step* worst = nullptr;
+  int concern = -1;
+  for (const Step* step : path) {
+    const auto found = steps.find(step->as);
+    if (found == steps.end() || found->second.kind == ClassificationKind::kNoReference) return std::nullopt;
+    if (found->second.kind == ClassificationKind::kNotFloating) continue;
+    ValueDemand asked = of_each;
+    if (step->as != value) asked.facets.erase("out");
+    const int here = Concern(JudgeFacets(asked, found->second));
+    if (here < concern) continue;
+    concern = here;
+    worst = step;
+  }
+  if (worst == nullptr) return std::nullopt;
+  Classification stand_in = steps.at(worst->as);
+  stand_in.piece = "steps " + worst->as;
+  stand_in.label = worst->as == value ? fmt::format("step by step: {}", stand_in.label)
+                                      : fmt::format("step by step; its step {} ({}): {}", worst->as,
+                                                    worst->op, stand_in.label);
+  return stand_in;
+}
+
+}  // namespace ulpscope
