@@ -6,6 +6,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/words.h"
+#include "harness/cli/choose_backends.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
@@ -21,14 +22,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ListArguments {
-  std::vector<std::string> cases;
-  bool json = false;
+  std::vector<std::string> cases, adapters;
+  BackendChoice choice;
+  bool json = false, chosen = false;
 };
 
 /// What is listed, once: rows of columns for people, the same as objects for programs.
 struct Listing {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> rows;
+  size_t for_programs = 0;  ///< columns at the end that people are spared
 };
 
 void PrintListing(const Listing& listing, const ListArguments& arguments) {
@@ -43,13 +46,13 @@ void PrintListing(const Listing& listing, const ListArguments& arguments) {
   }
   std::vector<size_t> widths(listing.keys.size());
   for (const auto& row : listing.rows) {
-    for (size_t i = 0; i < row.size(); ++i)
+    for (size_t i = 0; i < row.size() - listing.for_programs; ++i)
       widths[i] = std::max(widths[i], DisplayWidth(TerminalSafe(row[i])));
   }
   std::string text;
   for (const auto& row : listing.rows) {
     std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
+    for (size_t i = 0; i < row.size() - listing.for_programs; ++i) {
       const std::string cell = TerminalSafe(row[i]);
       line += cell + std::string(widths[i] - DisplayWidth(cell) + 2, ' ');
     }
@@ -64,17 +67,30 @@ int ListCases(const ListArguments& arguments) {
   if (!workspace) return UsageError(workspace.error());
   const auto errors = LoadInto(&*workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
-  Listing listing{.keys = {"id", "tags", "about"}, .rows = {}};
-  for (const Case& test_case : workspace->cases)
-    listing.rows.push_back({test_case.id, Join(test_case.tags, ","), test_case.about});
+  Listing listing{.keys = {"id", "tags", "about", "line"}, .rows = {}, .for_programs = 1};
+  for (const Case& test_case : workspace->cases) {
+    listing.rows.push_back(
+        {test_case.id, Join(test_case.tags, ","), test_case.about, std::to_string(test_case.pos.line)});
+  }
   PrintListing(listing, arguments);
   if (!errors.empty()) return kExitUsage;
   return listing.rows.empty() ? kExitNothing : 0;
 }
 
+/// The columns of `run` with the same arguments.
+int ListChosen(const ListArguments& arguments, const Registry& registry) {
+  const auto chosen = ChooseBackends(arguments.choice, registry);
+  if (!chosen) return UsageError(chosen.error());
+  Listing listing{.keys = {"backend"}, .rows = {}};
+  for (const BackendSpec& spec : chosen->backends) listing.rows.push_back({spec.Text()});
+  PrintListing(listing, arguments);
+  return listing.rows.empty() ? kExitNothing : 0;
+}
+
 int ListBackends(const ListArguments& arguments) {
-  auto workspace = OpenWorkspace({});
+  auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return UsageError(workspace.error());
+  if (arguments.chosen) return ListChosen(arguments, workspace->registry);
   Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}, .rows = {}};
   for (const auto& row : workspace->registry.rows()) {
     const Availability availability = workspace->registry.Check(row);
@@ -150,6 +166,16 @@ void AddListCommand(CLI::App& app, int& exit_code) {
     if (row.list == ListCases)
       kind->add_option("cases", arguments->cases,
                        "ids, id prefixes, files or folders (default: the whole suite)");
+    if (row.list == ListBackends) {
+      kind->add_flag("--chosen", arguments->chosen,
+                     "only the names of those that `run` takes with these options");
+      kind->add_option("-b,--backends", arguments->choice.list, "as in `run`")->needs("--chosen");
+      kind->add_option("--knob", arguments->choice.knobs, "as in `run`")
+          ->needs("--chosen")
+          ->allow_extra_args(false);
+      kind->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+          ->allow_extra_args(false);
+    }
     kind->add_flag("--json", arguments->json, "as JSON");
     kind->callback([arguments, list = row.list, &exit_code] { exit_code = list(*arguments); });
   }

@@ -15,6 +15,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
+#include "harness/cli/choose_backends.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/knob_sweep.h"
@@ -135,69 +136,6 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& ar
     return TakeShard(std::move(cases), *shard);
   }
   return cases;
-}
-
-/// --knob K=V becomes part of each backend's name that takes K and does not set it: what differs stands in
-/// the column head, in the repro line and in the key that expectations are looked up by.
-Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& registry,
-                       std::vector<BackendSpec>* backends) {
-  for (const auto& text : knobs) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return Fail(Problem("--knob cannot be read", "'" + text + "'", "K=V"));
-    }
-    const std::string knob = text.substr(0, equals);
-    if (auto checked = CheckKnobValue(knob, text.substr(equals + 1)); !checked) return checked;
-    bool taken = false;
-    std::vector<std::string> known;
-    for (BackendSpec& backend : *backends) {
-      const RegistryRow* row = registry.Find(backend.name);
-      if (row == nullptr) continue;
-      known.insert(known.end(), row->knobs.begin(), row->knobs.end());
-      if (!row->TakesKnob(knob)) continue;
-      taken = true;
-      backend.knobs.try_emplace(knob, text.substr(equals + 1));
-    }
-    if (!taken)
-      return Fail(
-          Problem("no backend of this run has a knob '" + knob + "'", {}, {}, DidYouMean(knob, known)));
-  }
-  return {};
-}
-
-Result<void> CheckInstalled(const Registry& registry, const std::vector<BackendSpec>& backends) {
-  for (const auto& backend : backends) {
-    const RegistryRow* row = registry.Find(backend.name);
-    if (row == nullptr) continue;
-    const Availability availability = registry.Check(*row);
-    if (availability.installed) continue;
-    return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
-                        availability.install.empty() ? "" : "install it: " + availability.install));
-  }
-  return {};
-}
-
-Result<void> ChooseBackends(const RunArguments& arguments, Preparation* prepared) {
-  const Registry& registry = prepared->workspace.registry;
-  if (arguments.backends.empty()) {
-    prepared->backends = DefaultBackends(registry);
-    for (const auto& row : registry.rows()) {
-      if (row.hidden || (!row.is_default && row.absent.empty())) continue;
-      const Availability availability = registry.Check(row);
-      if (availability.installed) continue;
-      prepared->not_installed[row.backend] =
-          availability.install.empty() ? availability.reason
-                                       : availability.reason + "; install it: " + availability.install;
-    }
-  } else if (arguments.backends == "all") {
-    prepared->backends = AllBackends(registry);
-  } else {
-    auto named = ParseBackendList(arguments.backends, registry);
-    if (!named) return Fail(named.error());
-    prepared->backends = std::move(*named);
-    if (auto installed = CheckInstalled(registry, prepared->backends); !installed) return installed;
-  }
-  return FoldKnobs(arguments.knobs, registry, &prepared->backends);
 }
 
 /// Progress, and classification while the workers go on: each is recorded as it is found, and what an earlier
@@ -350,7 +288,11 @@ int Run(const RunArguments& arguments) {
                            errors.size() == 1 ? "" : "s"));
     return kExitUsage;
   }
-  if (auto chosen = ChooseBackends(arguments, &prepared); !chosen) return UsageError(chosen.error());
+  auto chosen =
+      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry);
+  if (!chosen) return UsageError(chosen.error());
+  prepared.backends = std::move(chosen->backends);
+  prepared.not_installed = std::move(chosen->not_installed);
   if (arguments.knob_sweep) {
     auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
     if (!sweep) return UsageError(sweep.error());

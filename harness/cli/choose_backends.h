@@ -1,0 +1,28 @@
+// Which backends a command line names: -b and --knob, against what is installed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/base/result.h"
+#include "harness/run/backend.h"
+
+namespace ulpscope {
+
+struct BackendChoice {
+  std::string list;  ///< -b: backend strings joined by commas, `all`, or empty for every installed default
+  std::vector<std::string> knobs;  ///< --knob K=V
+};
+
+struct ChosenBackends {
+  std::vector<BackendSpec> backends;
+  /// Of the defaults and the announced, those that are not there -> why, and the line that installs them; empty
+  /// where backends were named.
+  std::map<std::string, std::string> not_installed = {};
+};
+
+/// The columns of a run. Fails where a backend is unknown, or named and not installed, or where none takes a knob.
+Result<ChosenBackends> ChooseBackends(const BackendChoice& choice, const Registry& registry);
+
+}  // namespace ulpscope
