@@ -1,7 +1,7 @@
-// What the build knows and no source file says: the version, and the tree that it was compiled in.
+// What no source file says: the version, and the tree that the running program belongs to.
 //
-// Kept to one translation unit: a definition on every compiler's command line would make each of them depend
-// on where the tree lies, and no compiler cache could serve two checkouts.
+// The tree is found from where the program lies, never from where it was compiled: an installation is moved, and packed
+// into wheels. Above the executable is either a checkout, or a prefix whose share/ulpscope has the same folders.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace ulpscope {
 /// "0.1.0"
 std::string_view Version();
 
-/// The root of the source tree, absolute.
+/// The folder that holds backends/, cases/ and, in a checkout, all else; absolute. Where nothing is found above the
+/// executable, what the file ulpscope.root beside it names (a build folder outside the checkout has one), else "/".
 const std::string& SourceDir();
 
 }  // namespace ulpscope

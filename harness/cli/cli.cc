@@ -70,12 +70,13 @@ void OpenStandardStreams() {
 
 }  // namespace
 
-int RunCommandLine(int argc, const char* const* argv) {
+int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   OpenStandardStreams();
   std::signal(SIGPIPE, SIG_IGN);  // `ulpscope list cases | head` is no reason to die without an exit code
   CLI::App app{kAbout, "ulpscope"};
   app.footer(kFooter);
-  app.set_version_flag("--version", "ulpscope " + std::string(Version()));
+  app.set_version_flag("--version", "ulpscope " + std::string(Version()) +
+                                        (commit.empty() ? "" : " (" + std::string(commit) + ")"));
   app.require_subcommand(1);
   int exit_code = 0;
   AddRunCommand(app, exit_code);

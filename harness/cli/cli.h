@@ -5,11 +5,13 @@
 // To add a command: a file command_<name>.cc with Add<Name>Command, and its line in commands.h and cli.cc.
 #pragma once
 
+#include <string_view>
+
 #include "harness/cli/exit_codes.h"
 
 namespace ulpscope {
 
-/// Parses and runs; returns the exit code.
-int RunCommandLine(int argc, const char* const* argv);
+/// Parses and runs; returns the exit code. --version says `commit`, where the program was built from one.
+int RunCommandLine(int argc, const char* const* argv, std::string_view commit = {});
 
 }  // namespace ulpscope

@@ -2,4 +2,8 @@
 // backends part?
 #include "harness/cli/cli.h"
 
-int main(int argc, char** argv) { return ulpscope::RunCommandLine(argc, argv); }
+#ifndef ULPSCOPE_COMMIT
+#define ULPSCOPE_COMMIT ""
+#endif
+
+int main(int argc, char** argv) { return ulpscope::RunCommandLine(argc, argv, ULPSCOPE_COMMIT); }

@@ -15,7 +15,7 @@ inline constexpr std::string_view kVenvPlace = "{venv:";
 /// cannot share one.
 struct Places {
   std::filesystem::path bin;     ///< folder of the running executable
-  std::filesystem::path root;    ///< the source tree: $ULPSCOPE_ROOT, else the tree that this was built from
+  std::filesystem::path root;    ///< holds backends/ and cases/: $ULPSCOPE_ROOT, else the tree that the executable lies in
   std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
 
   static Places Detect();

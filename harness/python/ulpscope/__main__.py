@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -10,6 +11,18 @@ from ulpscope import places
 
 class _Usage(Exception):
     pass
+
+
+def program():
+    """The command `ulpscope` of the wheel: the harness, on the Python that this is, and the commands of this package beside its own."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["capture"]:
+        sys.exit(main(arguments))
+    try:
+        binary = str(places.binary())
+    except places.NotInstalled as error:
+        sys.exit(f"ulpscope: {error}")
+    os.execve(binary, ["ulpscope", *arguments], {"ULPSCOPE_PYTHON": sys.executable, **os.environ})
 
 
 def main(arguments=None):

@@ -11,15 +11,24 @@ class NotInstalled(RuntimeError):
     """Something that was asked for is not there; the text says what to do."""
 
 
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+
+
 def root():
-    """The folder that holds backends/ and cases/: ULPSCOPE_ROOT, else the tree that this file lies in."""
+    """The folder that holds backends/ and cases/: ULPSCOPE_ROOT, else that of the wheel, or of the tree, that this file lies in."""
     named = os.environ.get("ULPSCOPE_ROOT")
-    return pathlib.Path(named) if named else pathlib.Path(__file__).resolve().parents[3]
+    if named:
+        return pathlib.Path(named)
+    for folder in (_PACKAGE / "share/ulpscope", *_PACKAGE.parents):
+        if (folder / "backends/registry.jsonl").is_file():
+            return folder
+    raise NotInstalled(f"no backends/registry.jsonl above {_PACKAGE}: name the folder that holds it in ULPSCOPE_ROOT")
 
 
 def binary():
-    """The executable `ulpscope`: ULPSCOPE_BIN, else the one built in this tree, else the one on PATH."""
-    for candidate in (os.environ.get("ULPSCOPE_BIN"), root() / "build/release/bin/ulpscope", shutil.which("ulpscope")):
+    """The executable `ulpscope`: ULPSCOPE_BIN, else the one of this wheel, tree or installation, else the one on PATH."""
+    own = (_PACKAGE / "bin/ulpscope", root() / "build/release/bin/ulpscope", root().parents[1] / "bin/ulpscope")
+    for candidate in (os.environ.get("ULPSCOPE_BIN"), *own, shutil.which("ulpscope")):
         if candidate and os.access(candidate, os.X_OK):
             return pathlib.Path(candidate)
     raise NotInstalled("no executable `ulpscope`: build it with ci/setup, or name it in ULPSCOPE_BIN")
