@@ -97,7 +97,11 @@ need_venv() {
   if [[ -x "$dir/bin/python" && "$(cat "$dir/ulpscope.stamp" 2>/dev/null)" == "$want" ]]; then
     return
   fi
-  say "building $dir from $requirements (some minutes: 1 GB with the CPU build of PyTorch, 5 GB or more with a CUDA build)"
+  local size="some minutes: 1 GB with the CPU build of PyTorch, 5 GB or more with a CUDA build"
+  if ! grep -q '^torch' "$requirements"; then
+    size="some megabytes"
+  fi
+  say "building $dir from $requirements ($size)"
   rm -rf "$dir"
   "$python" -m venv "$dir" || stop "$python cannot make a virtual environment"
   if [[ "$nvidia" == without-nvidia ]]; then

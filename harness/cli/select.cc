@@ -26,6 +26,11 @@ class IdExpression::Parser {
 
   void Next() {
     while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
+    match_ = Node::Match::kPart;
+    if (rest_.starts_with("=\"")) {
+      match_ = Node::Match::kWhole;
+      rest_.remove_prefix(1);
+    }
     token_ = rest_.substr(0, 1);
     kind_ = Token::kEnd;
     if (rest_.empty()) return;
@@ -91,6 +96,7 @@ class IdExpression::Parser {
       node = std::move(*inner);
     } else if (kind_ == Token::kWord) {
       node.word = token_;
+      node.match = match_;
       Next();
     } else {
       return Unexpected("a word of an id");
@@ -101,6 +107,7 @@ class IdExpression::Parser {
 
   std::string_view rest_, token_;
   Token kind_ = Token::kEnd;
+  Node::Match match_ = Node::Match::kPart;
   int depth_ = 0;
 };
 
@@ -116,7 +123,8 @@ bool IdExpression::Evaluate(const Node& node, std::string_view id) {
   const auto matches = [&](const Node& child) { return Evaluate(child, id); };
   switch (node.kind) {
     case Node::Kind::kWord:
-      return id.find(node.word) != std::string_view::npos;
+      return node.match == Node::Match::kWhole ? id == node.word
+                                               : id.find(node.word) != std::string_view::npos;
     case Node::Kind::kNot:
       return !matches(node.children[0]);
     case Node::Kind::kAnd:

@@ -12,7 +12,8 @@
 namespace ulpscope {
 
 /// An expression over ids: words are substrings, joined by `and`, `or`, `not` and parentheses ("matmul and
-/// not cuda"). A word with spaces or parentheses stands in double quotes.
+/// not cuda"). A word with spaces or parentheses stands in double quotes;
+/// with = before them, ="seeds/x/y", it is the whole id.
 class IdExpression {
  public:
   static Result<IdExpression> Parse(std::string_view text);
@@ -22,6 +23,7 @@ class IdExpression {
   struct Node {
     enum class Kind { kWord, kNot, kAnd, kOr } kind = Kind::kWord;
     std::string word;
+    enum class Match { kPart, kWhole } match = Match::kPart;
     std::vector<Node> children;
   };
   class Parser;

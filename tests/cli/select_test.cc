@@ -30,6 +30,8 @@ TEST(IdExpression, WordsAreSubstringsJoinedByLogic) {
       {"not not norm", false, false, true},
       {"\"matmul/as posted\"", false, false, false},
       {"[k=64]", false, false, true},
+      {"=\"seeds/matmul/plain\"", true, false, false},  // the whole id
+      {"=\"matmul\" or =\"seeds/norm/plain[k=64]\"", false, false, true},
   };
   for (const Row& row : rows) {
     const auto expression = IdExpression::Parse(row.expression);

@@ -5,9 +5,11 @@ of a case's backends together), and a result that belongs to another's part is w
 belongs to one part with all its backends, because what is said of it is said of them together.
 """
 
+import ctypes
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import threading
 import time
@@ -100,12 +102,12 @@ class Batch:
             files = list(dict.fromkeys(file for file, _ in run))
             backends = list(dict.fromkeys(backend for each in run.values() for backend in each))
             command = [str(places.binary()), "run", *map(shown, files), "-b", ",".join(backends), "-o", str(self.folder / name), *self.options]
-            wanted = " or ".join(f'"{case}"' for _, case in run)
+            wanted = " or ".join(f'="{case}"' for _, case in run)
             if len(wanted) < _MOST_CHARACTERS:
                 command += ["-k", wanted]
             try:
                 self._process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                                 stderr=subprocess.PIPE, text=True)
+                                                 stderr=subprocess.PIPE, text=True, preexec_fn=_end_with_this_process)
                 printed, said = self._process.communicate()
                 code = self._process.returncode
             except OSError as error:
@@ -140,6 +142,15 @@ class Batch:
         except (OSError, ValueError):
             return False
         return True
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_this_process():
+    """A run is nobody's once those who wait for it were killed: Linux tells it then."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def shown(path):

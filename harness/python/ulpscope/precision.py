@@ -41,6 +41,7 @@ def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=No
     Returns the Report of a proof. Raises PrecisionError (an AssertionError) with the sentence, the witness and how to look closer;
     NotProved, which is one too, where the bits prove neither.
     """
+    __tracebackhide__ = True  # in pytest a refusal is told, not where it was raised
     if all(each is None for each in (acc, mid, prod, operands, out)):
         raise ValueError("nothing is asked: give acc=, mid=, prod=, operands= or out=")
     arrays = kernels.library_of(args[0])
@@ -82,6 +83,7 @@ def _name_of(kernel):
 
 
 def _judge(report, backend, args, temporary):
+    __tracebackhide__ = True
     result = report.results[0]
     value = report.case.observe[0]
     look = f"ulpscope explain {result['id']}@{backend} --run {report.run_dir}"

@@ -151,7 +151,8 @@ class CaseItem(pytest.Item):
         if result["status"] == "XFAIL":
             pytest.xfail(result["reason"])
         if result["status"] != "PASS":
-            parts = [each["sentence"] for each in report["divergences"] if each["id"] == self.case]
+            parts = [each["sentence"] for each in report["divergences"]
+                     if each["case"] == self.case and each["kind"] != "outcome" and any(self.backend in group for group in each["backends"])]
             raise Fails(result, list(dict.fromkeys(parts)), folder)
 
     def reportinfo(self):
