@@ -11,6 +11,8 @@ foreach(name ulpscope ulpscope-emulated ulpscope-recorded ulpscope-openblas)
     # The same path in the build folder, where it leads nowhere: what is installed is the file that was tested.
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib/ulpscope"
                           INSTALL_RPATH_USE_LINK_PATH ON)
+    # The old kind of tag holds for what a library needs in its turn: OpenBLAS's Fortran.
+    target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
     install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT programs)
     list(APPEND programs ${name})
   endif()
