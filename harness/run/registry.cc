@@ -20,9 +20,12 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kKeys{"backend",         "title",     "adapter", "requires",
                                      "python_packages", "variables", "install", "absent",
-                                     "device",          "default",   "hidden"};
+                                     "device",          "default",   "hidden",  "packaged"};
 
-Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
+/// A checkout has scripts that set backends up; an installation has what it came with.
+enum class Tree { kCheckout, kInstalled };
+
+Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
   std::string error;
   JsonFields fields(object, error);
   fields.Require("backend");
@@ -48,6 +51,8 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object) {
                   .device = "cpu",
                   .is_default = fields.Flag("default"),
                   .hidden = fields.Flag("hidden")};
+  if (const std::string packaged = fields.Text("packaged"); !packaged.empty() && tree == Tree::kInstalled)
+    row.install = packaged;
   if (const std::string device = fields.Text("device"); !device.empty()) row.device = device;
   for (const KnobRow& knob : KnobRows()) {
     const auto devices = DevicesOf(knob, row.backend);
@@ -71,12 +76,14 @@ Result<Registry> Registry::Load(const fs::path& file, Places places) {
   std::ifstream stream(file);
   if (!stream) return Fail("cannot read " + file.string());
   Registry registry;
+  std::error_code none;
+  const Tree tree = fs::exists(places.root / "ci/setup", none) ? Tree::kCheckout : Tree::kInstalled;
   registry.places_ = std::move(places);
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto object = sdk::ParseMessage(line);
-    auto row = object ? RowFromJson(*object) : tl::unexpected(object.error());
+    auto row = object ? RowFromJson(*object, tree) : tl::unexpected(object.error());
     if (row && registry.Find(row->backend) != nullptr)
       row = Fail("backend " + row->backend + " stands here twice");
     if (!row) {

@@ -28,11 +28,11 @@ struct RegistryRow {
       knobs;  ///< that it takes: harness/words/knobs.h, or what its hello offers; empty = any
   std::map<std::string, std::string> knob_devices = {};  ///< of the knobs that one device alone has: which
   std::vector<std::string> variables = {};  ///< that its libraries read; NAME* is every one that begins so
-  std::string install;                      ///< the line that installs it
-  std::string absent;                       ///< not empty: this version cannot run it, and why
-  std::string device = "cpu";               ///< where it runs when the backend string names no device
-  bool is_default = false;                  ///< part of a run without -b
-  bool hidden = false;                      ///< left out of `-b all` (the harness's own test subjects)
+  std::string install;  ///< the line that installs it; away from a checkout what the row calls packaged
+  std::string absent;   ///< not empty: this version cannot run it, and why
+  std::string device = "cpu";  ///< where it runs when the backend string names no device
+  bool is_default = false;     ///< part of a run without -b
+  bool hidden = false;         ///< left out of `-b all` (the harness's own test subjects)
 
   bool TakesKnob(std::string_view knob) const;
 };
