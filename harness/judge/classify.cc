@@ -73,7 +73,7 @@ class Classifier {
     spent_ += WorkOfLikelihood();
     if (TooMuch() || stopped_) return NotJudged();
     const auto survived = [](const Trial& trial) { return trial.survived; };
-    if (options_.search && std::none_of(trials_.begin(), trials_.end(), survived))
+    if (options_.search && (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
       TryAll(oracle_.FlushingBank(value_, observed_.dtype));
     Conclude();
     return result_;
@@ -85,6 +85,16 @@ class Classifier {
     result_.notes.push_back(why);
     result_.label = "no reference";
     return result_;
+  }
+
+  /// A zero where the exact value is a number of the format, as flushing leaves it. Narrow formats of a small range leave it too:
+  /// both are asked.
+  bool AnyVanished() const {
+    const FloatFormat& format = *FormatOf(observed_.dtype);
+    for (size_t i = 0; i < stored_.size(); ++i) {
+      if (stored_[i] == 0 && RoundTo(references_[i].hi, format) != 0) return true;
+    }
+    return false;
   }
 
   /// What enclosing `elements` elements costs one model.

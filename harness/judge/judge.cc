@@ -81,6 +81,15 @@ std::string Labelled(const Classification& classification) {
   return names.empty() ? std::string(Name(classification.kind)) : Join(names, " or ");
 }
 
+/// The same for a sentence that somebody reads to its end.
+std::string BrieflyLabelled(const Classification& classification) {
+  constexpr size_t kReadable = 160;
+  const std::string label = Labelled(classification);
+  if (label.size() <= kReadable) return label;
+  return fmt::format("what any of {} models gives, some of them outside the contract (explain -v lists them)",
+                     classification.models_proved.size());
+}
+
 std::string ViolationSentence(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   if (demand.dtype && *demand.dtype != Name(value.dtype)) {
     return fmt::format("{} is {}, the contract says {}", name, Name(value.dtype), *demand.dtype);
@@ -186,7 +195,7 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
             {.value = name,
              .sentence = fmt::format(
                  "{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
-                 Labelled(value.classification), Advice(test_case, name, result, context))});
+                 BrieflyLabelled(value.classification), Advice(test_case, name, result, context))});
         break;
       default:
         break;

@@ -190,7 +190,12 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
                                                Braced(operand.substr(kNumber.size())), Braced(value))
                                  : "operand " + Braced(operand);
     auto in = Compare(left.facets_in, right.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
-    if (in) return in;
+    if (!in) continue;
+    const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
+    const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
+    if (flushes(words)) in->a = flush;
+    if (flushes(right.facets_in.at(operand))) in->b = flush;
+    return in;
   }
   if (auto prod =
           Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))

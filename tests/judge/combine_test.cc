@@ -85,6 +85,15 @@ TEST_F(Joining, SetsThatExcludeEachOtherAreUnmodelledAndNeverTheBases) {
   EXPECT_THAT(result_.reason, HasSubstr("further input cancel"));
 }
 
+TEST_F(Joining, InputsWithoutSubnormalsDoNotExcludeFlushing) {
+  PrecisionModel flushing = Acc("float32+ftz");
+  flushing.in["a"] = "as_is+daz";
+  const Classification own = Classify({flushing, kNarrow});
+  Add("cancel", Classify({kWide}));
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), own), ContractVerdict::kConforms);
+  EXPECT_EQ(result_.values.at("result").classification.models_proved, std::vector<PrecisionModel>{flushing});
+}
+
 TEST_F(Joining, ThreeSetsNeedOneModelInCommon) {
   Add("single", Classify({kWide, kNarrow}));
   Add("swamp", Classify({kNarrow, kWider}));

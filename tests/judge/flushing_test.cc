@@ -95,6 +95,18 @@ TEST(Flushing, NumbersThatKeepTheirSubnormalsAreNotSuspected) {
   }
 }
 
+TEST(Flushing, IsAskedBesideNarrowFormatsThatLeaveZerosToo) {
+  // Nothing but zeros: float16 operands explain them as well as dropped subnormals do.
+  Case c = testing::MatmulCase(DType::kFloat32, DType::kFloat32, 12, 24, 12);
+  auto inputs = testing::NormalInputs(c, 7);
+  TensorData& a = inputs.at("a");
+  for (int64_t i = 0; i < a.size(); ++i) a.Set(i, std::copysign(0x1p-130, a.At(i)));
+  const Classification found =
+      Classify(c, inputs, "in=a:as_is+daz,b:as_is+daz;prod=exact;acc=float32;mid=none;out=float32_rne");
+  EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains("as_is+daz"));
+  EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains(::testing::StartsWith("float16")));
+}
+
 TEST(Flushing, WhatNoModelExplainsStaysUnmodelled) {
   const Case c = Product();
   const auto inputs = Inputs(c, kSubnormalOperands);
