@@ -25,7 +25,7 @@ class RunFailed(RuntimeError):
     """The harness gave no report; the text is what it said."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """What a run says. `str(report)` reads as the console does, findings first; a notebook draws it.
 
@@ -81,6 +81,8 @@ class Report:
         for note in self.notes:
             lines += textwrap.wrap(note, 116, initial_indent="  *  ", subsequent_indent="     ")
         return "\n".join(lines) + "\n\n" + self.console
+
+    __repr__ = __str__  # what a failed `assert report.ok` shows
 
     def _repr_html_(self):
         backends = list(dict.fromkeys(each["backend"] for each in self.results))
