@@ -7,6 +7,7 @@
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
 #include "harness/casefile/prove.h"
+#include "harness/cli/terminal.h"
 #include "harness/judge/judge.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/hello.h"
@@ -86,7 +87,14 @@ Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {
                       .deviations = {}};
   workspace.root = workspace.registry.places().root / "cases";
   for (const auto& adapter : adapters) {
-    if (auto added = AddAdapter(workspace.registry, adapter); !added) return Fail(added.error());
+    const std::vector<std::string> built_in = workspace.registry.Names();
+    const auto added = AddAdapter(workspace.registry, adapter);
+    if (!added) return Fail(added.error());
+    for (const auto& name : *added) {
+      if (std::find(built_in.begin(), built_in.end(), name) != built_in.end())
+        PrintError("ulpscope: note: " + name + " is what " + adapter +
+                   " serves, not the backend of this name that comes with ulpscope");
+    }
   }
   return workspace;
 }

@@ -190,7 +190,12 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
   run.header = std::move(*header);
   Collector collector(run);
   for (size_t i = 1; i < journal->records.size(); ++i) {
-    if (auto added = collector.Add(journal->records[i]); !added) {
+    const json& record = journal->records[i];
+    const auto number = record.find("n");
+    const bool in_place = number == record.end() || *number == i;
+    const auto added = in_place ? collector.Add(record)
+                                : Result<void>(Fail("a record before this one is missing or there twice"));
+    if (!added) {
       Error error = added.error();
       error.pos = {
           .file = (run.dir / "journal.jsonl").string(), .line = static_cast<int>(i + 1), .column = 1};

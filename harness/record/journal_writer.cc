@@ -21,8 +21,11 @@ using nlohmann::json;
 
 class JournalWriter::Impl {
  public:
-  Impl(std::filesystem::path dir, int fd, int64_t next_number)
-      : dir_(std::move(dir)), fd_(fd), next_number_(next_number), syncer_([this] { SyncLoop(); }) {}
+  /// `lines`: how many records the journal has already.
+  Impl(std::filesystem::path dir, int fd, int64_t next_number, size_t lines)
+      : dir_(std::move(dir)), fd_(fd), next_number_(next_number), lines_(lines), syncer_([this] {
+          SyncLoop();
+        }) {}
 
   ~Impl() {
     {
@@ -35,10 +38,12 @@ class JournalWriter::Impl {
     ::close(fd_);
   }
 
-  Result<void> Append(const json& record) {
-    const std::string line = JournalLine(record);
+  Result<void> Append(json record) {
     const std::lock_guard lock(mutex_);
     if (!broken_.empty()) return Fail(broken_);
+    // A line that is gone or there twice has a right checksum all the same: each says which it is.
+    record["n"] = lines_++;
+    const std::string line = JournalLine(record);
     // One write per record: a reader, and a run that was killed, sees it whole or not at all.
     ssize_t written;
     do written = ::write(fd_, line.data(), line.size());
@@ -80,6 +85,7 @@ class JournalWriter::Impl {
   std::filesystem::path dir_;
   int fd_;
   int64_t next_number_;
+  size_t lines_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string broken_;
@@ -134,7 +140,7 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesyst
                       .hint = "--resume continues it; or name another folder"});
   }
   if (::ftruncate(*fd, 0) != 0) return Fail("cannot empty " + (dir / "journal.jsonl").string());
-  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, *fd, 0)));
+  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, *fd, 0, 0)));
   if (auto written = writer->impl_->Append(ToJson(header)); !written) return tl::unexpected(written.error());
   return writer;
 }
@@ -159,7 +165,7 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun
     return Fail("cannot cut the torn last record off " + file.string() + ": " + std::strerror(errno));
   }
   std::unique_ptr<JournalWriter> writer(
-      new JournalWriter(std::make_unique<Impl>(run.dir, *fd, NumberAfter(run))));
+      new JournalWriter(std::make_unique<Impl>(run.dir, *fd, NumberAfter(run), journal->records.size())));
   if (auto written = writer->impl_->Append(ToJson(header)); !written) return tl::unexpected(written.error());
   return writer;
 }

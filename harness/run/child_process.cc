@@ -195,9 +195,7 @@ Ending ChildProcess::Kill() {
     ending_.signal = WTERMSIG(status);
   else
     ending_.status = WEXITSTATUS(status);
-  if (!token_.empty()) {
-    for (int round = 0; round < 50 && KillMarked(token_) > 0; ++round) ::usleep(2000);
-  }
+  if (!token_.empty()) KillAllMarked(token_);
   return ending_;
 }
 

@@ -118,9 +118,18 @@ int KillMarked(const std::string& token) {
   return killed;
 }
 
+void KillAllMarked(const std::string& token) {
+  constexpr int kMostRounds = 50, kCleanRounds = 3;
+  // What the kernel lists may be gone when it is looked at, and have left a child that the list does not name: one look that finds
+  // nothing proves nothing.
+  for (int round = 0, clean = 0; round < kMostRounds && clean < kCleanRounds; ++round) {
+    if (round > 0) ::usleep(1000);
+    clean = KillMarked(token) > 0 ? 0 : clean + 1;
+  }
+}
+
 void Scratch::Clean() const {
-  // A process may have forked between the look and the kill, so look again until none is left.
-  for (int round = 0; round < 50 && KillMarked(token_ + ".") > 0; ++round) ::usleep(2000);
+  KillAllMarked(token_ + ".");
   std::error_code ignored;
   fs::remove_all(shm_, ignored);
   fs::remove_all(tmp_, ignored);

@@ -46,4 +46,7 @@ class Scratch {
 /// prefix). Processes that changed their group or session are found too. Returns how many were killed.
 int KillMarked(const std::string& token);
 
+/// The same until none is left, those included that come to be meanwhile.
+void KillAllMarked(const std::string& token);
+
 }  // namespace ulpscope

@@ -61,6 +61,7 @@ TEST_F(Hostile, OldBitsOfACaseThatHasChangedAreNotJudgedAgainstItsNewInputs) {
   const auto journal = ParseJournal(Read("new/journal.jsonl"));
   ASSERT_TRUE(journal);
   nlohmann::json header = journal->records.front();
+  header.erase("n");  // it comes later than in the journal that it is from
   header["id"] = ParseJournal(text)->records.front()["id"];
   std::ofstream(dir_ / "r/journal.jsonl", std::ios::app) << JournalLine(header);
   const auto judged = Run("judge r mine.yaml --json judged.json");
@@ -174,6 +175,13 @@ TEST_F(Hostile, NamesOfAnAdapterDoNotReachTheTerminalRaw) {
   EXPECT_THAT(outcome.out + outcome.err, Not(HasSubstr("\x1b")));
 }
 
+TEST_F(Hostile, AnAdapterThatTakesTheNameOfABackendIsSaidTo) {
+  fs::create_symlink(fs::path(testing::BinDir()) / "ulpscope-faulty", dir_ / "mine");
+  const auto outcome = Run("run mine.yaml -q -b faulty --adapter ./mine -o r");
+  EXPECT_THAT(outcome.err, HasSubstr("note: faulty is what ./mine serves"));
+  EXPECT_THAT(Run("run mine.yaml -q -b faulty -o s").err, Not(HasSubstr("note:")));
+}
+
 TEST_F(Hostile, ARenderedRunExitsAsTheRunDid) {
   std::ofstream(dir_ / "mine.yaml", std::ios::app)
       << "    contract: {status: documented, accept: {product: {acc: [bfloat16]}}}\n";
@@ -200,6 +208,21 @@ TEST_F(Hostile, NumbersAreReadAsTheyStandOrRefused) {
   }
   EXPECT_EQ(RunInto("r", "--timeout 0.5e2 --seed -7").code, 0);
   EXPECT_EQ(Report("r")["run"]["seed"], -7);
+}
+
+TEST_F(Hostile, ALineOfTheJournalThatIsGoneOrThereTwiceIsNoticed) {
+  ASSERT_EQ(RunInto("r").code, 0);
+  const std::string text = Read("r/journal.jsonl");
+  const size_t begin = text.find(R"({"crc")", text.find(R"("type":"result")")),
+               end = text.find('\n', begin) + 1;
+  const std::string line = text.substr(begin, end - begin);
+  for (const std::string& damaged :
+       {text.substr(0, begin) + text.substr(end), text.substr(0, end) + line + text.substr(end)}) {
+    std::ofstream(dir_ / "r/journal.jsonl") << damaged;
+    const auto refused = Run("report r");
+    EXPECT_EQ(refused.code, 4);
+    EXPECT_THAT(refused.err, HasSubstr("a record before this one is missing or there twice"));
+  }
 }
 
 TEST_F(Hostile, ADamagedTensorFileCostsItsOwnResultAlone) {

@@ -152,7 +152,8 @@ TEST_F(MergeCommand, GapsAndConflictsAre6AndNamed) {
   EXPECT_LE(RunCases("seed", "--seed 4 --shard 1/2").code, 1);
   const auto seed = Merge({s[1], "seed"}, "never");
   EXPECT_EQ(seed.code, 6);
-  EXPECT_NE(seed.err.find("differ in the seed: 0 and 4"), std::string::npos) << seed.err;
+  // Which of two runs of one second is named first, their random ids say.
+  EXPECT_THAT(seed.err, ::testing::ContainsRegex("differ in the seed: (0 and 4|4 and 0)"));
   EXPECT_LE(RunCases("part", "--shard 1/2 -k product_1").code, 1);
   EXPECT_NE(Merge({s[1], "part"}, "never").err.find("no shards of one run"), std::string::npos);
   EXPECT_FALSE(fs::exists(dir_ / "never")) << "nothing is written where runs contradict each other";

@@ -1,0 +1,61 @@
+// The scratch folders' janitor: what is marked is gone, also where it forks while it is looked for.
+#include "harness/run/scratch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "harness/run/environment.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr const char* kToken = "scratch-test.1";
+
+/// Processes with the mark, zombies apart.
+int Marked() {
+  int found = 0;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator("/proc", error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    std::ifstream file(it->path() / "environ");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    found += text.find(std::string(kTokenVariable) + "=" + kToken) != std::string::npos;
+  }
+  return found;
+}
+
+TEST(KillAllMarked, FindsWhatIsForkedWhileItLooks) {
+  const std::string mark = std::string(kTokenVariable) + "=" + kToken;
+  // Leaves a process in a session of its own and is gone, as a worker that goes into the background does. A shell, since only what
+  // was executed has its environment where /proc shows it.
+  const std::string script = "(setsid sleep 100 &) ; exit 0";
+  std::string shell = "/bin/sh", flag = "-c", text = script, path = "PATH=/usr/bin:/bin", marked = mark;
+  char* const argv[] = {shell.data(), flag.data(), text.data(), nullptr};
+  char* const environment[] = {path.data(), marked.data(), nullptr};
+  int left = 0;
+  for (int i = 0; i < 150; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::execve(shell.c_str(), argv, environment);
+      ::_exit(127);
+    }
+    ::usleep(static_cast<useconds_t>(i * 37 % 4000));
+    KillAllMarked(kToken);
+    ::kill(child, SIGKILL);  // it may not have been executed yet
+    ::waitpid(child, nullptr, 0);
+    KillAllMarked(kToken);
+    left += Marked();
+    if (Marked() > 0) KillMarked(kToken);
+  }
+  EXPECT_EQ(left, 0);
+}
+
+}  // namespace
+}  // namespace ulpscope
