@@ -85,7 +85,10 @@ int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   AddJudgeCommand(app, exit_code);
   AddReportCommand(app, exit_code);
   AddDiffCommand(app, exit_code);
+  AddPlanCommand(app, exit_code);
   AddMergeCommand(app, exit_code);
+  AddBaselineCommand(app, exit_code);
+  AddHistoryCommand(app, exit_code);
   AddLintCommand(app, exit_code);
   AddSchemaCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);

@@ -5,32 +5,26 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
-#include "harness/cli/choose_backends.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/frozen_plan.h"
 #include "harness/cli/knob_sweep.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/recorded_cases.h"
 #include "harness/cli/report_details.h"
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
-#include "harness/cli/select.h"
-#include "harness/cli/shard_auto.h"
+#include "harness/cli/run_selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
-#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
@@ -38,105 +32,16 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunArguments {
-  std::vector<std::string> cases;
-  std::string backends, expression, tags, out, shard, oracle = "fast";
-  std::vector<std::string> knobs, adapters;
-  int jobs = 1, repeat = 2;
-  int64_t seed = 0;
+  Selection selection;
+  std::string out, plan, oracle = "fast";
+  int jobs = 1;
   double timeout = 120;
-  bool resume = false, last_failed = false, no_trace = false, no_steps = false, quiet = false,
-       verbose = false, knob_sweep = false;
+  bool resume = false, quiet = false, verbose = false;
   ReportOutputs outputs;
 };
 
 /// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
 constexpr int64_t kMostKeptElements = 1 << 18;
-
-/// What a run needs, found and checked before anything is started.
-struct Preparation {
-  Workspace workspace;
-  std::vector<BackendSpec> backends;
-  std::map<std::string, std::string> not_installed;
-  KnobSweep sweep;
-  std::vector<PlannedCase> plan = {};  ///< of a shard and of a sweep: see RunHeader
-};
-
-/// Ids of the results in `file` (a report.json) that failed.
-Result<std::set<std::string>> FailedIds(const fs::path& file) {
-  std::ifstream stream(file);
-  if (!stream) return Fail("--lf: no earlier run here (" + file.string() + " cannot be read)");
-  const auto json = nlohmann::json::parse(stream, nullptr, false);
-  if (!json.is_object() || !json.contains("results") || !json["results"].is_array())
-    return Fail("--lf: " + file.string() + " is no report");
-  static const std::set<std::string> kGood{"PASS", "SKIP", "XFAIL"};
-  std::set<std::string> failed;
-  for (const auto& result : json["results"]) {
-    if (!result.is_object()) continue;
-    if (!kGood.contains(result.value("status", "PASS"))) failed.insert(result.value("id", ""));
-  }
-  return failed;
-}
-
-Steps StepsOf(const RunArguments& arguments) {
-  return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
-}
-
-/// "2/3", or what the scheduler says that started this process.
-Result<Shard> ShardFor(const std::string& text) {
-  if (text != "auto") return ParseShard(text);
-  const auto found = ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
-  if (!found) return Fail(found.error());
-  // A test runner that does not see its file takes it that every shard runs everything.
-  if (!found->status_file.empty()) {
-    if (auto written = WriteFile(found->status_file, ""); !written) return Fail(written.error());
-  }
-  return found->shard;
-}
-
-std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparation& prepared) {
-  std::vector<PlannedCase> plan;
-  for (const Case& test_case : cases) {
-    PlannedCase planned{.id = test_case.id, .digest = CaseDigest(test_case)};
-    for (const BackendSpec& backend : prepared.backends) {
-      if (IsSwept(prepared.sweep.swept, test_case, backend.Text()))
-        planned.backends.push_back(backend.Text());
-    }
-    if (planned.backends.empty()) continue;
-    if (planned.backends.size() == prepared.backends.size()) planned.backends.clear();
-    plan.push_back(std::move(planned));
-  }
-  return plan;
-}
-
-/// The cases of this run, and of a shard the plan that it belongs to.
-Result<std::vector<Case>> Select(std::vector<Case> cases, const RunArguments& arguments,
-                                 Preparation* prepared) {
-  const auto keep = [&](auto wanted) { std::erase_if(cases, [&](const Case& c) { return !wanted(c); }); };
-  if (!arguments.expression.empty()) {
-    const auto expression = IdExpression::Parse(arguments.expression);
-    if (!expression) return Fail(expression.error());
-    keep([&](const Case& c) { return expression->Matches(c.id); });
-  }
-  if (arguments.knob_sweep && arguments.cases.empty() && arguments.tags.empty())
-    keep([&](const Case& c) { return HasTag(c, "knobs"); });
-  if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
-  if (arguments.last_failed) {
-    const auto failed = FailedIds("runs/latest/report.json");
-    if (!failed) return Fail(failed.error());
-    keep([&](const Case& c) { return failed->contains(c.id); });
-  }
-  if (arguments.knob_sweep || !arguments.shard.empty())
-    prepared->plan = PlanOf(WithCompanions(cases, StepsOf(arguments)), *prepared);
-  if (!arguments.shard.empty()) {
-    const auto shard = ShardFor(arguments.shard);
-    if (!shard) return Fail(shard.error());
-    return TakeShard(std::move(cases), *shard);
-  }
-  return cases;
-}
 
 /// Progress, and classification while the workers go on: each is recorded as it is found, and what an earlier
 /// session of a resumed run has found is not asked again.
@@ -221,28 +126,30 @@ Progress::Style StyleFor(const RunArguments& arguments) {
   return IsTerminal(STDERR_FILENO) ? Progress::Style::kBar : Progress::Style::kLines;
 }
 
-RunOptions OptionsFor(const RunArguments& arguments) {
+RunOptions OptionsFor(const RunArguments& arguments, const Selection& selection) {
   RunOptions options;
   options.jobs = arguments.jobs;
-  options.repeat = arguments.repeat;
+  options.repeat = selection.repeat;
   options.timeout_s = arguments.timeout;
-  options.seed = arguments.seed;
-  options.trace = !arguments.no_trace;
+  options.startup_timeout_s = std::max(options.startup_timeout_s, arguments.timeout);
+  options.seed = selection.seed;
+  options.trace = !selection.no_trace;
   options.resume = arguments.resume;
   options.out = arguments.out;
   return options;
 }
 
 int Execute(const Preparation& prepared, const RunArguments& arguments) {
+  const Selection& selection = prepared.selection;
   const auto begin = std::chrono::steady_clock::now();
   const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
-  Watcher watcher(prepared.workspace, arguments.seed, engine, prepared.backends.size(), StyleFor(arguments));
-  const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, arguments.seed); };
-  RunOptions options = OptionsFor(arguments);
+  Watcher watcher(prepared.workspace, selection.seed, engine, prepared.backends.size(), StyleFor(arguments));
+  const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, selection.seed); };
+  RunOptions options = OptionsFor(arguments, selection);
   options.not_installed = prepared.not_installed;
   options.swept = prepared.sweep.swept;
   options.plan = prepared.plan;
-  const auto summary = RunCases(WithCompanions(prepared.workspace.cases, StepsOf(arguments)),
+  const auto summary = RunCases(WithCompanions(prepared.workspace.cases, StepsOf(selection)),
                                 prepared.backends, prepared.workspace.registry, inputs, options, watcher);
   if (!summary) return UsageError(summary.error());
   if (watcher.error()) return UsageError(*watcher.error());
@@ -265,12 +172,12 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
     console.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
                         : arguments.verbose ? ConsoleOptions::Verbosity::kVerbose
                                             : ConsoleOptions::Verbosity::kNormal;
-    if (arguments.knob_sweep) console.subject = ConsoleOptions::Subject::kKnobs;
+    if (selection.knob_sweep) console.subject = ConsoleOptions::Subject::kKnobs;
     Print(WriteConsole(*report, console));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
-  if (!arguments.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
+  if (!selection.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
   const auto unprobed =
       summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
   for (const auto& line : unprobed) PrintError("ulpscope: " + line);
@@ -279,47 +186,22 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
 
 int Run(const RunArguments& arguments) {
   if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  Preparation prepared{.workspace = std::move(*workspace), .backends = {}, .not_installed = {}, .sweep = {}};
-  if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
-    for (const Error& error : errors) PrintError(error);
-    PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
-                           errors.size() == 1 ? "" : "s"));
-    return kExitUsage;
+  Selection selection = arguments.selection;
+  std::optional<FrozenPlan> frozen;
+  if (!arguments.plan.empty()) {
+    auto read = ReadFrozenPlan(arguments.plan);
+    if (!read) return UsageError(read.error());
+    selection = read->selection;
+    selection.shard = arguments.selection.shard;
+    frozen = std::move(*read);
   }
-  auto chosen =
-      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry);
-  if (!chosen) return UsageError(chosen.error());
-  prepared.backends = std::move(chosen->backends);
-  prepared.not_installed = std::move(chosen->not_installed);
-  if (arguments.knob_sweep) {
-    auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
-    if (!sweep) return UsageError(sweep.error());
-    prepared.sweep = std::move(*sweep);
-    prepared.backends = prepared.sweep.backends;
-    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
+  int exit_code = 0;
+  const auto prepared = Prepare(selection, std::move(frozen), &exit_code);
+  if (!prepared) return exit_code;
+  if (prepared->frozen) {
+    if (auto same = CheckAgainst(*prepared->frozen, *prepared); !same) return UsageError(same.error());
   }
-  auto selected = Select(std::move(prepared.workspace.cases), arguments, &prepared);
-  if (!selected) return UsageError(selected.error());
-  prepared.workspace.cases = std::move(*selected);
-  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
-  if ((prepared.workspace.cases.empty() && prepared.plan.empty()) || prepared.backends.empty()) {
-    PrintError(prepared.backends.empty()
-                   ? "ulpscope: no backend is installed; ulpscope doctor says what is missing"
-                   : "ulpscope: no case is selected");
-    return kExitNothing;
-  }
-  return Execute(prepared, arguments);
-}
-
-/// What a number is read as must be what it says: no octal, nothing cut off.
-std::string CheckSeed(const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool plain =
-      error == std::errc() && end == text.data() + text.size() && std::to_string(number) == text;
-  return plain ? "" : "'" + text + "' is no whole number from -2^63 to 2^63-1";
+  return Execute(*prepared, arguments);
 }
 
 std::string CheckSeconds(const std::string& text) {
@@ -336,44 +218,29 @@ std::string CheckSeconds(const std::string& text) {
 void AddRunCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run cases on backends and print the matrix");
-  command->add_option("cases", arguments->cases,
-                      "ids, id prefixes, files or folders (default: the whole suite)");
-  command->add_option("-b,--backends", arguments->backends,
-                      "NAME[@DEVICE][:knob=value,...], joined by commas; `all` for every known one (default: "
-                      "every installed one)");
-  command->add_option("-k", arguments->expression, "only ids that match: substrings with and, or, not, ( )");
-  command->add_option("-m", arguments->tags,
-                      "only cases with one of these tags; tiers nest: smoke < ci < nightly");
+  Selection* selection = &arguments->selection;
+  AddSelectionOptions(command, selection);
+  command->add_flag("--lf", selection->last_failed, "only cases that failed in runs/latest");
+  command->add_option("--shard", selection->shard,
+                      "i/n: one of n parts of the run, which `merge` puts together; auto: as Slurm, GitLab, "
+                      "Kubernetes, GitHub, Bazel or GoogleTest say");
+  CLI::Option* plan =
+      command->add_option("--plan", arguments->plan,
+                          "what a file of `ulpscope plan` says, and nothing else; refused where this "
+                          "machine would run something else");
+  for (const char* other : {"cases", "--backends", "-k", "-m", "--seed", "--knob", "--knob-sweep", "--repeat",
+                            "--no-steps", "--no-trace", "--adapter", "--lf"})
+    plan->excludes(command->get_option(other));
   command->add_option("-j,--jobs", arguments->jobs, "workers at a time; results do not depend on it")
       ->check(CLI::Range(1, 64));
-  command->add_option("--seed", arguments->seed, "seed of the inputs")
-      ->check(CLI::Validator(CheckSeed, "INT"));
-  command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
-      ->allow_extra_args(false);
-  command->add_flag(
-      "--knob-sweep", arguments->knob_sweep,
-      "every value of every knob of each backend against its default, on the cases tagged with the "
-      "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
   command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
   command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
-  command->add_flag("--lf", arguments->last_failed, "only cases that failed in runs/latest");
   command->add_option("--timeout", arguments->timeout, "seconds for one case")
       ->check(CLI::Validator(CheckSeconds, "SECONDS"));
-  command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
-      ->check(CLI::Range(1, 1000));
   command
       ->add_option("--oracle", arguments->oracle,
                    "fast: the certified fast path, compared with Boost; boost: Boost alone")
       ->check(CLI::IsMember({"fast", "boost"}));
-  command->add_flag("--no-steps", arguments->no_steps,
-                    "do not run programs once more with every intermediate observed: each value is judged "
-                    "as one with all that it is computed from");
-  command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
-  command->add_option("--shard", arguments->shard,
-                      "i/n: one of n parts of the run, which `merge` puts together; auto: as Slurm, GitLab, "
-                      "Kubernetes, GitHub, Bazel or GoogleTest say");
   AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");

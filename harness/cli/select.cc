@@ -166,9 +166,28 @@ Result<Shard> ParseShard(std::string_view text) {
                       "i/n with 1 <= i <= n, such as 2/3, or auto"));
 }
 
-std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard) {
+std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard,
+                            const std::map<std::string, double>& times) {
   std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
   std::vector<Case> taken;
+  if (!times.empty()) {
+    double all = 0;
+    for (const auto& [id, time] : times) all += time;
+    const auto time_of = [&](const Case& one) {
+      const auto found = times.find(one.id);
+      return found == times.end() ? all / static_cast<double>(times.size()) : found->second;
+    };
+    std::stable_sort(cases.begin(), cases.end(),
+                     [&](const Case& a, const Case& b) { return time_of(a) > time_of(b); });
+    std::vector<double> load(shard.count);
+    for (Case& one : cases) {
+      const auto least = std::min_element(load.begin(), load.end());
+      *least += std::max(time_of(one), 1e-3);  // what takes no time at all must not all go to one
+      if (static_cast<size_t>(least - load.begin()) + 1 == shard.index) taken.push_back(std::move(one));
+    }
+    std::sort(taken.begin(), taken.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
+    return taken;
+  }
   for (size_t i = shard.index - 1; i < cases.size(); i += shard.count) taken.push_back(std::move(cases[i]));
   return taken;
 }

@@ -1,6 +1,7 @@
 // Which of the loaded cases a run takes: -k EXPR, -m TAGS, --shard i/n.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,7 +44,9 @@ struct Shard {
 };
 /// "2/3".
 Result<Shard> ParseShard(std::string_view text);
-/// Every count-th case, by id: which shard a case falls into does not depend on the order of the files.
-std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard);
+/// Every count-th case, by id: which shard a case falls into does not depend on the order of the files. With `times` (id ->
+/// how long it took) the longest cases first, each into the shard that has least to do; one without a time takes as long as the mean.
+std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard,
+                            const std::map<std::string, double>& times = {});
 
 }  // namespace ulpscope

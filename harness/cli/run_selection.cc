@@ -1,0 +1,190 @@
+// Selecting what a run runs.
+#include "harness/cli/run_selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/cli/choose_backends.h"
+#include "harness/cli/exit_codes.h"
+#include "harness/cli/run_report_files.h"
+#include "harness/cli/select.h"
+#include "harness/cli/shard_auto.h"
+#include "harness/cli/terminal.h"
+#include "harness/record/observation_json.h"
+
+namespace ulpscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Ids of the results in `file` (a report.json) that failed.
+Result<std::set<std::string>> FailedIds(const fs::path& file) {
+  std::ifstream stream(file);
+  if (!stream) return Fail("--lf: no earlier run here (" + file.string() + " cannot be read)");
+  const auto report = nlohmann::json::parse(stream, nullptr, false);
+  if (!report.is_object() || !report.contains("results") || !report["results"].is_array())
+    return Fail("--lf: " + file.string() + " is no report");
+  static const std::set<std::string> kGood{"PASS", "SKIP", "XFAIL"};
+  std::set<std::string> failed;
+  for (const auto& result : report["results"]) {
+    if (!result.is_object()) continue;
+    if (!kGood.contains(result.value("status", "PASS"))) failed.insert(result.value("id", ""));
+  }
+  return failed;
+}
+
+/// "2/3", or what the scheduler says that started this process.
+Result<Shard> ShardFor(const std::string& text) {
+  if (text != "auto") return ParseShard(text);
+  const auto found = ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (!found) return Fail(found.error());
+  // A test runner that does not see its file takes it that every shard runs everything.
+  if (!found->status_file.empty()) {
+    if (auto written = WriteFile(found->status_file, ""); !written) return Fail(written.error());
+  }
+  return found->shard;
+}
+
+/// The cases of this run, and of a shard the plan that it belongs to.
+Result<std::vector<Case>> Select(std::vector<Case> cases, const Selection& arguments, Preparation* prepared) {
+  const auto keep = [&](auto wanted) { std::erase_if(cases, [&](const Case& c) { return !wanted(c); }); };
+  if (!arguments.expression.empty()) {
+    const auto expression = IdExpression::Parse(arguments.expression);
+    if (!expression) return Fail(expression.error());
+    keep([&](const Case& c) { return expression->Matches(c.id); });
+  }
+  if (arguments.knob_sweep && arguments.cases.empty() && arguments.tags.empty())
+    keep([&](const Case& c) { return HasTag(c, "knobs"); });
+  if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
+  if (arguments.last_failed) {
+    const auto failed = FailedIds("runs/latest/report.json");
+    if (!failed) return Fail(failed.error());
+    keep([&](const Case& c) { return failed->contains(c.id); });
+  }
+  if (arguments.knob_sweep || !arguments.shard.empty() || prepared->frozen)
+    prepared->plan = PlanOf(WithCompanions(cases, StepsOf(arguments)), *prepared);
+  if (!arguments.shard.empty()) {
+    const auto shard = ShardFor(arguments.shard);
+    if (!shard) return Fail(shard.error());
+    return TakeShard(std::move(cases), *shard,
+                     prepared->frozen ? prepared->frozen->milliseconds : std::map<std::string, double>());
+  }
+  return cases;
+}
+
+/// What a number is read as must be what it says: no octal, nothing cut off.
+std::string CheckSeed(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool plain =
+      error == std::errc() && end == text.data() + text.size() && std::to_string(number) == text;
+  return plain ? "" : "'" + text + "' is no whole number from -2^63 to 2^63-1";
+}
+
+}  // namespace
+
+std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparation& prepared) {
+  std::vector<PlannedCase> plan;
+  for (const Case& test_case : cases) {
+    PlannedCase planned{.id = test_case.id, .digest = CaseDigest(test_case)};
+    for (const BackendSpec& backend : prepared.backends) {
+      if (IsSwept(prepared.sweep.swept, test_case, backend.Text()))
+        planned.backends.push_back(backend.Text());
+    }
+    if (planned.backends.empty()) continue;
+    if (planned.backends.size() == prepared.backends.size()) planned.backends.clear();
+    plan.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+Steps StepsOf(const Selection& arguments) {
+  return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
+}
+
+std::optional<Preparation> Prepare(const Selection& arguments, std::optional<FrozenPlan> frozen,
+                                   int* exit_code) {
+  *exit_code = kExitUsage;
+  const auto refuse = [](const Error& error) {
+    PrintError(error);
+    return std::nullopt;
+  };
+  auto workspace = OpenWorkspace(arguments.adapters);
+  if (!workspace) return refuse(workspace.error());
+  Preparation prepared{.selection = arguments,
+                       .frozen = std::move(frozen),
+                       .workspace = std::move(*workspace),
+                       .backends = {},
+                       .not_installed = {},
+                       .sweep = {}};
+  if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
+    for (const Error& error : errors) PrintError(error);
+    PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
+                           errors.size() == 1 ? "" : "s"));
+    return std::nullopt;
+  }
+  auto chosen =
+      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry);
+  if (!chosen) return refuse(chosen.error());
+  prepared.backends = std::move(chosen->backends);
+  prepared.not_installed = std::move(chosen->not_installed);
+  if (arguments.knob_sweep) {
+    auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
+    if (!sweep) return refuse(sweep.error());
+    prepared.sweep = std::move(*sweep);
+    prepared.backends = prepared.sweep.backends;
+    for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
+  }
+  auto selected = Select(std::move(prepared.workspace.cases), arguments, &prepared);
+  if (!selected) return refuse(selected.error());
+  prepared.workspace.cases = std::move(*selected);
+  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
+  if ((prepared.workspace.cases.empty() && prepared.plan.empty()) || prepared.backends.empty()) {
+    PrintError(prepared.backends.empty()
+                   ? "ulpscope: no backend is installed; ulpscope doctor says what is missing"
+                   : "ulpscope: no case is selected");
+    *exit_code = kExitNothing;
+    return std::nullopt;
+  }
+  *exit_code = 0;
+  return prepared;
+}
+
+void AddSelectionOptions(CLI::App* command, Selection* arguments) {
+  command->add_option("cases", arguments->cases,
+                      "ids, id prefixes, files or folders (default: the whole suite)");
+  command->add_option("-b,--backends", arguments->backends,
+                      "NAME[@DEVICE][:knob=value,...], joined by commas; `all` for every known one (default: "
+                      "every installed one)");
+  command->add_option("-k", arguments->expression, "only ids that match: substrings with and, or, not, ( )");
+  command->add_option("-m", arguments->tags,
+                      "only cases with one of these tags; tiers nest: smoke < ci < nightly");
+  command->add_option("--seed", arguments->seed, "seed of the inputs")
+      ->check(CLI::Validator(CheckSeed, "INT"));
+  command->add_option("--knob", arguments->knobs, "K=V for every backend that takes K")
+      ->allow_extra_args(false);
+  command->add_flag(
+      "--knob-sweep", arguments->knob_sweep,
+      "every value of every knob of each backend against its default, on the cases tagged with the "
+      "knob's name (without cases: those tagged `knobs`); prints what each was asked, read back, did");
+  command->add_option("--repeat", arguments->repeat, "runs of each case, compared bit by bit")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--no-steps", arguments->no_steps,
+                    "do not run programs once more with every intermediate observed: each value is judged "
+                    "as one with all that it is computed from");
+  command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
+  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
+      ->allow_extra_args(false);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,65 @@
+// The history of results: an index over run folders, in SQLite. It holds nothing that the folders do not say, and is made anew from them
+// at any time; a folder that has not changed since (its stamp) is not read twice.
+//
+// A night is the UTC day on which a run started. Of two runs of one night that both have a cell, the later one tells.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/base/result.h"
+
+namespace ulpscope {
+
+struct HistoryCell {
+  std::string case_id, backend;
+  std::string value;        ///< empty: the outcome, of what gave no values
+  std::string status, cls;  ///< "PASS", "f32>bf16"
+};
+
+struct HistoryRun {
+  std::string folder;
+  std::string stamp;  ///< changes whenever the folder's journal does
+  std::string id, started, version;
+  std::map<std::string, std::string> versions;  ///< backend -> "driver 550.54, torch 2.13.0"
+  std::vector<HistoryCell> cells;
+};
+
+/// One cell on one night.
+struct HistoryEntry {
+  std::string backend, value, night, status, cls, versions, folder;
+};
+
+struct HistoryNight {
+  std::string night;
+  int64_t runs = 0, cells = 0;
+  int64_t changed = 0;  ///< cells whose status or class is another than when they were last tested
+};
+
+class HistoryIndex {
+ public:
+  /// Opens or makes the index in `file`; a file that is no index of this form is made anew. ":memory:" keeps none.
+  static Result<HistoryIndex> Open(const std::string& file);
+
+  /// The folders that it knows, with their stamps.
+  Result<std::map<std::string, std::string>> Stamps() const;
+  /// In the place of what it knew of this folder.
+  Result<void> Store(const HistoryRun& run);
+  Result<void> Forget(const std::string& folder);
+
+  /// By backend, value and night; one entry for each.
+  Result<std::vector<HistoryEntry>> Of(const std::string& case_id) const;
+  /// Days on which any run started, in order.
+  Result<std::vector<HistoryNight>> Nights() const;
+  /// The ids of all cases.
+  Result<std::vector<std::string>> Cases() const;
+
+ private:
+  class Database;
+  explicit HistoryIndex(std::shared_ptr<Database> database) : database_(std::move(database)) {}
+  std::shared_ptr<Database> database_;
+};
+
+}  // namespace ulpscope
