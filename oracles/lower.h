@@ -67,6 +67,7 @@ class Lowering {
   std::map<int, int> identity;       ///< data version made by set_data -> the node it stands for in autograd
   std::map<int, std::string> leaf;   ///< identity node -> leaf name
   std::map<std::string, int> grads;  ///< leaf -> accumulated gradient
+  std::map<std::string, std::string> lost_grads;  ///< leaf -> why its gradient has no reference
   bool grad_enabled = true;
   std::optional<DType> autocast;  ///< compute dtype of matrix products in scope
 

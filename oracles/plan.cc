@@ -141,14 +141,27 @@ class Walker {
       low_.at(node).tensor = "scalar." + op;
       return node;
     }
+    if (operand.name.ends_with(".grad")) {
+      const auto grad = low_.grads.find(operand.name.substr(0, operand.name.size() - 5));
+      if (grad != low_.grads.end()) return grad->second;
+    }
     const auto node = env_.find(operand.name);
     if (node == env_.end()) throw LoweringError{"'" + operand.name + "' is not defined here"};
     return node->second;
   }
 
+  /// What cannot be expanded costs the values that are made from it their reference, and no other.
   void One(const Step& step) {
     if (step.op == "sync") return;
     if (const std::string gap = GapOf(step); !gap.empty()) return Poison(step, gap);
+    try {
+      Expand(step);
+    } catch (const LoweringError& error) {
+      Poison(step, error.message);
+    }
+  }
+
+  void Expand(const Step& step) {
     if (step.op == "set_data") return SetData(step);
     if (step.op == "module_to") return ModuleTo(step);
     if (step.op == "backward") return BackwardStep(step);
@@ -303,6 +316,7 @@ class Walker {
       seed = low_.Expand(low_.Scalar(1, low_.at(root).dtype), low_.at(root).shape);
     }
     Backward(low_, root, seed);
+    for (const auto& [leaf, why] : low_.lost_grads) gaps_[leaf + ".grad"] = why;
   }
 
   const Case& case_;

@@ -24,20 +24,52 @@ class Reverse {
     const bool grad_before = low_.grad_enabled;
     low_.grad_enabled = false;
     pending_[Identity(root)] = seed;
-    while (!pending_.empty()) {
-      const auto last = std::prev(pending_.end());
-      const auto [node, grad] = *last;
-      pending_.erase(last);
+    while (!pending_.empty() || !lost_.empty()) {
+      const int node = std::max(Last(pending_), Last(lost_));
+      if (const auto lost = lost_.find(node); lost != lost_.end()) {
+        const std::string why = lost->second;
+        lost_.erase(lost);
+        pending_.erase(node);
+        Lose(node, why);
+        continue;
+      }
+      const int grad = pending_.at(node);
+      pending_.erase(node);
       if (const auto leaf = low_.leaf.find(node); leaf != low_.leaf.end()) {
         ToLeaf(leaf->second, grad);
-      } else {
+        continue;
+      }
+      try {
         Step(node, grad);
+      } catch (const LoweringError& error) {
+        LoseOperands(node, error.message);
       }
     }
     low_.grad_enabled = grad_before;
   }
 
  private:
+  template <typename T>
+  static int Last(const std::map<int, T>& nodes) {
+    return nodes.empty() ? -1 : nodes.rbegin()->first;
+  }
+
+  /// What flows on through `node` has no reference, nor has the gradient of a leaf that it ends at; all others have theirs.
+  void Lose(int node, const std::string& why) {
+    if (const auto leaf = low_.leaf.find(node); leaf != low_.leaf.end()) {
+      low_.lost_grads.try_emplace(leaf->second, why);
+    } else {
+      LoseOperands(node, why);
+    }
+  }
+
+  void LoseOperands(int node, const std::string& why) {
+    const std::vector<int> args = low_.at(node).args;
+    for (const int arg : args) {
+      if (low_.needs_grad[static_cast<size_t>(arg)]) lost_.try_emplace(Identity(arg), why);
+    }
+  }
+
   int Identity(int node) const {
     const auto known = low_.identity.find(node);
     return known == low_.identity.end() ? node : known->second;
@@ -322,7 +354,7 @@ class Reverse {
 
   /// What was taken is given back: every element sums up what each place gave that it was taken to.
   void Take(const PlanNode& node, int grad) {
-    if (node.axes.empty()) throw LoweringError{"the oracle has no gradient for gather"};
+    if (node.axes.empty()) return Gathered(node, grad);
     const Shape from = low_.at(node.args[0]).shape;
     const auto axis = static_cast<size_t>(node.axes[0]);
     int64_t outer = 1, inner = 1;
@@ -334,6 +366,41 @@ class Reverse {
     const int rows = low_.Reshape(grad, {outer, low_.plan.size(node.args[1]), inner});
     Give(node.args[0], low_.Reshape(low_.Matmul(hot, rows), from));
     low_.autocast = autocast;
+  }
+
+  /// The same for gather, line by line: along its dimension every element sums up what the places gave that named it.
+  void Gathered(const PlanNode& node, int grad) {
+    const int source = node.args[0];
+    const Shape from = low_.at(source).shape, of = low_.at(node.args[1]).shape;
+    // The coordinate along the dimension is the index's: it moves by nothing of its own.
+    const auto axis = static_cast<size_t>(std::find(node.strides[0].begin(), node.strides[0].end(), 0) -
+                                          node.strides[0].begin());
+    std::vector<int64_t> last, back(from.size());
+    Shape others;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (i == axis) continue;
+      if (from[i] != of[i]) throw LoweringError{"the oracle has no gradient for a gather of a part"};
+      last.push_back(static_cast<int64_t>(i));
+      others.push_back(from[i]);
+    }
+    last.push_back(static_cast<int64_t>(axis));
+    for (size_t i = 0; i < last.size(); ++i) back[static_cast<size_t>(last[i])] = static_cast<int64_t>(i);
+    const int64_t lines = ElementCount(others), places = of[axis], count = from[axis];
+    const int index = low_.Reshape(low_.Permute(node.args[1], last), {lines, places, 1});
+    const int given = low_.Reshape(low_.Permute(grad, last), {lines, 1, places});
+    const int numbers = low_.Reshape(low_.Count(0, 1, count, low_.at(index).dtype), {1, 1, count});
+    const int named = low_.Elementwise(NodeKind::kEqual, {index, numbers}, DType::kBool);
+    int received;
+    if (places == 1) {  // nothing to sum
+      received = Where(named, low_.Expand(given, {lines, 1, count}));
+    } else {
+      const auto autocast = low_.autocast;
+      low_.autocast.reset();
+      received = low_.Matmul(given, low_.Store(named, low_.at(grad).dtype));
+      low_.autocast = autocast;
+    }
+    others.push_back(count);
+    Give(source, low_.Permute(low_.Reshape(received, others), back));
   }
 
   void Contract(const PlanNode& node, int grad) {
@@ -358,6 +425,7 @@ class Reverse {
   Lowering& low_;
   std::map<int, int>
       pending_;  ///< identity node -> gradient so far; nodes are made in order, so the last one is complete
+  std::map<int, std::string> lost_;  ///< identity node -> why what it would receive has no reference
   int first_ = 0;
 };
 
