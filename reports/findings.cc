@@ -65,6 +65,13 @@ void ReplaceWord(std::string* text, const std::string& word, const std::string& 
   }
 }
 
+bool Remove(std::string* text, const std::string& words) {
+  const size_t at = text->find(words + " ");
+  if (at == std::string::npos) return false;
+  text->erase(at, words.size());
+  return true;
+}
+
 /// "a, b and c"
 std::string Listed(const std::vector<std::string>& names) {
   if (names.size() < 2) return Join(names, "");
@@ -84,22 +91,23 @@ std::string FindingCause(const Divergence& divergence) {
   cause.erase(0, cause.find_first_not_of(' '));
   std::vector<std::string> groups;
   for (const auto& group : divergence.backends) groups.push_back(Listed(group));
-  const std::string together = Join(groups, " and ");
-  groups.push_back(together);
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   bool several = false;
   for (const auto& group : groups) {
     if (!cause.starts_with(group + " ")) continue;
     cause.erase(0, group.size() + 1);
-    several = group == together || group.find(" and ") != std::string::npos;
+    several = group.find(" and ") != std::string::npos;
     break;
+  }
+  // "differs from B in y", "computes y in the class of B with other bits": whom from is no part of the cause.
+  for (const auto& group : groups) {
+    if (Remove(&cause, " from " + group) || Remove(&cause, " in the class of " + group)) break;
   }
   if (cause.starts_with("likely ")) cause.erase(0, 7);
   ReplaceWord(&cause, divergence.value, "a value");
   if (cause.ends_with('.')) cause.pop_back();
-  // One backend rounds, two round: one heading for both. Both sides together differ.
-  const size_t verb = std::min(cause.find(' '), cause.size());
-  if (several && !cause.starts_with("differ ")) cause.insert(verb, "s");
+  // One backend rounds, two round: one heading for both.
+  if (several) cause.insert(std::min(cause.find(' '), cause.size()), "s");
   return cause;
 }
 

@@ -377,20 +377,23 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const Shape& shape = ValueOf(a, value).shape;
   const std::string witness = fmt::format("{} = {} against {}", Element(Coordinates(index, shape)),
                                           ValueAt(a, value, index), ValueAt(b, value, index));
-  const std::string who = fmt::format("{} and {}", JoinNames(a.names), JoinNames(b.names));
+  const std::string other = JoinNames(b.names);
+  const std::string differs =
+      fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
   if (special) {
-    return fmt::format("{} differ in the special values of {} ({}, first {}).", who, value,
+    return fmt::format("{} in the special values of {} ({}, first {}).", differs, value,
                        Share(difference.special, difference.elements), witness);
   }
   const std::string spread = ShortestDecimal(difference.largest_ulp);
   if (kind == DivergenceKind::kOrder) {
     return fmt::format(
-        "{} compute {} in the same class with other bits ({}, by up to {} ulp, first {}): the order of "
+        "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): the order of "
         "accumulation differs.",
-        who, value, Share(difference.number, difference.elements), spread, witness);
+        JoinNames(a.names), Verb(a, "computes", "compute"), value, other,
+        Share(difference.number, difference.elements), spread, witness);
   }
   const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
-  return fmt::format("{} differ in {} ({}{}, first {}).", who, value,
+  return fmt::format("{} in {} ({}{}, first {}).", differs, value,
                      Share(difference.number, difference.elements), size, witness);
 }
 

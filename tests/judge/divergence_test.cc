@@ -226,7 +226,7 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kValue);
-  EXPECT_EQ(found[0].sentence, "a and b differ in product (1 of 4 elements, first [1,1] = 4 against 5).");
+  EXPECT_EQ(found[0].sentence, "a differs from b in product (1 of 4 elements, first [1,1] = 4 against 5).");
   Table unmodelled(MakeCase());
   unmodelled.Add("a", Classify({}), kRounded).Add("b", Classify({}), kUnrounded);
   found = unmodelled.Find();

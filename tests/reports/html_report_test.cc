@@ -279,9 +279,9 @@ TEST(FindingCause, LeavesOutWhoWhereAndHowMuch) {
       {kValue,
        {{"a", "b"}, {"c", "d"}},
        "out",
-       "a and b and c and d differ in out (4402 of 12288 elements, by up to 392 ulp, first [0] = 1 against "
+       "a and b differ from c and d in out (4402 of 12288 elements, by up to 392 ulp, first [0] = 1 against "
        "2).",
-       "differ in a value"},
+       "differs in a value"},
       {kPrecision,
        {{"a"}, {"c"}},
        "y",
