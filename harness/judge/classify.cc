@@ -9,6 +9,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/chunks.h"
+#include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
 #include "harness/judge/likelihood.h"
 #include "harness/judge/sample.h"
@@ -74,7 +75,7 @@ class Classifier {
     if (TooMuch() || stopped_) return NotJudged();
     const auto survived = [](const Trial& trial) { return trial.survived; };
     if (options_.search && (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
-      TryAll(oracle_.FlushingBank(value_, observed_.dtype));
+      TryFlushing();
     Conclude();
     return result_;
   }
@@ -85,6 +86,17 @@ class Classifier {
     result_.notes.push_back(why);
     result_.label = "no reference";
     return result_;
+  }
+
+  /// What keeps its subnormals and is not excluded is not suspected of dropping them.
+  void TryFlushing() {
+    const std::set<PrecisionModel> keep = Survivors();
+    TryAll(oracle_.FlushingBank(value_, observed_.dtype));
+    std::erase_if(trials_, [&](const Trial& trial) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      const PrecisionModel plain = WithoutFlushing(model);
+      return trial.survived && plain != model && keep.contains(plain);
+    });
   }
 
   /// A zero where the exact value is a number of the format, as flushing leaves it. Narrow formats of a small range leave it too:

@@ -8,6 +8,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
+#include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
 
 namespace ulpscope {
@@ -19,17 +20,6 @@ constexpr size_t kMostJoinedExclusions = 64;
 
 bool HasNoModels(const Classification& one) {
   return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged;
-}
-
-/// Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it.
-PrecisionModel WithoutFlushing(PrecisionModel model) {
-  const auto strip = [](std::string* word, std::string_view suffix) {
-    if (word->ends_with(suffix)) word->resize(word->size() - suffix.size());
-  };
-  strip(&model.acc, "+ftz");
-  for (auto& [operand, word] : model.in) strip(&word, "+daz");
-  std::erase_if(model.in, [](const auto& in) { return in.second == "as_is"; });
-  return model;
 }
 
 /// The shape of a value as far as labels and facets ask for it, from a classification of it.
@@ -97,6 +87,7 @@ Classification Combine(const Classification& base, DType observed, std::span<con
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     std::erase_if(proved, [&](const PrecisionModel& model) {
+      // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it.
       return !here.contains(model) && !here.contains(WithoutFlushing(model));
     });
     if (proved.empty()) {
