@@ -178,7 +178,9 @@ class Items(Session):
         self.own_suite()
         process = subprocess.Popen([sys.executable, "-m", "pytest", "-p", "ulpscope.pytest_plugin", "--basetemp", str(self.folder / "kept"),
                                     "--ulpscope", "--ulpscope-backends", "faulty:fault=hang", "cases"], cwd=self.folder,
-                                   env={**os.environ, **self.variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                                   env={**os.environ, **self.variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   # A shell's background jobs ignore it.
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         journal = self.folder / "kept/ulpscope0/0-0/journal.jsonl"
         while process.poll() is None and not (journal.is_file() and '"begin"' in journal.read_text(encoding="utf-8")):
             time.sleep(0.05)
