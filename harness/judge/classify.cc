@@ -129,7 +129,8 @@ class Classifier {
 
   /// From a part of the models, at a sixteenth of what they would all cost: twice too much.
   bool WillBeTooMuch(size_t models) {
-    constexpr size_t kPart = 16;
+    constexpr size_t kPart = 16, kBetween = 64;
+    if (trials_.size() % kBetween != 0) return false;
     if (trials_.size() * kPart < models || options_.most_work <= 0 || shape_.cut_points.size() < 2)
       return false;
     const double all = static_cast<double>(spent_ + WorkOfLikelihood()) * static_cast<double>(models) /
