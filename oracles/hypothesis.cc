@@ -356,8 +356,7 @@ int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements) {
     const PlanNode& node = At(plan, *id);
     const int64_t terms = IsReduction(node.kind) ? std::max<int64_t>(1, node.k) : 1;
     work += needed[*id] * terms;
-    for (const int arg : node.args)
-      needed[arg] = std::min(plan.size(arg), needed[arg] + needed[*id] * terms);
+    for (const int arg : node.args) needed[arg] = std::min(plan.size(arg), needed[arg] + needed[*id] * terms);
   }
   return work;
 }

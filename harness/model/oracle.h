@@ -72,9 +72,9 @@ class Hypothesis {
 /// What the path from the tensors to a value looks like.
 struct ValueShape {
   Shape shape;
-  DType declared = DType::kFloat32;     ///< by PyTorch's type rules
-  int64_t reduction_length = 0;         ///< longest sum on the path; 0 without any
-  int64_t terms = 0;                    ///< terms of all sums on the path: what one simulated element costs
+  DType declared = DType::kFloat32;  ///< by PyTorch's type rules
+  int64_t reduction_length = 0;      ///< longest sum on the path; 0 without any
+  int64_t terms = 0;                 ///< terms of all sums on the path: what one simulated element costs
   /// Terms and steps that one element of the value and all of them rest on, each intermediate element once.
   int64_t work_of_one = 0, work_of_all = 0;
   std::vector<std::string> operands;    ///< operands whose input rounding is a facet

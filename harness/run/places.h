@@ -14,8 +14,9 @@ inline constexpr std::string_view kVenvPlace = "{venv:";
 /// the further environment that `ci/setup --with NAME` makes, {root}/.venv-NAME/bin/python: some frameworks
 /// cannot share one.
 struct Places {
-  std::filesystem::path bin;     ///< folder of the running executable
-  std::filesystem::path root;    ///< holds backends/ and cases/: $ULPSCOPE_ROOT, else the tree that the executable lies in
+  std::filesystem::path bin;  ///< folder of the running executable
+  std::filesystem::path
+      root;  ///< holds backends/ and cases/: $ULPSCOPE_ROOT, else the tree that the executable lies in
   std::filesystem::path python;  ///< $ULPSCOPE_PYTHON, else {root}/.venv/bin/python
 
   static Places Detect();
