@@ -251,10 +251,12 @@ class RunJudge {
     }
   }
 
-  static bool AreJudgedBySteps(const std::set<std::string>& names, const CaseResult& result) {
-    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+  static bool IsAnyJudgedAsOne(const std::set<std::string>& names, const CaseResult& result) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       const auto value = result.values.find(name);
-      return value == result.values.end() || value->second.classification.piece.starts_with("steps ");
+      if (value == result.values.end()) return false;
+      const Classification& found = value->second.classification;
+      return found.kind != ClassificationKind::kNotJudged && !found.piece.starts_with("steps ");
     });
   }
 
@@ -346,7 +348,7 @@ class RunJudge {
     for (size_t i = 0; i < opened.size(); ++i) {
       if (participants[i].result->outcome.kind != OutcomeKind::kCompleted) continue;
       stepwise = stepwise && opened[i] && opened[i]->told.left_out.empty() &&
-                 opened[i]->told.changed.empty() && AreJudgedBySteps(demanded, *participants[i].result);
+                 opened[i]->told.changed.empty() && !IsAnyJudgedAsOne(demanded, *participants[i].result);
     }
     judged.divergences = stepwise ? StepDivergences(test_case, participants, opened)
                                   : FindDivergences(test_case, participants);
@@ -507,7 +509,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       classified.values = ClassifyValues(*oracle_, values, options);
       if (one_step)
         TryForms(values, &classified);
-      else
+      else if (case_.companion_of.empty())
         SayWhatFits(values, options, &classified);
     } else {
       for (const auto& [name, tensor] : values) {

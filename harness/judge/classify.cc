@@ -72,10 +72,11 @@ class Classifier {
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
     TryAll(oracle_.Bank(value_, observed_.dtype));
     spent_ += WorkOfLikelihood();
-    if (TooMuch() || stopped_) return NotJudged();
     const auto survived = [](const Trial& trial) { return trial.survived; };
-    if (options_.search && (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
+    if (options_.search && !GaveUp() &&
+        (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
       TryFlushing();
+    if (GaveUp()) return NotJudged();
     Conclude();
     return result_;
   }
@@ -126,6 +127,8 @@ class Classifier {
   bool TooMuch() const {
     return options_.most_work > 0 && shape_.cut_points.size() > 1 && spent_ > options_.most_work;
   }
+
+  bool GaveUp() const { return stopped_ || TooMuch(); }
 
   /// From a part of the models, at a sixteenth of what they would all cost: twice too much.
   bool WillBeTooMuch(size_t models) {

@@ -186,9 +186,10 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
         if (value.classification.kind == ClassificationKind::kNotJudged) {
           facts->undetermined.push_back(
               {.value = name,
-               .sentence = fmt::format("{}: {}; whether the contract holds ({}) is open. Observe or contract "
-                                       "the values of single steps: each is judged by itself",
-                                       name, value.classification.label, wanted)});
+               .sentence =
+                   fmt::format("{}: {}; whether the contract holds ({}) is open; its steps as cases of "
+                               "their own would tell more",
+                               name, value.classification.label, wanted)});
           break;
         }
         facts->undetermined.push_back(

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -31,6 +32,14 @@ void AddPath(const StepsByValue& by_value, const std::string& value, std::set<st
   path->push_back(made->second);
 }
 
+/// Judged by the whole bank, from operands as they are stored. What was explained otherwise (read before its rounding, in another
+/// format, as two ops) was held against a few models alone: it excludes nothing, and confirms nothing.
+bool IsJudgedInFull(const std::string& value, const Classification& step) {
+  return !step.cuts.contains(value + ".product") &&
+         std::all_of(step.reads.begin(), step.reads.end(),
+                     [](const auto& read) { return read.second == std::vector<std::string>{"stored"}; });
+}
+
 int Concern(ContractVerdict verdict) {
   switch (verdict) {
     case ContractVerdict::kViolates:
@@ -49,12 +58,9 @@ int Concern(ContractVerdict verdict) {
 std::optional<Classification> StandInFromSteps(const Case& opened, const std::string& value,
                                                const ValueDemand& demand,
                                                const std::map<std::string, Classification>& steps) {
-  ValueDemand of_each = demand;
-  of_each.dtype.reset();
+  static const std::set<std::string> kOfEachStep{"acc", "prod", "mid", "in"};
   for (const auto& [facet, words] : demand.facets) {
-    if (facet.starts_with("cuts.")) return std::nullopt;
-    // Operands of the whole are not those of its steps.
-    if (facet.starts_with("in.")) return std::nullopt;
+    if (!kOfEachStep.contains(facet)) return std::nullopt;
   }
   StepsByValue by_value;
   NoteSteps(opened.program, &by_value);
@@ -63,18 +69,22 @@ std::optional<Classification> StandInFromSteps(const Case& opened, const std::st
   AddPath(by_value, value, &seen, &path);
   const Step* worst = nullptr;
   int concern = -1;
+  bool open = false;
   for (const Step* step : path) {
     const auto found = steps.find(step->as);
     if (found == steps.end() || found->second.kind == ClassificationKind::kNoReference) return std::nullopt;
     if (found->second.kind == ClassificationKind::kNotFloating) continue;
-    ValueDemand asked = of_each;
-    if (step->as != value) asked.facets.erase("out");
-    const int here = Concern(JudgeFacets(asked, found->second));
+    if (!IsJudgedInFull(step->as, found->second)) {
+      open = true;
+      continue;
+    }
+    const int here = Concern(JudgeFacets(demand, found->second));
     if (here < concern) continue;
     concern = here;
     worst = step;
   }
-  if (worst == nullptr) return std::nullopt;
+  // Beside a step that is open only a violation stands.
+  if (worst == nullptr || (open && concern < Concern(ContractVerdict::kViolates))) return std::nullopt;
   Classification stand_in = steps.at(worst->as);
   stand_in.piece = "steps " + worst->as;
   stand_in.label = worst->as == value ? fmt::format("step by step: {}", stand_in.label)
