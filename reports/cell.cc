@@ -198,6 +198,8 @@ std::string CellText(const ValueResult& value) {
       return "[" + dtype + "]";
     case ClassificationKind::kNotJudged:
       return "?" + dtype;
+    case ClassificationKind::kWrongShape:
+      return "shape!";
     case ClassificationKind::kExactOnly:
       return "=" + dtype;
     case ClassificationKind::kUnmodelled:
@@ -231,6 +233,7 @@ const std::vector<std::string>& CellLegend() {
                                                 "=a any precision gives these bits",
                                                 "[a] no reference",
                                                 "?a too many steps to be judged as one",
+                                                "shape! not of the program's shape",
                                                 "- not in this run",
                                                 "A B groups that part"};
   return kLegend;

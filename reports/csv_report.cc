@@ -41,8 +41,7 @@ std::string UlpField(double number) {
 /// The columns of one value.
 std::vector<std::string> ValueFields(const std::string& name, const ValueResult& value) {
   const Classification& classification = value.classification;
-  const bool measured = classification.kind != ClassificationKind::kNoReference &&
-                        classification.kind != ClassificationKind::kNotFloating;
+  const bool measured = IsMeasured(classification.kind);
   return {CsvField(name),
           CsvField(Name(value.dtype)),
           CsvField(Join(value.shape, "x")),

@@ -85,8 +85,7 @@ class Writer {
     SayInner("checked",
              fmt::format("{} of {} elements against the exact value, {} models tried", classification.checked,
                          classification.elements, classification.models_tried));
-    if (classification.kind != ClassificationKind::kNoReference &&
-        classification.kind != ClassificationKind::kNotFloating) {
+    if (IsMeasured(classification.kind)) {
       SayInner("error", fmt::format("at most {} ulp of {}", ShortestDecimal(classification.max_ulp),
                                     Name(value.dtype)));
     }

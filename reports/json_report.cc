@@ -102,8 +102,7 @@ Json Excluded(const std::vector<const Exclusion*>& exclusions, ModelTable& table
 
 Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisive, ModelTable& table) {
   const Classification& classification = value.classification;
-  const bool measured = classification.kind != ClassificationKind::kNoReference &&
-                        classification.kind != ClassificationKind::kNotFloating;
+  const bool measured = IsMeasured(classification.kind);
   Json json = {{"dtype", Name(value.dtype)},
                {"shape", value.shape},
                {"elements", classification.elements},

@@ -56,17 +56,14 @@ class Classifier {
 
   Classification Run() {
     result_.elements = observed_.size();
+    const auto shape = oracle_.Describe(value_);
+    if (shape && shape->shape != observed_.shape) return WrongShape(shape->shape);
     if (!IsFloating(observed_.dtype)) {
       result_.kind = ClassificationKind::kNotFloating;
       result_.label = "not a floating-point value";
       return result_;
     }
-    const auto shape = oracle_.Describe(value_);
     if (!shape) return NoReference(shape.error().message);
-    if (shape->shape != observed_.shape) {
-      return NoReference("the observed shape " + Describe(observed_.dtype, observed_.shape) +
-                         " is not the program's " + Describe(observed_.dtype, shape->shape));
-    }
     shape_ = *shape;
     MeasureErrors();
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
@@ -86,6 +83,14 @@ class Classifier {
     result_.kind = ClassificationKind::kNoReference;
     result_.notes.push_back(why);
     result_.label = "no reference";
+    return result_;
+  }
+
+  Classification WrongShape(const std::vector<int64_t>& due) {
+    result_.kind = ClassificationKind::kWrongShape;
+    result_.label = fmt::format("of shape {}, where the program has {}",
+                                Describe(observed_.dtype, observed_.shape), Describe(observed_.dtype, due));
+    result_.says = {result_.label};
     return result_;
   }
 

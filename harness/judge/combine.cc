@@ -19,7 +19,8 @@ using enum ClassificationKind;
 constexpr size_t kMostJoinedExclusions = 64;
 
 bool HasNoModels(const Classification& one) {
-  return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged;
+  return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged ||
+         one.kind == kWrongShape;
 }
 
 /// The shape of a value as far as labels and facets ask for it, from a classification of it.

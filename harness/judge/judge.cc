@@ -168,6 +168,10 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
                       StatusFacts* facts) {
   for (const auto& name : result.value_order) {
     const ValueResult& value = result.values.at(name);
+    if (value.classification.kind == ClassificationKind::kWrongShape) {
+      facts->violations.push_back({.value = name, .sentence = name + " is " + value.classification.label});
+      continue;
+    }
     const auto demand = test_case.contract.values.find(name);
     if (test_case.contract.accept_any || demand == test_case.contract.values.end()) continue;
     const std::string wanted = Describe(demand->second);

@@ -422,9 +422,7 @@ class StepJudge {
 
   std::optional<Classification> Judge(size_t last) {
     auto stored = Classify(last, Cut(last, {}), false);
-    if (!stored || stored->kind == ClassificationKind::kNoReference ||
-        stored->kind == ClassificationKind::kNotFloating)
-      return stored;
+    if (!stored || !IsMeasured(stored->kind)) return stored;
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
     Keep(last, {}, "step", stored, &found);

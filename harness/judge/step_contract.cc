@@ -72,7 +72,9 @@ std::optional<Classification> StandInFromSteps(const Case& opened, const std::st
   bool open = false;
   for (const Step* step : path) {
     const auto found = steps.find(step->as);
-    if (found == steps.end() || found->second.kind == ClassificationKind::kNoReference) return std::nullopt;
+    if (found == steps.end() || found->second.kind == ClassificationKind::kNoReference ||
+        found->second.kind == ClassificationKind::kWrongShape)
+      return std::nullopt;
     if (found->second.kind == ClassificationKind::kNotFloating) continue;
     if (!IsJudgedInFull(step->as, found->second)) {
       open = true;

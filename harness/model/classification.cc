@@ -26,10 +26,15 @@ std::string PrecisionModel::Name() const {
 }
 
 std::string_view Name(ClassificationKind kind) {
-  static constexpr std::array<std::string_view, 7> kNames{"identified", "indistinguishable", "unmodelled",
+  static constexpr std::array<std::string_view, 8> kNames{"identified", "indistinguishable", "unmodelled",
                                                           "exact_only", "not_floating",      "no_reference",
-                                                          "not_judged"};
+                                                          "not_judged", "wrong_shape"};
   return kNames[static_cast<size_t>(kind)];
+}
+
+bool IsMeasured(ClassificationKind kind) {
+  using enum ClassificationKind;
+  return kind != kNoReference && kind != kNotFloating && kind != kWrongShape;
 }
 
 }  // namespace ulpscope

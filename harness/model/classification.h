@@ -37,10 +37,13 @@ enum class ClassificationKind {
   kExactOnly,
   kNotFloating,
   kNoReference,
-  kNotJudged  ///< several steps as one: too many models for the work that one value may cost
+  kNotJudged,  ///< several steps as one: too many models for the work that one value may cost
+  kWrongShape  ///< not the shape that the program has: no element of it is compared with anything
 };
-/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged
+/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged wrong_shape
 std::string_view Name(ClassificationKind kind);
+/// Whether elements of such a value were compared with exact ones.
+bool IsMeasured(ClassificationKind kind);
 
 /// The element whose observed value a model cannot produce.
 struct Exclusion {

@@ -127,8 +127,8 @@ std::map<std::string, int> FloorsFrom(JsonFields& fields) {
 ClassificationKind KindFrom(JsonFields& fields) {
   using enum ClassificationKind;
   const std::string word = fields.Text("kind");
-  for (const auto kind :
-       {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating, kNoReference, kNotJudged}) {
+  for (const auto kind : {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating,
+                          kNoReference, kNotJudged, kWrongShape}) {
     if (word == Name(kind)) return kind;
   }
   fields.Complain("kind", "kind of classification");

@@ -66,8 +66,9 @@ TEST_F(Hostile, OldBitsOfACaseThatHasChangedAreNotJudgedAgainstItsNewInputs) {
   std::ofstream(dir_ / "r/journal.jsonl", std::ios::app) << JournalLine(header);
   const auto judged = Run("judge r mine.yaml --json judged.json");
   EXPECT_EQ(judged.code, 6) << judged.out << judged.err;
-  for (const auto& result : nlohmann::json::parse(Read("judged.json"))["results"])
-    EXPECT_EQ(result["status"], "NOT_RUN");
+  const auto report = nlohmann::json::parse(Read("judged.json"));
+  EXPECT_EQ(report["results"].size(), 2U);
+  for (const auto& result : report["results"]) EXPECT_EQ(result["status"], "NOT_RUN");
   EXPECT_EQ(RunInto("r", "--resume").code, 0);
   EXPECT_EQ(Report("r")["results"], Report("new")["results"]);
 }

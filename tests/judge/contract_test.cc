@@ -96,6 +96,15 @@ TEST(Contract, NothingKnownIsNeverConforming) {
   EXPECT_EQ(JudgeContract(c, "product", Value(exact)), kUndetermined);
 }
 
+TEST(Contract, NobodyHasToAskForTheProgramsShape) {
+  Classification wrong;
+  wrong.kind = ClassificationKind::kWrongShape;
+  Case c = MakeCase();
+  EXPECT_EQ(JudgeContract(c, "product", Value(wrong)), kViolates);
+  c.contract.accept_any = true;
+  EXPECT_EQ(JudgeContract(c, "product", Value(wrong)), kViolates) << "any precision, but of this program";
+}
+
 TEST(Contract, InputsPerOperandAndTogether) {
   PrecisionModel y_rounded = Model("float32", "none");
   y_rounded.in["y"] = "bfloat16_rne";

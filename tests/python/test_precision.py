@@ -122,6 +122,15 @@ class AssertPrecision(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no such op: matmull"):
             ulpscope.backend("mine", {"matmull": in_float32})
 
+    def test_a_result_of_another_shape_is_refused(self):
+        def transposed(x, w):
+            return in_float32(x, w).T.contiguous()
+
+        x, w = operands()
+        with self.assertRaises(ulpscope.PrecisionError) as caught:
+            ulpscope.assert_precision(transposed, (x[:8], w), acc="float32")
+        self.assertIn("result is of shape bfloat16[16, 8], where the program has bfloat16[8, 16]", str(caught.exception))
+
     def test_a_kernel_that_fails_on_other_inputs_is_not_proved(self):
         """It runs once on the caller's own, and raises when the harness asks."""
         calls = []
