@@ -682,8 +682,9 @@ class Classifier {
   }
 
   /// Each result that wants more bits than any has would have had them with even odds, bit by bit.
-  void CountBits(const Hypothesis& model, const std::vector<int64_t>& looked,
+  void CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
                  std::set<PrecisionModel>* likely) {
+    constexpr int64_t kNoAccident = 128;
     const FloatFormat& format = *FormatOf(observed_.dtype);
     int bits = 0;
     for (const int64_t element : looked) {
@@ -691,8 +692,40 @@ class Classifier {
       if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
       if (bits >= format.precision - 1) return;
     }
-    int64_t fuller = 0, missing = 0;
+    if (bits < 2) return;
+    const Missing missing = MissingByBounds(natural, looked, bits);
+    if (missing.bits >= kNoAccident) {
+      if (AnyStoresIn(*likely, bits)) return;
+      likely->clear();
+    } else if (shape_.has_steps || likely->empty()) {
+      return;
+    } else {
+      // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones.
+      for (const Trial& trial : trials_) {
+        const PrecisionModel& model = trial.hypothesis->model();
+        if (!likely->contains(model) || StoresIn(model, bits)) continue;
+        if (MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits) >= kNoAccident)
+          likely->erase(model);
+      }
+      if (!likely->empty()) return;
+    }
+    const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
+                                                  : fmt::format("of which {} want more", missing.results);
+    result_.says.push_back(
+        fmt::format("at most {} significant bits in {} results, {}", bits, looked.size(), more));
+    bits_ = bits;
+  }
+
+  struct Missing {
+    int64_t results = 0;  ///< those that want more bits than `bits`
+    int64_t bits = 0;     ///< how many more, in all
+  };
+
+  /// What the centre of each enclosure wants, as far as one rounding of the whole sum allows.
+  Missing MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked, int bits) const {
+    const FloatFormat& format = *FormatOf(observed_.dtype);
     const auto acc = ParseAcc(model.model().acc);
+    Missing missing;
     for (const int64_t element : looked) {
       const Interval sum = model.EncloseUnstored(element);
       if (!std::isfinite(sum.lo) || !std::isfinite(sum.hi)) continue;
@@ -704,23 +737,37 @@ class Classifier {
         value = std::nearbyint(value / quantum) * quantum;
       }
       const int want = SignificantBits(value);
-      fuller += want > bits ? 1 : 0;
-      missing += std::max(0, want - bits);
+      missing.results += want > bits ? 1 : 0;
+      missing.bits += std::max(0, want - bits);
     }
-    if (bits < 2 || missing < 128 || AnyStoresIn(*likely, bits)) return;
-    result_.says.push_back(fmt::format("at most {} significant bits in {} results, of which {} want more",
-                                       bits, looked.size(), fuller));
-    bits_ = bits;
-    likely->clear();
+    return missing;
   }
 
-  bool AnyStoresIn(const std::set<PrecisionModel>& models, int bits) const {
-    return std::any_of(models.begin(), models.end(), [&](const PrecisionModel& model) {
-      const auto mid = ParseMid(model.mid);
-      const auto acc = ParseAcc(model.acc);
-      return (mid && mid->format != nullptr && mid->format->precision <= bits) ||
-             (acc && acc->bits() <= bits);
-    });
+  /// The same from the order of the model that wants fewest, in the sample, for as many results as `looked`.
+  int64_t MissingByOrders(const Hypothesis& model, int64_t looked, int bits) const {
+    if (sample_.empty()) return 0;
+    const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
+    int64_t fewest = std::numeric_limits<int64_t>::max();
+    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+      int64_t missing = 0;
+      for (const double run : model.Simulate(order, sample_)) {
+        const double stored = model.Store(run);
+        if (std::isfinite(stored)) missing += std::max(0, SignificantBits(stored) - bits);
+      }
+      fewest = std::min(fewest, missing);
+    }
+    return fewest * looked / static_cast<int64_t>(sample_.size());
+  }
+
+  static bool StoresIn(const PrecisionModel& model, int bits) {
+    const auto mid = ParseMid(model.mid);
+    const auto acc = ParseAcc(model.acc);
+    return (mid && mid->format != nullptr && mid->format->precision <= bits) || (acc && acc->bits() <= bits);
+  }
+
+  static bool AnyStoresIn(const std::set<PrecisionModel>& models, int bits) {
+    return std::any_of(models.begin(), models.end(),
+                       [bits](const PrecisionModel& model) { return StoresIn(model, bits); });
   }
 
   bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {
