@@ -697,8 +697,10 @@ class Classifier {
     if (missing.bits >= kNoAccident) {
       if (AnyStoresIn(*likely, bits)) return;
       likely->clear();
-    } else if (shape_.has_steps || likely->empty()) {
+    } else if (shape_.has_steps) {
       return;
+    } else if (likely->empty()) {
+      if (MissingByOrders(natural, static_cast<int64_t>(looked.size()), bits) < kNoAccident) return;
     } else {
       // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones.
       for (const Trial& trial : trials_) {

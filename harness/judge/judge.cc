@@ -151,6 +151,24 @@ std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& valu
   return result.proved_on.empty() || notes.empty() ? "" : "; " + notes.back();
 }
 
+/// Nothing that the contract allows explains the value: what does, or else what the numbers say.
+std::string Unexplained(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
+  const Classification& classification = value.classification;
+  const std::string wanted = Describe(demand);
+  if (classification.models.empty()) {
+    std::string text = fmt::format("no precision model explains {} (the contract says {})", name, wanted);
+    if (!classification.says.empty()) text += ": " + Join(classification.says, "; ");
+    return text;
+  }
+  const auto& proved = classification.models_proved;
+  const auto left = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
+    return IsInside(model, demand, classification);
+  });
+  return fmt::format(
+      "{} is {}: nothing that the contract allows ({}) explains it, yet {} such {} not excluded", name,
+      BrieflyLabelled(classification), wanted, left, left == 1 ? "model is" : "models are");
+}
+
 /// What to do about a contract that is left open.
 std::string Advice(const Case& test_case, const std::string& name, const CaseResult& result,
                    const JudgeContext& context) {
@@ -183,8 +201,7 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
       case ContractVerdict::kUnmodelled:
         facts->unmodelled.push_back(
             {.value = name,
-             .sentence = fmt::format("no precision model explains {} (the contract says {}){}", name, wanted,
-                                     AmongFurtherInputs(result, value))});
+             .sentence = Unexplained(name, demand->second, value) + AmongFurtherInputs(result, value)});
         break;
       case ContractVerdict::kUndetermined:
         if (value.classification.kind == ClassificationKind::kNotJudged) {

@@ -192,6 +192,21 @@ TEST(Judge, ContractVerdictsBecomeStatuses) {
             "product violates its contract (dtype float32, mid none): rounded through bfloat16");
   EXPECT_EQ(JudgeProduct(Strict(), bad).status, Status::kFail);
   EXPECT_EQ(JudgeProduct(Strict(), Classify({})).status, Status::kUnmodelled);
+  const CaseResult likely =
+      JudgeProduct(Strict(), Classify({Model("float32", "bfloat16")},
+                                      {Model("float32", "bfloat16"), Model("bfloat16", "none")},
+                                      "rounded through bfloat16"));
+  EXPECT_EQ(likely.status, Status::kUnmodelled) << "a likelihood accuses nobody";
+  EXPECT_EQ(likely.reason,
+            "product is rounded through bfloat16: nothing that the contract allows (dtype float32, mid none) "
+            "explains it, "
+            "yet 1 such model is not excluded");
+  Classification short_of_bits = Classify({});
+  short_of_bits.says = {"at most 22 significant bits in 256 results"};
+  EXPECT_EQ(JudgeProduct(Strict(), short_of_bits).reason,
+            "no precision model explains product (the contract says dtype float32, mid none): at most 22 "
+            "significant bits in "
+            "256 results");
   const CaseResult open =
       JudgeProduct(Strict(), Classify({Model("float32", "none"), Model("float32", "bfloat16")}));
   EXPECT_EQ(open.status, Status::kInconclusive);

@@ -1,5 +1,6 @@
 // Sums of one dot product: block units, split operands, summation trees, and what probes conclude of odd
 // kernels.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -239,6 +240,30 @@ TEST(OddData, HasADefinedAnswer) {
   const Classification single = Classify({16, 1}, {1, 16}, "normal");
   EXPECT_EQ(single.kind, ClassificationKind::kIndistinguishable);
   EXPECT_GT(single.facets.at("acc").size(), 2u) << "one product tells nothing of the accumulator";
+}
+
+TEST(Significands, ThatAreTooShortForAnyOrderAreSeenInsideEveryBound) {
+  Case c;
+  c.id = "test/short";
+  c.tensors = {testing::Tensor("x", DType::kBfloat16, {16, 64}),
+               testing::Tensor("y", DType::kBfloat16, {64, 16})};
+  c.program = {testing::MakeStep("matmul", {"x", "y"}, "product", {{"out_dtype", testing::Text("float32")}})};
+  c.observe = {"product"};
+  const auto inputs = testing::NormalInputs(c, 7);
+  const auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle) << oracle.error().Text();
+  PrecisionModel model;
+  model.acc = "float32";
+  for (const std::string order : {"sequential", "pairwise"}) {
+    TensorData product = EmulateProgram(c, inputs, model, order)->at("product");
+    const Classification whole = ClassifyValue(**oracle, "product", product);
+    EXPECT_TRUE(whole.fits) << order << ": " << whole.label;
+    const FloatFormat p22 = *ParseMid("p22")->format;
+    for (int64_t i = 0; i < product.size(); ++i) product.Set(i, RoundTo(product.At(i), p22));
+    const Classification cut = ClassifyValue(**oracle, "product", product);
+    for (const PrecisionModel& likely : cut.models) EXPECT_EQ(likely.mid, "p22") << likely.Name();
+    EXPECT_THAT(cut.label, ::testing::ContainsRegex("22 significant bits|p22")) << order;
+  }
 }
 
 TEST(Sparse, ElementsAreHeldAgainstEveryTree) {
