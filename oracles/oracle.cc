@@ -427,11 +427,18 @@ class ConcreteOracle : public CaseOracle {
                      .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
                      .operands = {},
                      .cut_points = {},
+                     .tensors = {},
                      .has_products = path.has_products,
                      .has_steps = path.has_inner};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
+    std::set<std::string> tensors;
+    for (const int id : path.nodes) {
+      const PlanNode& read = shared_->plan.nodes[static_cast<size_t>(id)];
+      if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
+    }
+    shape.tensors.assign(tensors.begin(), tensors.end());
     return shape;
   }
 
@@ -449,6 +456,18 @@ class ConcreteOracle : public CaseOracle {
     answered_ += asked_;
     for (const int64_t element : elements) references.push_back(Decide(&mixed_, known_, node, element));
     return references;
+  }
+
+  std::vector<Reference> ReferencesReading(const std::string& value, std::span<const int64_t> elements,
+                                           const std::string& tensor, int bits) const override {
+    auto inputs = shared_->inputs;
+    TensorData& read = inputs.at(tensor);
+    const RoundSpec rounding = ParseMid("p" + std::to_string(bits)).value();
+    for (int64_t i = 0; i < read.size(); ++i) read.Set(i, rounding.Apply(read.At(i)));
+    OracleOptions options;
+    options.engine = OracleEngine::kBoost;
+    return ConcreteOracle(std::make_shared<Shared>(shared_->plan, std::move(inputs)), "", options)
+        .References(value, elements);
   }
 
   OracleCounts Counts() const override {

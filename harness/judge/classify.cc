@@ -300,6 +300,7 @@ class Classifier {
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       LookEverywhere(natural, &likely);
+      DoubtReading(*natural->hypothesis, &likely);
       if (likely.empty() && options_.search) likely = Search(*natural);
     }
     const std::set<PrecisionModel> proved = Survivors();
@@ -389,9 +390,11 @@ class Classifier {
       elements = sample_;
       stored = sample_stored_;
     }
-    const int orders = hypothesis.order_free() ? 0 : static_cast<int>(hypothesis.orders().size());
+    const auto known = static_cast<int>(hypothesis.orders().size());
+    // Without a sum the first order stands for all: it rounds the steps inside an op.
+    const int orders = hypothesis.order_free() ? std::min(known, 1) : known;
     size_t most = 0;
-    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+    for (int order = hypothesis.order_free() || known == 0 ? -1 : 0; order < orders; ++order) {
       const auto run = hypothesis.Simulate(order, elements);
       size_t given = 0;
       for (size_t i = 0; i < run.size(); ++i) given += hypothesis.Store(run[i]) == stored[i] ? 1 : 0;
@@ -716,6 +719,47 @@ class Classifier {
     result_.says.push_back(
         fmt::format("at most {} significant bits in {} results, {}", bits, looked.size(), more));
     bits_ = bits;
+  }
+
+  /// A library's function may err by several units; but where the same function of an operand rounded to fewer bits leaves
+  /// hardly an error, it is the reading that errs.
+  void DoubtReading(const Hypothesis& natural, std::set<PrecisionModel>* likely) {
+    constexpr double kLibrary = 2.5, kVanishes = 3;
+    constexpr size_t kLeast = 24, kMost = 64;
+    constexpr int kTried = 6;
+    const int precision = std::min(FormatOf(observed_.dtype)->precision, Binary32().precision);
+    if (only_ != nullptr || likely->empty() || !natural.order_free() || sample_.size() < kLeast ||
+        precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
+      return;
+    const size_t count = std::min(sample_.size(), kMost);
+    const std::span<const int64_t> elements(sample_.data(), count);
+    double least = RootMeanSquare(oracle_.References(value_, elements)) / kVanishes;
+    const int widest = precision - static_cast<int>(std::log2(result_.max_ulp)) + 2;
+    std::string found;
+    for (const std::string& tensor : shape_.tensors) {
+      for (int bits = std::max(2, widest - kTried); bits <= std::min(widest, precision - 1); ++bits) {
+        const double errors = RootMeanSquare(oracle_.ReferencesReading(value_, elements, tensor, bits));
+        if (!(errors < least)) continue;
+        least = errors;
+        found = fmt::format("as if {} were rounded to {} significant bits where it is read", tensor, bits);
+      }
+    }
+    if (found.empty()) return;
+    result_.says.push_back(found);
+    likely->clear();
+  }
+
+  /// Of the errors of the sample's first elements against `references`, in units in the last place.
+  double RootMeanSquare(std::span<const Reference> references) const {
+    double squares = 0, count = 0;
+    for (size_t i = 0; i < references.size(); ++i) {
+      const double error =
+          (sample_stored_[i] - references[i].hi) / Ulp(sample_stored_[i], *FormatOf(observed_.dtype));
+      if (!std::isfinite(error)) continue;
+      squares += error * error;
+      ++count;
+    }
+    return count > 0 ? std::sqrt(squares / count) : 0;
   }
 
   struct Missing {

@@ -289,7 +289,11 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
   };
   const size_t probe = ProbeCount(elements.size()), first = std::min<size_t>(2, probe);
   if (hypothesis.order_free()) {
-    result.matches = matches(-1, probe) && matches(-1, elements.size()) ? 1 : 0;
+    // Without a sum any order rounds the steps inside an op, each in its format; -1 rounds none of them.
+    for (const int order : {-1, 0}) {
+      if (order >= 0 && hypothesis.orders().empty()) continue;
+      if (result.matches == 0 && matches(order, probe) && matches(order, elements.size())) result.matches = 1;
+    }
     result.log_likelihood = result.matches > 0 ? 0 : -kInf;
     result.residuals.fits = result.matches > 0;
     return result;

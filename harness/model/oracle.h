@@ -79,6 +79,7 @@ struct ValueShape {
   int64_t work_of_one = 0, work_of_all = 0;
   std::vector<std::string> operands;    ///< operands whose input rounding is a facet
   std::vector<std::string> cut_points;  ///< named intermediates
+  std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on
   bool has_products = false;
   bool has_steps =
       false;  ///< elementary steps inside one op are on the path: they have a format of their own
@@ -108,6 +109,16 @@ class CaseOracle {
   virtual Result<ValueShape> Describe(const std::string& value) const = 0;
   virtual std::vector<Reference> References(const std::string& value,
                                             std::span<const int64_t> elements) const = 0;
+  /// The same, were `tensor` rounded to `bits` significant bits where the program reads it.
+  virtual std::vector<Reference> ReferencesReading(const std::string& value,
+                                                   std::span<const int64_t> elements,
+                                                   const std::string& tensor, int bits) const {
+    static_cast<void>(value);
+    static_cast<void>(elements);
+    static_cast<void>(tensor);
+    static_cast<void>(bits);
+    return {};
+  }
   virtual OracleCounts Counts() const { return {}; }
   /// The bank for a value that was observed with dtype `observed`.
   virtual std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const = 0;
