@@ -356,7 +356,8 @@ class Classifier {
     const auto acc = ParseAcc(model.acc);
     const auto mid = ParseMid(model.mid);
     return model.in.empty() && model.prod == "exact" && acc && mid &&
-           (acc->exact() || (acc->wide() && acc->block == 0 && acc->bits() >= precision)) &&
+           (acc->exact() || (acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven &&
+                             acc->bits() >= precision)) &&
            (mid->none() || mid->bits() >= std::max(precision, Binary32().precision));
   }
 
@@ -442,11 +443,28 @@ class Classifier {
         trial.residuals.fits = true;
       }
     }
+    const auto fits = [&](const Trial& trial) {
+      return trial.survived && std::isfinite(trial.log_likelihood) && trial.fit >= options_.worst_fit &&
+             trial.residuals.fits;
+    };
+    // Which way the last bits of steps inside an op lean is the form's doing as much as the rounding's.
+    const auto leans = [](const Trial& trial) {
+      const auto acc = ParseAcc(trial.hypothesis->model().acc);
+      return trial.match.matches == 0 && acc && acc->wide() && acc->rounding != Rounding::kNearestEven;
+    };
+    const bool forms =
+        shape_.has_steps && std::any_of(trials_.begin(), trials_.end(),
+                                        [&](const Trial& trial) { return fits(trial) && !leans(trial); });
+    if (forms) {
+      best = -kInf;
+      for (const Trial& trial : trials_) {
+        if (fits(trial) && !leans(trial)) best = std::max(best, trial.log_likelihood);
+      }
+    }
     for (const Trial& trial : trials_) {
-      const bool kept = trial.survived && std::isfinite(trial.log_likelihood) &&
-                        trial.log_likelihood >= best - std::log(options_.keep_factor) &&
-                        trial.fit >= options_.worst_fit && trial.residuals.fits;
-      if (kept) likely.insert(trial.hypothesis->model());
+      if (forms && leans(trial)) continue;
+      if (fits(trial) && trial.log_likelihood >= best - std::log(options_.keep_factor))
+        likely.insert(trial.hypothesis->model());
     }
     // Of steps inside an op another form gives other bits as rightly.
     if (!shape_.has_steps) MatchMore(&likely);

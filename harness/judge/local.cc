@@ -365,7 +365,12 @@ class StepJudge {
   bool IsPlain(const PrecisionModel& model, const std::string& value) const {
     const auto acc = ParseAcc(model.acc);
     const FloatFormat& result = *FormatOf(values_.at(value).dtype);
-    return acc && (acc->exact() || (acc->wide() && acc->block == 0)) && model.prod == "exact" &&
+    const FloatFormat* product = FindFormat(model.prod);
+    // A multiplication and an addition of their own in the result's format are as plain as one that does both.
+    const bool whole =
+        model.prod == "exact" || (product != nullptr && product->precision >= result.precision &&
+                                  product->precision >= Binary32().precision);
+    return acc && (acc->exact() || (acc->wide() && acc->block == 0)) && whole &&
            (model.mid == "none" || model.mid == "float32") &&
            std::all_of(model.in.begin(), model.in.end(),
                        [&](const auto& in) {

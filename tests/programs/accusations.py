@@ -74,9 +74,11 @@ def _step(row, step, listed):
     for use in row["reads"]:
         # A report may name the view that is read, or the value that it shows.
         said = reads.get(use["operand"]) or reads.get(use["origin"])
+        if said and row["flush"] == "daz":  # the use as it is stored, by a step that drops subnormals
+            said = {"stored" if word == "flushed" else word for word in said}
         found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled, through))
     if not unmodelled:
-        found += _facets(row, (step.get("classification") or {}).get("facets") or {})
+        found += _facets(row, facets, any(words == {"flushed"} for words in reads.values()))
     return found
 
 
@@ -119,8 +121,8 @@ def narrow(word):
     return word.startswith(NARROW_SUM)
 
 
-def _facets(row, facets):
-    """Findings about the step's own arithmetic."""
+def _facets(row, facets, flushed=False):
+    """Findings about the step's own arithmetic; `flushed`: it is said of an operand, or of the result, that it loses subnormals."""
     found, place = [], f"step {row['value']}"
     acc = facets.get("acc") or []
     if row["acc"] and acc:
@@ -151,7 +153,7 @@ def _facets(row, facets):
     flushing = [word for options in (acc, facets.get("out") or [], *words.values()) for word in sorted(options)[:1]
                 if options and all("+ftz" in one or "+daz" in one for one in options)]
     if row["flush_visible"]:
-        found.append(Finding("unique" if flushing else "loose", f"flush {row['value']}", True, True, row["op"]))
+        found.append(Finding("unique" if flushing or flushed else "loose", f"flush {row['value']}", True, True, row["op"]))
     if flushing and row["flush"] == "none":
         found.append(Finding("false accusation", place, True, False, f"{row['op']}: flushing said {flushing}"))
     return found
