@@ -300,7 +300,7 @@ class Classifier {
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       LookEverywhere(natural, &likely);
-      DoubtReading(*natural->hypothesis, &likely);
+      DoubtReading(&likely);
       if (likely.empty() && options_.search) likely = Search(*natural);
     }
     const std::set<PrecisionModel> proved = Survivors();
@@ -741,21 +741,22 @@ class Classifier {
 
   /// A library's function may err by several units; but where the same function of an operand rounded to fewer bits leaves
   /// hardly an error, it is the reading that errs.
-  void DoubtReading(const Hypothesis& natural, std::set<PrecisionModel>* likely) {
+  void DoubtReading(std::set<PrecisionModel>* likely) {
     constexpr double kLibrary = 2.5, kVanishes = 3;
     constexpr size_t kLeast = 24, kMost = 64;
-    constexpr int kTried = 6;
+    constexpr int kTried = 6, kFewestBits = 2;
     const int precision = std::min(FormatOf(observed_.dtype)->precision, Binary32().precision);
-    if (only_ != nullptr || likely->empty() || !natural.order_free() || sample_.size() < kLeast ||
+    if (only_ != nullptr || likely->empty() || shape_.reduction_length > 0 || sample_.size() < kLeast ||
         precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
       return;
     const size_t count = std::min(sample_.size(), kMost);
     const std::span<const int64_t> elements(sample_.data(), count);
     double least = RootMeanSquare(oracle_.References(value_, elements)) / kVanishes;
     const int widest = precision - static_cast<int>(std::log2(result_.max_ulp)) + 2;
+    if (widest - kTried < kFewestBits) return;  // another error than that of a reading
     std::string found;
     for (const std::string& tensor : shape_.tensors) {
-      for (int bits = std::max(2, widest - kTried); bits <= std::min(widest, precision - 1); ++bits) {
+      for (int bits = widest - kTried; bits <= std::min(widest, precision - 1); ++bits) {
         const double errors = RootMeanSquare(oracle_.ReferencesReading(value_, elements, tensor, bits));
         if (!(errors < least)) continue;
         least = errors;
