@@ -299,9 +299,9 @@ class Classifier {
     if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
-      LookEverywhere(natural, &likely);
-      DoubtReading(&likely);
-      if (likely.empty() && options_.search) likely = Search(*natural);
+      const bool rounded = DoubtReading(&likely);
+      if (!rounded) LookEverywhere(natural, &likely);
+      if (!rounded && likely.empty() && options_.search) likely = Search(*natural);
     }
     const std::set<PrecisionModel> proved = Survivors();
     std::set<PrecisionModel> tried;
@@ -741,19 +741,23 @@ class Classifier {
 
   /// A library's function may err by several units; but where the same function of an operand rounded to fewer bits leaves
   /// hardly an error, it is the reading that errs.
-  void DoubtReading(std::set<PrecisionModel>* likely) {
+  bool DoubtReading(std::set<PrecisionModel>* likely) {
     constexpr double kLibrary = 2.5, kVanishes = 3;
     constexpr size_t kLeast = 24, kMost = 64;
     constexpr int kTried = 6, kFewestBits = 2;
     const int precision = std::min(FormatOf(observed_.dtype)->precision, Binary32().precision);
-    if (only_ != nullptr || likely->empty() || shape_.reduction_length > 0 || sample_.size() < kLeast ||
+    if (only_ != nullptr || shape_.reduction_length > 0 || sample_.size() < kLeast ||
         precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
-      return;
+      return false;
+    // What a narrow step explains is explained.
+    if (!std::all_of(likely->begin(), likely->end(),
+                     [this](const PrecisionModel& model) { return IsAsAsked(model) && model.cuts.empty(); }))
+      return false;
     const size_t count = std::min(sample_.size(), kMost);
     const std::span<const int64_t> elements(sample_.data(), count);
     double least = RootMeanSquare(oracle_.References(value_, elements)) / kVanishes;
     const int widest = precision - static_cast<int>(std::log2(result_.max_ulp)) + 2;
-    if (widest - kTried < kFewestBits) return;  // another error than that of a reading
+    if (widest - kTried < kFewestBits) return false;  // another error than that of a reading
     std::string found;
     for (const std::string& tensor : shape_.tensors) {
       for (int bits = widest - kTried; bits <= std::min(widest, precision - 1); ++bits) {
@@ -763,9 +767,10 @@ class Classifier {
         found = fmt::format("as if {} were rounded to {} significant bits where it is read", tensor, bits);
       }
     }
-    if (found.empty()) return;
+    if (found.empty()) return false;
     result_.says.push_back(found);
     likely->clear();
+    return true;
   }
 
   /// Of the errors of the sample's first elements against `references`, in units in the last place.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "harness/words/facets.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 
@@ -155,6 +156,48 @@ TEST(Local, AProductThatIsRoundedBeforeItsBiasIsNoNarrowAccumulator) {
   EXPECT_THAT(judged.at("h").cuts["h.product"], ElementsAre("bfloat16"));
   EXPECT_THAT(judged.at("h").facets["acc"], ElementsAre("float32"));
   EXPECT_THAT(judged.at("r").reads["h"], ::testing::Contains("stored"));
+}
+
+TEST(Local, StepsInsideAnOpInTheirFormatAreNoUnroundedUse) {
+  // gelu in float32 steps of a softmax in float32: exact steps give fewer of its bits than the two in one piece do.
+  Case program;
+  program.id = "forms~opened";
+  program.companion_of = "forms";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {4, 16})};
+  program.program = {MakeStep("softmax", {"x"}, "p", {{"dim", testing::Integer(1)}}),
+                     MakeStep("gelu", {"p"}, "g", {{"approximate", testing::Text("tanh")}})};
+  program.observe = {"p", "g"};
+  const auto inputs = NormalInputs(program, 11);
+  PrecisionModel model;
+  model.acc = "float32";
+  const auto values = EmulateProgram(program, inputs, model, "sequential");
+  ASSERT_TRUE(values) << values.error().Text();
+  const auto judged = Judge(program, inputs, *values);
+  EXPECT_THAT(judged.at("g").reads.at("p"), ::testing::Contains("stored")) << judged.at("g").label;
+  EXPECT_TRUE(judged.at("g").fits);
+}
+
+TEST(Local, AFunctionOfARoundedOperandIsNoLibrarysError) {
+  // Up to eight units in the last place, as much as a library's function may err by; of this operand, half a unit.
+  Case program;
+  program.id = "reading~opened";
+  program.companion_of = "reading";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.program = {MakeStep("tanh", {"x"}, "t")};
+  program.observe = {"t"};
+  const auto inputs = NormalInputs(program, 3);
+  std::map<std::string, TensorData> values{{"t", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  const FloatFormat p20 = *ParseMid("p20")->format;
+  for (const bool rounded : {false, true}) {
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double x = inputs.at("x").At(i);
+      values.at("t").Set(i, RoundTo(std::tanh(rounded ? RoundTo(x, p20) : x), Binary32()));
+    }
+    const auto judged = Judge(program, inputs, values);
+    EXPECT_EQ(judged.at("t").fits, !rounded) << judged.at("t").label;
+    const std::string reading = "as if x were rounded to 20 significant bits where it is read";
+    EXPECT_EQ(judged.at("t").label.find(reading) != std::string::npos, rounded) << judged.at("t").label;
+  }
 }
 
 TEST(Local, SubnormalsThatAreDroppedAreNoNarrowFormat) {
