@@ -744,7 +744,7 @@ class Classifier {
   bool DoubtReading(std::set<PrecisionModel>* likely) {
     constexpr double kLibrary = 2.5, kVanishes = 3;
     constexpr size_t kLeast = 24, kMost = 64;
-    constexpr int kTried = 6, kFewestBits = 2;
+    constexpr int kFewestBits = 9;  // narrower readings have models
     const int precision = std::min(FormatOf(observed_.dtype)->precision, Binary32().precision);
     if (only_ != nullptr || shape_.reduction_length > 0 || sample_.size() < kLeast ||
         precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
@@ -756,11 +756,9 @@ class Classifier {
     const size_t count = std::min(sample_.size(), kMost);
     const std::span<const int64_t> elements(sample_.data(), count);
     double least = RootMeanSquare(oracle_.References(value_, elements)) / kVanishes;
-    const int widest = precision - static_cast<int>(std::log2(result_.max_ulp)) + 2;
-    if (widest - kTried < kFewestBits) return false;  // another error than that of a reading
     std::string found;
     for (const std::string& tensor : shape_.tensors) {
-      for (int bits = widest - kTried; bits <= std::min(widest, precision - 1); ++bits) {
+      for (int bits = kFewestBits; bits < precision; ++bits) {
         const double errors = RootMeanSquare(oracle_.ReferencesReading(value_, elements, tensor, bits));
         if (!(errors < least)) continue;
         least = errors;

@@ -51,6 +51,20 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const st
   });
 }
 
+/// A wider sum that is rounded to float32 before a narrower store errs less than a float32 sum before that store does.
+bool IsWideThroughFloat32(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
+  const auto out = ParseOut(model.out);
+  return model.mid == "float32" && acc && out && (acc->exact() || acc->bits() > Binary32().precision) &&
+         out->format->precision < Binary32().precision;
+}
+
+PrecisionModel AsFloat32(PrecisionModel model) {
+  model.acc = "float32";
+  model.mid = "none";
+  return model;
+}
+
 }  // namespace
 
 bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc) {
@@ -62,9 +76,12 @@ bool ContainsAccumulator(const std::vector<std::string>& words, const std::strin
 }
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
-  return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
-    return InsideFacet(model, facet.first, facet.second, classification);
-  });
+  const auto inside = [&](const PrecisionModel& each) {
+    return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
+      return InsideFacet(each, facet.first, facet.second, classification);
+    });
+  };
+  return inside(model) || (IsWideThroughFloat32(model) && inside(AsFloat32(model)));
 }
 
 ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& classification) {

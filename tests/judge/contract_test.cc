@@ -53,6 +53,21 @@ TEST(Contract, TheSetIsJointNotFacetByFacet) {
       kViolates);
 }
 
+TEST(Contract, AWiderSumThroughFloat32IsAsGoodAsAFloat32Sum) {
+  ValueDemand demand;
+  demand.facets = {{"acc", {"at_least_float32"}}, {"mid", {"none"}}};
+  const auto verdict = [&](PrecisionModel model, const std::string& out) {
+    model.out = out;
+    return JudgeFacets(demand, Classify({model}));
+  };
+  EXPECT_EQ(verdict(Model("float64", "float32"), "bfloat16_rne"), kConforms);
+  EXPECT_EQ(verdict(Model("float64", "float32"), "float64_rne"), kViolates) << "the store would hold more";
+  EXPECT_EQ(verdict(Model("float64", "bfloat16"), "float16_rne"), kViolates);
+  EXPECT_EQ(verdict(Model("bfloat16", "float32"), "bfloat16_rne"), kViolates);
+  demand.facets["acc"] = {"float64"};
+  EXPECT_EQ(verdict(Model("float64", "float32"), "bfloat16_rne"), kViolates) << "no float32 sum is allowed";
+}
+
 TEST(Contract, AMisfitNeverConforms) {
   const Case c = Demanding(kFloat32Unrounded);
   auto left_over = Classify({Model("float32", "none")});
