@@ -454,7 +454,6 @@ std::map<std::string, Classification> CaseClassifier::StepByStep(
 
 void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
                                  Classified* classified) {
-  constexpr double kNearlyAll = 0.9;
   std::unique_ptr<CaseOracle> natural;
   for (auto& [name, found] : classified->values) {
     if (found.kind != ClassificationKind::kNotJudged) continue;

@@ -364,7 +364,6 @@ class Classifier {
   /// Of steps inside an op another algebraic form errs otherwise. Where what is likely gives few of the bits, and what the
   /// program asks for is not excluded, likelihood accuses nobody.
   void DoubtForms() {
-    constexpr double kNearlyAll = 0.9;
     const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
     if (HardOnly() || !shape_.has_steps || result_.models.empty() || result_.reproduced >= kNearlyAll ||
         std::any_of(result_.models.begin(), result_.models.end(), asked) ||

@@ -15,6 +15,9 @@
 
 namespace ulpscope {
 
+/// The share of the results that a model has to give bit by bit where worst-case bounds and likelihood would hold more.
+inline constexpr double kNearlyAll = 0.9;
+
 struct ClassifyOptions {
   int64_t most_elements = 4096;       ///< larger results are judged on a fixed sample of this size
   int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood

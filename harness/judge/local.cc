@@ -44,7 +44,6 @@ using Changes = std::map<std::string, Change>;
 
 constexpr const char* kScalar = "scalar.";
 constexpr const char* kFlushed = "flushed";
-constexpr double kNearlyAll = 0.9;
 /// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
 constexpr int64_t kGrownTerms = int64_t{1} << 21, kFewestGrown = 256;
 
