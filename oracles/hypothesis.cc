@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -80,6 +81,14 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty())
       return Format(cut->second.back());
     return OperationFormat(plan, argument, choice);
+  }
+  // A quotient by a power of two has the bits of what is divided; in a format of a small range it may lose some.
+  if (node.kind == NodeKind::kDiv) {
+    const PlanNode& by = At(plan, plan.Root(node.args[1]));
+    const bool exact = by.kind == NodeKind::kConstant && by.denominator == 1 && by.numerator > 0 &&
+                       std::has_single_bit(static_cast<uint64_t>(by.numerator));
+    const FloatFormat* divided = exact ? OfferedIn(plan, node.args[0], choice) : nullptr;
+    if (divided != nullptr && divided->precision >= Binary32().precision) return divided;
   }
   if (IsReduction(node.kind) || node.inner) {
     const AccSpec acc = *ParseAcc(choice.acc);
