@@ -266,6 +266,27 @@ TEST(Significands, ThatAreTooShortForAnyOrderAreSeenInsideEveryBound) {
   }
 }
 
+TEST(Mean, AQuotientByAPowerOfTwoLeavesNothingToTruncate) {
+  for (const int64_t k : {64, 100}) {
+    Case c;
+    c.id = "test/mean";
+    c.tensors = {testing::Tensor("x", DType::kFloat32, {4, k})};
+    c.program = {testing::MakeStep("mean", {"x"}, "m", {{"dim", testing::Integer(1)}})};
+    c.observe = {"m"};
+    const auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 5));
+    ASSERT_TRUE(oracle) << oracle.error().Text();
+    bool float32 = false, truncated = false;
+    for (const auto& hypothesis : (*oracle)->Bank("m", DType::kFloat32)) {
+      const PrecisionModel& model = hypothesis->model();
+      if (!model.in.empty() || model.acc != "float32" || model.mid != "none" || !model.cuts.empty()) continue;
+      float32 = float32 || model.out == "float32_rne";
+      truncated = truncated || model.out == "float32_rz";
+    }
+    EXPECT_TRUE(float32);
+    EXPECT_EQ(truncated, k == 100);
+  }
+}
+
 TEST(Sparse, ElementsAreHeldAgainstEveryTree) {
   // {2^20, 1, -2^20}: float32 keeps the 1 in every order; bfloat16 gives 0 or 1, which no bound of a float32
   // sum excludes.
