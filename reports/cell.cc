@@ -233,7 +233,6 @@ const std::vector<std::string>& CellLegend() {
                                                 "=a any precision gives these bits",
                                                 "[a] no reference",
                                                 "?a too many steps to be judged as one",
-                                                "shape! not of the program's shape",
                                                 "- not in this run",
                                                 "A B groups that part"};
   return kLegend;
