@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import shutil
 import subprocess
 import sys
@@ -100,19 +101,21 @@ class Browser:
     """One headless Chromium, asked in its own protocol over two pipes: messages that end in NUL."""
 
     def __init__(self):
-        self.profile = tempfile.TemporaryDirectory()
+        # The browser's children may write into it while it is taken away.
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         read_in, self.out = os.pipe()
         self.replies, write_out = os.pipe()
         self.process = subprocess.Popen(
             ["bash", "-c", f'exec "$0" "$@" 3<&{read_in} 4>&{write_out}', CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
              "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"],
-            pass_fds=(read_in, write_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(read_in, write_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True)
         os.close(read_in)
         os.close(write_out)
         self.numbers, self.rest, self.events = itertools.count(1), b"", []
 
     def close(self):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.out)
         os.close(self.replies)
