@@ -6,8 +6,8 @@ import itertools
 import json
 import os
 import pathlib
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
