@@ -84,9 +84,7 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   }
   // A quotient by a power of two has the bits of what is divided; in a format of a small range it may lose some.
   if (node.kind == NodeKind::kDiv) {
-    const PlanNode& by = At(plan, plan.Root(node.args[1]));
-    const bool exact = by.kind == NodeKind::kConstant && by.denominator == 1 && by.numerator > 0 &&
-                       std::has_single_bit(static_cast<uint64_t>(by.numerator));
+    const bool exact = IsPowerOfTwo(At(plan, plan.Root(node.args[1])));
     const FloatFormat* divided = exact ? OfferedIn(plan, node.args[0], choice) : nullptr;
     if (divided != nullptr && divided->precision >= Binary32().precision) return divided;
   }
@@ -308,6 +306,11 @@ std::string NameOf(const Plan& plan, int node) {
   if (root.kind == NodeKind::kInput) return root.tensor;
   if (!root.name.empty()) return root.name;
   return "step" + std::to_string(plan.Root(node));
+}
+
+bool IsPowerOfTwo(const PlanNode& node) {
+  return node.kind == NodeKind::kConstant && node.denominator == 1 && node.numerator > 0 &&
+         std::has_single_bit(static_cast<uint64_t>(node.numerator));
 }
 
 ValuePath PathOf(const Plan& plan, int node) {

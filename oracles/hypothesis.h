@@ -35,6 +35,9 @@ struct ValuePath {
   int64_t terms = 0;  ///< of all reductions together
 };
 
+/// A constant by which a quotient keeps its bits.
+bool IsPowerOfTwo(const PlanNode& node);
+
 ValuePath PathOf(const Plan& plan, int node);
 /// Terms of sums and elementwise steps that `elements` elements of the root of `path` rest on, each element of a node once.
 int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements);

@@ -2,7 +2,6 @@
 #include "oracles/oracle.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -279,8 +278,7 @@ class BoundHypothesis : public Hypothesis {
     int sum = bank_->path.root;
     if (root.kind == NodeKind::kDiv) {
       const PlanNode& by = shared_->plan.nodes[static_cast<size_t>(shared_->plan.Root(root.args[1]))];
-      const bool whole = by.kind == NodeKind::kConstant && by.denominator == 1 && by.numerator > 0 &&
-                         std::has_single_bit(static_cast<uint64_t>(by.numerator));
+      const bool whole = IsPowerOfTwo(by);
       sum = shared_->plan.Root(root.args[0]);
       // The quotient's element is the sum's: neither is a view of another shape.
       if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
