@@ -102,11 +102,11 @@ bool IsStep(const PlanNode& node) {
   return node.inner && (node.name.empty() || node.name.find('.') != std::string::npos);
 }
 
-bool IsCutPoint(const PlanNode& node) {
+bool IsCutPoint(const PlanNode& node, StepsCut steps) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView ||
       RoundsNothing(node.kind))
     return false;
-  return !IsStep(node) || node.materialised;
+  return !IsStep(node) || node.materialised || (steps == StepsCut::kNamed && !node.name.empty());
 }
 
 /// The format that the program itself asks for at a node, if any.
@@ -308,12 +308,7 @@ std::string NameOf(const Plan& plan, int node) {
   return "step" + std::to_string(plan.Root(node));
 }
 
-bool IsPowerOfTwo(const PlanNode& node) {
-  return node.kind == NodeKind::kConstant && node.denominator == 1 && node.numerator > 0 &&
-         std::has_single_bit(static_cast<uint64_t>(node.numerator));
-}
-
-ValuePath PathOf(const Plan& plan, int node) {
+ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
   ValuePath path;
   path.root = plan.Root(node);
   std::set<int> seen;
@@ -348,7 +343,7 @@ ValuePath PathOf(const Plan& plan, int node) {
           path.operands[NameOf(plan, current.args[i])] = *ParseDType(held->name);
       }
     }
-    if (id != path.root && IsCutPoint(current)) path.cut_points.push_back(id);
+    if (id != path.root && IsCutPoint(current, steps)) path.cut_points.push_back(id);
   }
   // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.
   if (path.reductions.size() == 1) {
@@ -649,6 +644,47 @@ std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType o
       choice = Canonical(plan, path, std::move(choice));
       if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
     }
+  }
+  return choices;
+}
+
+std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most) {
+  constexpr size_t kMostSteps = 16;  // what their sets are numbered with
+  std::map<std::string, std::vector<int>> groups;
+  for (const int cut : path.cut_points) {
+    if (IsStep(At(plan, cut))) groups[At(plan, cut).name].push_back(cut);
+  }
+  if (groups.size() > kMostSteps) return {};
+  const size_t all = (size_t{1} << groups.size()) - 1;
+  std::vector<size_t> sets;
+  for (size_t set = 1; set <= all; ++set) sets.push_back(set);
+  // All steps, single ones, all but single ones, pairs and so on: what one decision in a kernel does.
+  const auto rank = [&](size_t set) {
+    const auto chosen = static_cast<size_t>(std::popcount(set));
+    return std::min(2 * chosen, 2 * (groups.size() - chosen) + 1);
+  };
+  std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  if (sets.size() > most) sets.resize(most);
+  const CutChoice declared = UniformCuts(plan, path, "none");
+  std::vector<Choice> choices;
+  std::set<std::string> seen;
+  for (const size_t set : sets) {
+    Choice choice{.in = {},
+                  .prod = "exact",
+                  .acc = "float32",
+                  .mid = "none",
+                  .out = std::string(Name(observed)) + "_rne",
+                  .cuts = declared,
+                  .mode = "_rne"};
+    size_t bit = 1;
+    for (const auto& [name, nodes] : groups) {
+      for (const int node : nodes) {
+        if ((set & bit) != 0) choice.cuts[node] = {NarrowOf(plan, path)};
+      }
+      bit <<= 1;
+    }
+    choice = Canonical(plan, path, std::move(choice));
+    if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
   }
   return choices;
 }

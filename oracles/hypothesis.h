@@ -35,10 +35,10 @@ struct ValuePath {
   int64_t terms = 0;  ///< of all reductions together
 };
 
-/// A constant by which a quotient keeps its bits.
-bool IsPowerOfTwo(const PlanNode& node);
+/// Which steps inside a composite op are cut points: those that some framework stores, or all that have a name.
+enum class StepsCut { kMaterialised, kNamed };
 
-ValuePath PathOf(const Plan& plan, int node);
+ValuePath PathOf(const Plan& plan, int node, StepsCut steps = StepsCut::kMaterialised);
 /// Terms of sums and elementwise steps that `elements` elements of the root of `path` rest on, each element of a node once.
 int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements);
 /// The name of a cut point or operand: the program's, or one made from the op for unnamed gradients.
@@ -67,7 +67,11 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
 /// The same, with every way in which Python scalars are converted.
 std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed);
 
-/// The same with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of
+/// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the steps and
+/// single ones first. `path` has all named steps for cut points.
+std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most);
+
+/// All choices with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of
 /// products that no plain choice explains. Apart, because on data without subnormals they are copies of the
 /// plain ones.
 std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed);

@@ -541,10 +541,20 @@ class ConcreteOracle : public CaseOracle {
           made->choices.push_back(std::move(choice));
       }
     }
-    std::vector<std::unique_ptr<Hypothesis>> all;
-    for (const Choice& choice : made->choices)
-      all.push_back(std::make_unique<BoundHypothesis>(shared_, made, choice));
-    return all;
+    return Hypotheses(made);
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> StepBank(const std::string& value, DType observed,
+                                                    int64_t most_work) const override {
+    const int node = shared_->plan.values.at(value);
+    auto made = std::make_shared<ValueBank>();
+    made->node = node;
+    made->path = PathOf(shared_->plan, node, StepsCut::kNamed);
+    for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
+    const int64_t work = std::max<int64_t>(1, WorkOf(shared_->plan, made->path, 1));
+    made->choices = EnumerateSteps(shared_->plan, made->path, observed,
+                                   static_cast<size_t>(std::max<int64_t>(1, most_work / work)));
+    return Hypotheses(made);
   }
 
   std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
@@ -579,6 +589,10 @@ class ConcreteOracle : public CaseOracle {
       }
       bank = std::move(made);
     }
+    return Hypotheses(bank);
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> Hypotheses(const std::shared_ptr<const ValueBank>& bank) const {
     std::vector<std::unique_ptr<Hypothesis>> all;
     all.reserve(bank->choices.size());
     for (const Choice& choice : bank->choices)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <set>
 
 #include "oracles/lower.h"
@@ -328,6 +329,11 @@ class Walker {
 };
 
 }  // namespace
+
+bool IsPowerOfTwo(const PlanNode& node) {
+  return node.kind == NodeKind::kConstant && node.denominator == 1 && node.numerator > 0 &&
+         std::has_single_bit(static_cast<uint64_t>(node.numerator));
+}
 
 bool IsElementwise(NodeKind kind) {
   switch (kind) {

@@ -115,6 +115,9 @@ struct PlanNode {
   double slack_factor = 0;
 };
 
+/// A constant by which a quotient keeps its bits.
+bool IsPowerOfTwo(const PlanNode& node);
+
 struct Plan {
   std::vector<PlanNode> nodes;
   std::map<std::string, int> values;        ///< observed name -> node

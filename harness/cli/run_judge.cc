@@ -27,8 +27,9 @@
 namespace ulpscope {
 namespace {
 
-/// Terms of sums that judging several steps as one may cost: some seconds.
-constexpr int64_t kJointWork = int64_t{1} << 32;
+/// Terms of sums that judging several steps as one may cost: a second or so where they are observed only, minutes where a
+/// contract or an expectation asks.
+constexpr int64_t kJointWork = int64_t{1} << 28, kDemandedWork = int64_t{1} << 34;
 
 /// What judging one case yields; workers fill one slot each, so that the order of the report is no matter of
 /// timing.
@@ -463,6 +464,7 @@ void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values
       natural = std::move(*opened);
     }
     options.search = false;
+    options.most_work = kDemandedWork;  // this bank is small
     const Classification fits = ClassifyValue(*natural, name, values.at(name), options);
     pieces_ += natural->Counts();
     if (!fits.fits || fits.reproduced < kNearlyAll) continue;
@@ -504,7 +506,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       ClassifyOptions options;
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
       const bool one_step = IsOneStep(case_);
-      if (!one_step) options.most_work = kJointWork;
+      if (!one_step) options.most_work = DemandedValues(case_).empty() ? kJointWork : kDemandedWork;
       classified.values = ClassifyValues(*oracle_, values, options);
       if (one_step)
         TryForms(values, &classified);

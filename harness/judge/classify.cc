@@ -75,7 +75,7 @@ class Classifier {
       TryFlushing();
     if (GaveUp()) return NotJudged();
     Conclude();
-    return result_;
+    return GaveUp() ? NotJudged() : result_;
   }
 
  private:
@@ -118,6 +118,10 @@ class Classifier {
   /// What enclosing `elements` elements costs one model.
   int64_t WorkOf(size_t elements) const {
     return std::min(static_cast<int64_t>(elements) * shape_.work_of_one, shape_.work_of_all);
+  }
+
+  int64_t WorkOfOrders(const Hypothesis& hypothesis, size_t elements) const {
+    return static_cast<int64_t>(hypothesis.orders().size()) * WorkOf(elements);
   }
 
   /// At least this: a few elements in some orders for each model that is left.
@@ -294,9 +298,11 @@ class Classifier {
 
   void Conclude() {
     std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
+    if (GaveUp()) return;
     if (!HardOnly()) KeepOrderWitnesses(likely);
     TryRest(&likely);
     if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
+    if (!HardOnly() && options_.search) LookInside(&likely);
     const Trial* natural = HardOnly() ? nullptr : Natural(likely);
     if (natural != nullptr) {
       const bool rounded = DoubtReading(&likely);
@@ -361,16 +367,23 @@ class Classifier {
            (mid->none() || mid->bits() >= std::max(precision, Binary32().precision));
   }
 
-  /// Of steps inside an op another algebraic form errs otherwise. Where what is likely gives few of the bits, and what the
-  /// program asks for is not excluded, likelihood accuses nobody.
+  /// Of steps inside an op another algebraic form errs otherwise. Where what is likely gives few of the bits, likelihood
+  /// accuses nobody while what the program asks for is not excluded, and no sum ever.
   void DoubtForms() {
     const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
     if (HardOnly() || !shape_.has_steps || result_.models.empty() || result_.reproduced >= kNearlyAll ||
-        std::any_of(result_.models.begin(), result_.models.end(), asked) ||
-        std::none_of(result_.models_proved.begin(), result_.models_proved.end(), asked))
+        std::any_of(result_.models.begin(), result_.models.end(), asked))
       return;
+    const bool open = std::any_of(result_.models_proved.begin(), result_.models_proved.end(), asked);
+    const bool sums =
+        std::all_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
+          const auto acc = ParseAcc(model.acc);
+          return acc && acc->bits() < Binary32().precision;
+        });
+    if (!open && !sums) return;
     result_.says.push_back(
-        "no form tried of the steps inside gives these bits, and what the program asks for is not excluded");
+        fmt::format("no form tried of the steps inside gives these bits, and what the program asks for is {}",
+                    open ? "not excluded" : "excluded"));
     result_.models.clear();
     result_.fits = result_.rests_on_likelihood = false;
     result_.kind = ClassificationKind::kUnmodelled;
@@ -566,6 +579,42 @@ class Classifier {
                     "gives these bits",
                     bits));
     likely->clear();
+  }
+
+  /// What is likely of an op with steps inside it gives the bits in no order. Where sums in float32 and some of the steps
+  /// rounded give all of them, that is the explanation.
+  void LookInside(std::set<PrecisionModel>* likely) {
+    constexpr int64_t kMostWork = int64_t{1} << 18;
+    if (!shape_.has_steps || only_ != nullptr || sample_.empty()) return;
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (trial.survived && likely->contains(model) && (trial.match.matches > 0 || IsAsAsked(model))) return;
+    }
+    const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };
+    if (!std::all_of(shape_.cut_points.begin(), shape_.cut_points.end(), own)) return;
+    std::set<PrecisionModel> found;
+    for (auto& hypothesis : oracle_.StepBank(value_, observed_.dtype, kMostWork)) {
+      Trial trial;
+      trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
+      if (trial.match.matches == 0) continue;
+      trial.hypothesis = std::move(hypothesis);
+      Try(&trial, 0, elements_.size());
+      trial.hypothesis->Forget();
+      if (!trial.survived) continue;
+      trial.log_likelihood = trial.match.log_likelihood;
+      trial.residuals = trial.match.residuals;
+      found.insert(trial.hypothesis->model());
+      trials_.push_back(std::move(trial));
+    }
+    if (found.empty()) return;
+    for (const PrecisionModel& model : found) {
+      for (const auto& [step, format] : model.cuts) {
+        auto& known = shape_.cut_points;
+        if (std::find(known.begin(), known.end(), step) == known.end()) known.push_back(step);
+      }
+    }
+    *likely = std::move(found);
+    result_.says.clear();
   }
 
   /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.
@@ -1070,24 +1119,33 @@ class Classifier {
     }
     for (Trial& trial : trials_) {
       if (!trial.survived) continue;
+      if (TooMuch()) return best;
       trial.log_likelihood = -kInf;
       // Without such a model, its own errors: four elements tell most of them apart, and cost less than all.
       const auto like = plain.find(sums(trial.hypothesis->model()));
       const Hypothesis& errs = like != plain.end() ? *like->second : *trial.hypothesis;
+      spent_ += WorkOfOrders(errs, kMayFit);
       if (!MayFit(*trial.hypothesis, errs, elements, stored)) continue;
       trial.match = ExactMatch(*trial.hypothesis, elements, stored);
+      spent_ += WorkOfOrders(*trial.hypothesis, trial.match.matches > 0 ? elements.size() : kMayFit);
       trial.log_likelihood = trial.match.log_likelihood;
       trial.residuals = trial.match.residuals;
       best = std::max(best, trial.log_likelihood);
       if (trial.match.matches == 0 && !trial.hypothesis->order_free()) rivals.push_back(&trial);
     }
     const FitCheck fit = best > -kInf ? FitCheck::kSkip : FitCheck::kMeasure;
-    for (Trial* trial : rivals) trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
+    for (Trial* trial : rivals) {
+      if (TooMuch()) return best;
+      trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
+      spent_ += WorkOfOrders(*trial->hypothesis, ProbeCount(elements.size()));
+    }
     std::stable_sort(rivals.begin(), rivals.end(),
                      [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
     const double keep = std::log(options_.keep_factor);
     for (Trial* trial : rivals) {
       if (trial->probe < best - keep - 4) continue;
+      if (TooMuch()) return best;
+      spent_ += WorkOfOrders(*trial->hypothesis, elements.size());
       const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);
       trial->log_likelihood = likelihood.log_likelihood;
       trial->fit = likelihood.fit;

@@ -265,11 +265,11 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   return residuals;
 }
 
-size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, elements > 64 ? 24 : 8); }
-
 double Tempering(size_t elements) { return std::min(1.0, kTemperedOutputs / static_cast<double>(elements)); }
 
 }  // namespace
+
+size_t ProbeCount(size_t elements) { return std::min<size_t>(elements, elements > 64 ? 24 : 8); }
 
 bool FitsOrders(double ratio, double largest, double lean, size_t elements) {
   const double few = 1 / std::sqrt(static_cast<double>(std::max<size_t>(elements, 1)));
@@ -341,7 +341,7 @@ bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<cons
             std::span<const double> observed) {
   if (hypothesis.order_free() || like.order_free()) return true;
   // Four elements in every order: enough to see that a sum is hundreds of its errors off.
-  const size_t few = std::min<size_t>(elements.size(), 4);
+  const size_t few = std::min(elements.size(), kMayFit);
   const auto some = elements.first(few);
   const Learnt learnt = Learn(like, some);
   const auto centre = &hypothesis == &like ? learnt.law.centre : hypothesis.Simulate(-1, some);

@@ -47,6 +47,10 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most);
 
+/// Elements that ProbeLaw looks at, and MayFit.
+size_t ProbeCount(size_t elements);
+inline constexpr size_t kMayFit = 4;
+
 /// The law's logarithm on the first few elements: cheap, and an upper bound of the whole in practice, since
 /// each further element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,

@@ -139,6 +139,15 @@ class CaseOracle {
     static_cast<void>(roundings);
     return {};
   }
+  /// Sums in float32, and each set of the steps inside the op rounded to its 16-bit format, those included that no framework
+  /// is known to store. None is larger than what `most_work` allows, in terms of one element: few sets before many.
+  virtual std::vector<std::unique_ptr<Hypothesis>> StepBank(const std::string& value, DType observed,
+                                                            int64_t most_work) const {
+    static_cast<void>(value);
+    static_cast<void>(observed);
+    static_cast<void>(most_work);
+    return {};
+  }
   /// Models that drop subnormals, for a value that nothing of the bank explains.
   virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
                                                                 DType observed) const {

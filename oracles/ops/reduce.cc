@@ -11,10 +11,15 @@ int LowerSum(Lowering& low, const OpCall& call) {
 
 int LowerMean(Lowering& low, const OpCall& call) {
   const int sum = LowerSum(low, call);
-  low.at(low.plan.Root(sum)).inner = true;
-  const int64_t count = low.at(low.plan.Root(sum)).k;
+  const int root = low.plan.Root(sum);
+  low.at(root).inner = true;
+  const int64_t count = low.at(root).k;
   const DType dtype = low.at(sum).dtype;
-  return low.Elementwise(NodeKind::kDiv, {sum, low.Constant(count, 1, dtype)}, dtype);
+  const int length = low.Constant(count, 1, dtype);
+  // Stored before it is divided, a sum is rounded once more; by a power of two that is the rounding of the mean.
+  if (!IsPowerOfTwo(low.at(length)))
+    low.Materialised(sum, (call.step.as.empty() ? "mean" : call.step.as) + ".sum");
+  return low.Elementwise(NodeKind::kDiv, {sum, length}, dtype);
 }
 
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axes; var is the biased variance (torch.nn.functional.layer_norm).
