@@ -38,6 +38,8 @@ struct RawOperands {
 /// Sum of the exact (or rounded) products of one element, and of their magnitudes.
 struct TermSum {
   double lo = 0, hi = 0, magnitude = 0;
+  int64_t count = -1;            ///< of terms that are not zero; -1 unknown
+  double first = 0, second = 0;  ///< where there are no others and they are known: what is added; else NaN
 };
 
 /// Shared by all hypotheses of one case.

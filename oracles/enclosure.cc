@@ -80,6 +80,18 @@ Interval Rounded(const Spec& spec, Interval a) {
   return {.lo = low, .hi = a.hi == a.lo ? low : spec.Apply(a.hi)};
 }
 
+/// What any order of a narrow plain accumulator makes of at most two terms that it holds. Wide ones may take in products that
+/// were not rounded before.
+std::optional<double> OneSum(const AccSpec& acc, const TermSum& sum) {
+  if (sum.count < 0 || sum.count > 2 || !acc.binary() || acc.partial != nullptr || acc.combine != nullptr ||
+      acc.format->precision >= Binary32().precision)
+    return std::nullopt;
+  for (const double term : {sum.first, sum.second}) {
+    if (std::isnan(term) || RoundTo(term, *acc.format) != term) return std::nullopt;
+  }
+  return StoreIn(acc, TwoSum(sum.first, sum.second));
+}
+
 }  // namespace
 
 /// Terms that are not finite for certain: an infinity of one sign makes the sum that infinity, unless the others
@@ -99,6 +111,28 @@ struct BrokenTerms {
     const double kNan = std::numeric_limits<double>::quiet_NaN();
     return {.lo = none || (up && down) ? kNan : up ? kInf : -kInf, .hi = magnitude, .magnitude = kNan};
   }
+};
+
+/// The terms of a sum that are not zero for certain. Zeros are added exactly by every accumulator.
+class Support {
+ public:
+  void See(Interval term) {
+    if (term.lo == 0 && term.hi == 0) return;
+    const double point = term.lo == term.hi ? term.lo : std::numeric_limits<double>::quiet_NaN();
+    if (count_ < 2) terms_[static_cast<size_t>(count_)] = point;
+    ++count_;
+  }
+  TermSum In(TermSum sum) const {
+    sum.count = count_;
+    const bool few = count_ <= 2;
+    sum.first = few ? terms_[0] : std::numeric_limits<double>::quiet_NaN();
+    sum.second = few ? terms_[1] : std::numeric_limits<double>::quiet_NaN();
+    return sum;
+  }
+
+ private:
+  int64_t count_ = 0;
+  std::array<double, 2> terms_{};
 };
 
 /// A running sum in two doubles; its own error stays below (count + 2) 2^-104 times the sum of magnitudes.
@@ -397,6 +431,7 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
   PairSum low, high;
   double magnitude = 0;
   BrokenTerms broken;
+  Support support;
   const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
   for (const Interval& whole : terms) {
     if (whole.special) return kEverything;
@@ -405,6 +440,7 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
       broken.See(term);
       continue;
     }
+    support.See(term);
     low.Add(term.lo);
     high.Add(term.hi);
     magnitude += Magnitude(term);
@@ -412,9 +448,9 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
   magnitude *= 1 + 0x1p-30;
   const double count = 3.0 * static_cast<double>(terms.size()) + 4;
   const TermSum sum = broken.any() ? broken.Sum(magnitude)
-                                   : TermSum{.lo = low.Bound(-1, magnitude, count),
-                                             .hi = high.Bound(1, magnitude, count),
-                                             .magnitude = magnitude};
+                                   : support.In({.lo = low.Bound(-1, magnitude, count),
+                                                 .hi = high.Bound(1, magnitude, count),
+                                                 .magnitude = magnitude});
   if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, nullptr, 1);
 }
@@ -422,7 +458,7 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
 Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms,
                                      const Interval* addend, int passes) const {
   TermSum sum = terms;
-  int64_t count = node.k * passes;
+  int64_t count = (sum.count >= 0 ? sum.count : node.k) * passes;
   if (std::isnan(sum.magnitude)) {
     if (node.alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
     const double others = sum.hi * std::fabs(node.alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
@@ -452,7 +488,10 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
     const double radius = sum.magnitude == 0
                               ? 0
                               : (Relative(count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
-    value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
+    if (const auto one = OneSum(acc, sum); one && addend == nullptr && node.alpha == 1 && passes == 1)
+      value = {.lo = *one, .hi = *one};
+    else
+      value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
     if (!HasNan(value))
       value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};
   } else if (!std::isfinite(sum.magnitude)) {

@@ -321,6 +321,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
   for (const int id : path.nodes) {
     const PlanNode& current = At(plan, id);
     if (current.inner) path.has_inner = true;
+    if (IsFunction(current.kind)) path.approximate = true;
     if (current.scalar) {
       for (const char* word : {"float32_rne", "bfloat16_rne", "float16_rne"}) {
         const double rounded = ParseIn(word)->Apply(current.alpha);
@@ -418,6 +419,12 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   const FloatFormat* stored_from = choice.mid != "none" ? Format(choice.mid) : before;
   bool nearest = out && out->rounding == Rounding::kNearestEven;
   if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
+    choice.out = std::string(out->format->name) + "_rne";
+    nearest = true;
+  }
+  // Behind a function that libraries compute to a few units of a format, the direction of the last rounding to it is none of
+  // what can be known.
+  if (out && !nearest && path.approximate && out->format->precision >= Binary32().precision) {
     choice.out = std::string(out->format->name) + "_rne";
     nearest = true;
   }
@@ -570,6 +577,13 @@ bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>&
 }
 
 }  // namespace
+
+int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed) {
+  const size_t prods = path.has_products ? ProdWords().size() : 1;
+  return static_cast<int64_t>(EnumerateIn(path).size() * prods *
+                              AccumulatorsFor(plan, path, observed).size() *
+                              EnumerateCuts(plan, path).size() * MidWords().size() * 2);
+}
 
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;

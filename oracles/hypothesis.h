@@ -31,6 +31,7 @@ struct ValuePath {
   /// one of them.
   std::map<std::string, std::set<std::string>> scalars;
   bool has_products = false;
+  bool approximate = false;  ///< a function is on the path: libraries err by some units of its format
   int64_t reduction_length = 0;
   int64_t terms = 0;  ///< of all reductions together
 };
@@ -58,6 +59,8 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice);
 PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& choice);
 Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice);
 
+/// What EnumerateChoices goes through, before it drops what is the same.
+int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed);
 /// All canonical choices for a value stored as `observed`.
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed);
 

@@ -437,6 +437,8 @@ class ConcreteOracle : public CaseOracle {
       if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
     }
     shape.tensors.assign(tensors.begin(), tensors.end());
+    if (!natural_ && path.cut_points.size() > 1)
+      shape.most_models = CountChoices(shared_->plan, path, shape.declared);
     return shape;
   }
 

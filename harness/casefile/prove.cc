@@ -45,9 +45,22 @@ struct ProvedProduct {
   ProvedOperand a, b;  ///< of a sum b has no tensor
   int64_t results = 0;
   const TensorSpec* addend = nullptr;
+  std::string probe = {};  ///< the only one of an op around a sum; else empty
 
   bool IsSum() const { return b.tensor == nullptr; }
 };
+
+/// What ops of one operand are shown instead of a crossed probe: values of ordinary sizes.
+constexpr char kOrdinary[] = "normal";
+
+/// Ops around a sum, each with the probe whose lines leave its sum no choice; functions, whose steps show on ordinary values.
+const std::map<std::string, std::string_view, std::less<>> kOwnProbes{
+    {"softmax", "exponents"}, {"log_softmax", "exponents"},
+    {"rms_norm", "squares"},  {"layer_norm", "opposed"},
+    {"gelu", kOrdinary},      {"silu", kOrdinary},
+    {"sigmoid", kOrdinary},   {"tanh", kOrdinary},
+    {"softplus", kOrdinary},  {"mish", kOrdinary},
+    {"elu", kOrdinary}};
 
 /// The names that a step gives its result.
 std::vector<std::string> ResultsOf(const Step& step) {
@@ -106,7 +119,9 @@ class ProductFinder {
       else if ((step.op == "addmm" || step.op == "baddbmm") && step.of.size() == 3)
         AddProduct(step, 1, 2, step.of[0].name);
       else if (step.op == "sum" || step.op == "mean")
-        AddSum(step);
+        AddSum(step, {});
+      else if (const auto own = kOwnProbes.find(step.op); own != kOwnProbes.end())
+        AddSum(step, std::string(own->second));
       else if (step.op == "backward")
         AddGradients(step);
     }
@@ -180,14 +195,20 @@ class ProductFinder {
     Add(step.as.empty() ? step.out : step.as, *x, x_axis, *y, y_axis, results, addend, step.out);
   }
 
-  /// A sum along one dimension, or over all of a vector.
-  void AddSum(const Step& step) {
+  /// A sum along one dimension, or over all of a vector; or an op around one.
+  void AddSum(const Step& step, std::string probe) {
     const auto x = step.of.empty() ? std::nullopt : SeenAs(step.of[0].name);
     if (!x) return;
     const auto rank = static_cast<int64_t>(x->axes.size());
     const Attr* attr = step.Find("dim");
     std::optional<int64_t> dim =
         attr == nullptr && rank == 1 ? std::optional<int64_t>(0) : IntegerAttr(step, "dim");
+    if (probe == kOrdinary) {
+      dim = rank - 1;
+    } else if (const Attr* last = step.Find("normalized_shape"); last != nullptr) {
+      const auto* sizes = last->If<Attr::List>();
+      dim = sizes == nullptr || sizes->size() == 1 ? std::optional<int64_t>(-1) : std::nullopt;
+    }
     if (attr != nullptr && attr->If<Attr::List>() != nullptr && attr->If<Attr::List>()->size() == 1) {
       if (const int64_t* only = attr->If<Attr::List>()->front().If<int64_t>()) dim = *only;
     }
@@ -198,8 +219,9 @@ class ProductFinder {
                          .buffer = step.out,
                          .a = operand,
                          .b = {},
-                         .results = operand.lines(),
-                         .addend = nullptr});
+                         .results = operand.lines() * (probe.empty() ? 1 : 2),
+                         .addend = nullptr,
+                         .probe = std::move(probe)});
   }
 
   /// The gradients of a product of two matrices that the loss is the value of.
@@ -239,6 +261,9 @@ class ProductFinder {
 std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduct& product) {
   if (demand.facets.empty()) return {};
   const int64_t k = product.a.k();
+  if (!product.probe.empty())
+    return product.probe != kOrdinary && k < LeastCrossLength(product.probe) ? std::vector<std::string>()
+                                                                             : std::vector{product.probe};
   // What tells narrow sums of products are the products' own bits; a sum of single values needs a tie.
   std::vector<std::string> probes = product.IsSum()
                                         ? std::vector<std::string>{"tie", "swamp", "wide"}
@@ -276,6 +301,10 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
   one.id += kTilde + companion.name;
   one.contract = {};
   one.expect.clear();
+  if (probe == kOrdinary) {
+    Refill(&one, product.a.tensor, Attr{.value = std::string(kOrdinary)});
+    return companion;
+  }
   Refill(&one, product.a.tensor,
          CrossFill(probe, product.IsSum() ? "sum" : "a", product.a, round * product.a.lines()));
   if (product.IsSum()) return companion;
@@ -289,6 +318,7 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
 
 /// Runs of one probe until enough results have shown it, and until every line of its own was there.
 int64_t RoundsOf(const ProvedProduct& product, const std::string& probe) {
+  if (probe == kOrdinary) return 1;
   int64_t rounds = (kWantedResults + product.results - 1) / std::max<int64_t>(1, product.results);
   if (probe == "chunk") {
     const auto partners = static_cast<int64_t>(ChunkPartners(product.a.k()).size());

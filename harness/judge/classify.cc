@@ -67,6 +67,11 @@ class Classifier {
     shape_ = *shape;
     MeasureErrors();
     if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
+    // To list a model costs about as much as some thousand terms.
+    constexpr int64_t kTermsOfOne = 2048;
+    spent_ = shape_.most_models * kTermsOfOne;
+    if (TooMuch()) return NotJudged();
+    spent_ = 0;
     TryAll(oracle_.Bank(value_, observed_.dtype));
     spent_ += WorkOfLikelihood();
     const auto survived = [](const Trial& trial) { return trial.survived; };
@@ -457,7 +462,7 @@ class Classifier {
     }
     const auto fits = [&](const Trial& trial) {
       return trial.survived && std::isfinite(trial.log_likelihood) && trial.fit >= options_.worst_fit &&
-             trial.residuals.fits;
+             Fits(trial.residuals);
     };
     // Which way the last bits of steps inside an op lean is the form's doing as much as the rounding's.
     const auto leans = [](const Trial& trial) {
@@ -481,6 +486,14 @@ class Classifier {
     // Of steps inside an op another form gives other bits as rightly.
     if (!shape_.has_steps) MatchMore(&likely);
     return likely;
+  }
+
+  /// What is made of one sum errs with it: as much evidence as there are sums.
+  bool Fits(const Residuals& residuals) const {
+    if (residuals.fits || !shape_.has_steps || shape_.reduction_length < 2) return residuals.fits;
+    const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
+    return FitsOrders(residuals.ratio, residuals.largest, residuals.lean,
+                      std::min(residuals.count, static_cast<size_t>(lines)));
   }
 
   /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
@@ -764,8 +777,8 @@ class Classifier {
     if (bits < 2) return;
     const Missing missing = MissingByBounds(natural, looked, bits);
     if (missing.bits >= kNoAccident) {
-      if (AnyStoresIn(*likely, bits)) return;
-      likely->clear();
+      std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits); });
+      if (!likely->empty()) return;
     } else if (shape_.has_steps) {
       return;
     } else if (likely->empty()) {
@@ -803,11 +816,11 @@ class Classifier {
       return false;
     const size_t count = std::min(sample_.size(), kMost);
     const std::span<const int64_t> elements(sample_.data(), count);
-    double least = RootMeanSquare(oracle_.References(value_, elements)) / kVanishes;
+    double least = MedianError(oracle_.References(value_, elements)) / kVanishes;
     std::string found;
     for (const std::string& tensor : shape_.tensors) {
       for (int bits = kFewestBits; bits < precision; ++bits) {
-        const double errors = RootMeanSquare(oracle_.ReferencesReading(value_, elements, tensor, bits));
+        const double errors = MedianError(oracle_.ReferencesReading(value_, elements, tensor, bits));
         if (!(errors < least)) continue;
         least = errors;
         found = fmt::format("as if {} were rounded to {} significant bits where it is read", tensor, bits);
@@ -819,17 +832,19 @@ class Classifier {
     return true;
   }
 
-  /// Of the errors of the sample's first elements against `references`, in units in the last place.
-  double RootMeanSquare(std::span<const Reference> references) const {
-    double squares = 0, count = 0;
+  /// Of the errors of the sample's first elements against `references`, in units in the last place: a few that cancellation
+  /// has blown up do not count.
+  double MedianError(std::span<const Reference> references) const {
+    std::vector<double> errors;
     for (size_t i = 0; i < references.size(); ++i) {
       const double error =
           (sample_stored_[i] - references[i].hi) / Ulp(sample_stored_[i], *FormatOf(observed_.dtype));
-      if (!std::isfinite(error)) continue;
-      squares += error * error;
-      ++count;
+      if (std::isfinite(error)) errors.push_back(std::fabs(error));
     }
-    return count > 0 ? std::sqrt(squares / count) : 0;
+    if (errors.empty()) return 0;
+    const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+    std::nth_element(errors.begin(), middle, errors.end());
+    return *middle;
   }
 
   struct Missing {
@@ -875,15 +890,14 @@ class Classifier {
     return fewest * looked / static_cast<int64_t>(sample_.size());
   }
 
-  static bool StoresIn(const PrecisionModel& model, int bits) {
-    const auto mid = ParseMid(model.mid);
+  bool StoresIn(const PrecisionModel& model, int bits) const {
+    // Beside cuts, `mid` is the coarsest of them all.
+    const auto last = model.cuts.find(value_);
+    const auto mid = ParseMid(model.cuts.empty()         ? model.mid
+                              : last == model.cuts.end() ? "none"
+                                                         : last->second);
     const auto acc = ParseAcc(model.acc);
     return (mid && mid->format != nullptr && mid->format->precision <= bits) || (acc && acc->bits() <= bits);
-  }
-
-  static bool AnyStoresIn(const std::set<PrecisionModel>& models, int bits) {
-    return std::any_of(models.begin(), models.end(),
-                       [bits](const PrecisionModel& model) { return StoresIn(model, bits); });
   }
 
   bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {
@@ -1151,7 +1165,7 @@ class Classifier {
       trial->fit = likelihood.fit;
       trial->residuals = likelihood.residuals;
       // What does not fit is no measure for what does: a truncating sum may come nearer to bits that lean the other way.
-      if (trial->residuals.fits && trial->fit >= options_.worst_fit)
+      if (Fits(trial->residuals) && trial->fit >= options_.worst_fit)
         best = std::max(best, trial->log_likelihood);
     }
     return best;

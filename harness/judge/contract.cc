@@ -59,6 +59,14 @@ bool IsWideThroughFloat32(const PrecisionModel& model) {
          out->format->precision < Binary32().precision;
 }
 
+/// tf32 has float16's bits: a rounding to it before that store shows among float16's subnormals alone.
+PrecisionModel WithoutTf32BeforeFloat16(PrecisionModel model) {
+  if (model.mid != "tf32" || !model.out.starts_with("float16_")) return model;
+  model.mid = "none";
+  model.out = "float16_rne";
+  return model;
+}
+
 PrecisionModel AsFloat32(PrecisionModel model) {
   model.acc = "float32";
   model.mid = "none";
@@ -106,7 +114,14 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   if (std::none_of(proved.begin(), proved.end(), inside)) return kViolates;
   // It proves nothing about what is left: to conform, a value has to fit.
   if (std::none_of(models.begin(), models.end(), inside)) return kUnmodelled;
-  return classification.fits && std::all_of(proved.begin(), proved.end(), inside) ? kConforms : kUndetermined;
+  // What differs from a model that is left by nothing that these values show is as good as that one.
+  const auto as_good = [&](const PrecisionModel& model) {
+    const PrecisionModel plain = WithoutTf32BeforeFloat16(model);
+    return inside(model) || (plain != model &&
+                             std::find(proved.begin(), proved.end(), plain) != proved.end() && inside(plain));
+  };
+  return classification.fits && std::all_of(proved.begin(), proved.end(), as_good) ? kConforms
+                                                                                   : kUndetermined;
 }
 
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {

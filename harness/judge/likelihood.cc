@@ -238,7 +238,7 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   for (size_t i = 0; i < stored.size(); ++i) {
     const bool quiet = hypothesis.Store(law.centre[i]) == stored[i];
     if (law.width[i] == 0) {
-      if (!quiet) return {.ratio = kInf, .largest = kInf, .fits = false};
+      if (!quiet) return {.ratio = kInf, .largest = kInf, .lean = kInf, .count = 0, .fits = false};
       continue;
     }
     for (size_t order = 0; order < learnt.runs.size(); ++order) {
@@ -254,13 +254,17 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
     }
     observed.Add(outside / law.width[i], law.centre[i]);
   }
-  if (observed.count == 0) return {.ratio = 0, .largest = 0, .fits = true};
-  Residuals residuals{.ratio = observed.rms() / law.kappa_high, .largest = observed.largest / largest};
+  if (observed.count == 0) return {.ratio = 0, .largest = 0, .lean = 0, .count = 0, .fits = true};
+  Residuals residuals;
+  residuals.ratio = observed.rms() / law.kappa_high;
+  residuals.largest = observed.largest / largest;
   double lean = observed.square == 0 ? 0 : kInf;
   for (const Moments& order : orders) {
     if (order.count > 0 && observed.square > 0)
       lean = std::min(lean, std::fabs(observed.lean() - order.lean()));
   }
+  residuals.lean = lean;
+  residuals.count = observed.count;
   residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }

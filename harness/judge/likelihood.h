@@ -19,6 +19,8 @@ namespace ulpscope {
 struct Residuals {
   double ratio = 0;    ///< their root mean square, over that of the worst simulated order before its store
   double largest = 0;  ///< the largest, over the largest of all simulated orders
+  double lean = 0;     ///< how much further they lean than those of the nearest simulated order
+  size_t count = 0;
   bool fits = false;
 };
 

@@ -162,17 +162,63 @@ std::vector<CrossTerm> ChunkLine(CrossSide side, int bits, int64_t k, int64_t li
   return terms;
 }
 
+/// Two places of a line, near and far apart.
+std::array<int64_t, 2> Places(int64_t k, int64_t line) {
+  const int64_t first = line % k;
+  return {first, (first + 1 + line / k * 7 % (k - 1)) % k};
+}
+
+std::vector<CrossTerm> SquaresLine(CrossSide side, int bits, int64_t k, int64_t line) {
+  if (side == CrossSide::kB) return {};
+  const auto [first, second] = Places(k, line);
+  return {
+      {.position = first, .value = CrossSignificand(Key(CrossSide::kA, line, 0), bits, 0)},
+      {.position = second,
+       .value = -Scale(CrossSignificand(Key(CrossSide::kA, line, 1), bits, 0), -static_cast<int>(line % 4))}};
+}
+
+std::vector<CrossTerm> OpposedLine(CrossSide side, int bits, int64_t k, int64_t line) {
+  if (side == CrossSide::kB) return {};
+  const auto [first, second] = Places(k, line);
+  constexpr int64_t kSizes = 12;
+  const double value =
+      Scale(CrossSignificand(Key(CrossSide::kA, line, 0), bits, 0), -static_cast<int>(line % kSizes));
+  return {{.position = first, .value = value}, {.position = second, .value = -value}};
+}
+
+std::vector<CrossTerm> ExponentsLine(CrossSide side, int bits, int64_t k, int64_t line) {
+  if (side == CrossSide::kB) return {};
+  constexpr double kNothing = -1024;  // whose exponential is below the least double
+  std::vector<CrossTerm> terms;
+  for (int64_t position = 0; position < k; ++position)
+    terms.push_back({.position = position, .value = kNothing});
+  const auto [first, second] = Places(k, line);
+  // Less than this, the others are no difference that a narrow format holds.
+  terms[static_cast<size_t>(first)].value = Scale(CrossSignificand(Key(CrossSide::kA, line, 1), bits, 0), -2);
+  terms[static_cast<size_t>(second)].value =
+      -Scale(CrossSignificand(Key(CrossSide::kA, line, 0), bits, 0), static_cast<int>(line % 5) - 3);
+  return terms;
+}
+
 struct CrossFamily {
   std::string_view name;
   int64_t least;
   std::vector<CrossTerm> (*line)(CrossSide side, int bits, int64_t k, int64_t line);
 };
-constexpr std::array<CrossFamily, 6> kCrossFamilies{{{"single", 1, SingleLine},
+constexpr std::array<CrossFamily, 9> kCrossFamilies{{{"single", 1, SingleLine},
                                                      {"cancel", 3, CancelLine},
                                                      {"swamp", 3, SwampLine},
                                                      {"wide", 3, WideLine},
                                                      {"tie", 3, FineLine},
-                                                     {"chunk", 2, ChunkLine}}};
+                                                     {"chunk", 2, ChunkLine},
+                                                     {"squares", 2, SquaresLine},
+                                                     {"opposed", 2, OpposedLine},
+                                                     {"exponents", 2, ExponentsLine}}};
+
+/// Lines of one operand alone have no partner that picks terms.
+bool IsOfOneOperand(std::string_view name) {
+  return name == "squares" || name == "opposed" || name == "exponents";
+}
 
 }  // namespace
 
@@ -198,6 +244,7 @@ std::vector<CrossTerm> CrossLine(std::string_view name, CrossSide side, DType dt
     if (family.name != name || k < family.least) continue;
     const int bits = FormatOf(dtype)->precision;
     if (side != CrossSide::kSum) return family.line(side, bits, k, line);
+    if (IsOfOneOperand(name)) return family.line(CrossSide::kA, bits, k, line);
     std::vector<CrossTerm> terms = family.line(CrossSide::kA, bits, k, line);
     const auto picked = family.line(CrossSide::kB, bits, k, line);
     std::erase_if(terms, [&](const CrossTerm& term) {

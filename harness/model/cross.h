@@ -16,6 +16,13 @@
 //           whether they are rounded to float32 before a narrow store
 //   tie     the same, but for a term that float32 keeps and 16-bit sums drop in every order
 //   chunk   a b - c d at pairs of positions that any split of a long sum puts apart somewhere
+//
+// Ops around a sum have lines of their own, in which two terms count: no order of summation has a choice, so that a narrow sum
+// is one number, and another one than a wide sum's.
+//
+//   squares    two values                                                                       rms_norm
+//   opposed    a and -a, from sizes that an epsilon of 1e-5 buries to those that bury it        layer_norm
+//   exponents  a and -b, the others so low that nothing of their exponentials is left           softmax
 #pragma once
 
 #include <cstdint>
@@ -27,14 +34,14 @@
 
 namespace ulpscope {
 
-/// single cancel swamp wide tie chunk
+/// single cancel swamp wide tie chunk squares opposed exponents
 const std::vector<std::string>& CrossNames();
 
-/// Terms below which `name` has no dot product: 1, 3, 3, 3, 3, 2.
+/// Terms below which `name` has no line: 1, 3, 3, 3, 3, 2, 2, 2, 2.
 int64_t LeastCrossLength(std::string_view name);
 
 /// kSum: the line of a sum that is no product, which one line of kB would pick out of kA's; swamp, wide and tie have
-/// some.
+/// some, squares, opposed and exponents nothing else.
 enum class CrossSide { kA, kB, kSum };
 
 /// One line of an operand: position along the sum, value. Positions that are not named hold zeros.

@@ -77,6 +77,7 @@ struct ValueShape {
   int64_t terms = 0;                 ///< terms of all sums on the path: what one simulated element costs
   /// Terms and steps that one element of the value and all of them rest on, each intermediate element once.
   int64_t work_of_one = 0, work_of_all = 0;
+  int64_t most_models = 0;              ///< at most so many are listed; 0 where that is few
   std::vector<std::string> operands;    ///< operands whose input rounding is a facet
   std::vector<std::string> cut_points;  ///< named intermediates
   std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on

@@ -68,6 +68,24 @@ TEST(Contract, AWiderSumThroughFloat32IsAsGoodAsAFloat32Sum) {
   EXPECT_EQ(verdict(Model("float64", "float32"), "bfloat16_rne"), kViolates) << "no float32 sum is allowed";
 }
 
+TEST(Contract, Tf32BeforeFloat16IsAsGoodAsNothingWhereNothingIsNotExcluded) {
+  ValueDemand demand;
+  demand.facets = {{"acc", {"at_least_float32"}}, {"mid", {"none"}}};
+  const auto model = [](const std::string& mid, const std::string& out) {
+    PrecisionModel made = Model("float32", mid);
+    made.out = out;
+    return made;
+  };
+  const PrecisionModel plain = model("none", "float16_rne");
+  EXPECT_EQ(JudgeFacets(demand, Classify({plain, model("tf32", "float16_rne"), model("tf32", "float16_rz")})),
+            kConforms);
+  EXPECT_EQ(JudgeFacets(demand, Classify({model("tf32", "float16_rne")})), kViolates)
+      << "subnormals showed it";
+  EXPECT_EQ(JudgeFacets(demand, Classify({model("none", "bfloat16_rne"), model("tf32", "bfloat16_rne")})),
+            kUndetermined)
+      << "bfloat16 has fewer bits than tf32: rounded twice";
+}
+
 TEST(Contract, AMisfitNeverConforms) {
   const Case c = Demanding(kFloat32Unrounded);
   auto left_over = Classify({Model("float32", "none")});

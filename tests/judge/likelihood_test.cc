@@ -6,8 +6,10 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "harness/judge/classify.h"
+#include "harness/num/float_format.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 
@@ -129,6 +131,82 @@ TEST(Likelihood, AnotherFormOfTheStepsInsideAnOpIsNoNarrowSum) {
                       });
   EXPECT_FALSE(narrow) << found.label;
   EXPECT_EQ(found.kind, ClassificationKind::kUnmodelled) << found.label;
+}
+
+/// layer_norm of rows in bfloat16 with float32 sums; `steps`: those that are stored in bfloat16.
+TensorData NormWithStoredSteps(const TensorData& x, const std::set<std::string>& steps) {
+  const int64_t rows = x.shape[0], columns = x.shape[1];
+  TensorData y = TensorData::Zeros(DType::kBfloat16, x.shape);
+  const auto step = [&](const char* name, double value) {
+    value = static_cast<float>(value);
+    return steps.contains(name) ? RoundTo(value, Bfloat16()) : value;
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    float sum = 0, squares = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += static_cast<float>(x.At(r * columns + i));
+    const double mean = step("mean", sum / static_cast<float>(columns));
+    const auto centred = [&](int64_t i) { return step("centered", x.At(r * columns + i) - mean); };
+    for (int64_t i = 0; i < columns; ++i) squares += static_cast<float>(centred(i) * centred(i));
+    const double variance = step("var", squares / static_cast<float>(columns));
+    const double rstd = step("rstd", 1 / std::sqrt(static_cast<float>(variance + 1e-5)));
+    for (int64_t i = 0; i < columns; ++i)
+      y.Set(r * columns + i, RoundTo(static_cast<float>(centred(i) * rstd), Bfloat16()));
+  }
+  return y;
+}
+
+// No framework is known to store the distances from the mean. What does is not a bfloat16 sum.
+TEST(Likelihood, StepsStoredWhereNobodyIsKnownToDoSoAreNoNarrowSum) {
+  Case c;
+  c.id = "norm";
+  const int64_t rows = 12, columns = 24;
+  c.tensors.push_back(testing::Tensor("x", DType::kBfloat16, {rows, columns}));
+  Step norm =
+      testing::MakeStep("layer_norm", {"x"}, "y", {{"normalized_shape", testing::Integers({columns})}});
+  norm.attrs["eps"] = Attr{.value = 1e-5};
+  c.program = {norm};
+  c.observe = {"y"};
+  const auto inputs = testing::NormalInputs(c, 3);
+  auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle);
+  const std::set<std::string> stored{"mean", "centered", "var", "rstd"};
+  const Classification found = ClassifyValue(**oracle, "y", NormWithStoredSteps(inputs.at("x"), stored));
+  ASSERT_FALSE(found.models.empty()) << found.label;
+  // Which of the others show depends on the numbers.
+  std::set<std::string> cuts;
+  for (const PrecisionModel& model : found.models) {
+    EXPECT_EQ(model.acc, "float32") << found.label;
+    EXPECT_TRUE(model.cuts.contains("y.mean") && model.cuts.contains("y.centered")) << model.Name();
+    for (const auto& [cut, format] : model.cuts) cuts.insert(cut);
+  }
+  for (const std::string& step : stored) EXPECT_TRUE(cuts.contains("y." + step)) << step;
+}
+
+/// A sum in float32 that is stored in float16 before it is divided; `reads`: what is summed.
+TEST(Likelihood, AMeanWhoseSumIsStored) {
+  Case c;
+  c.id = "mean";
+  const int64_t rows = 64, columns = 24;
+  c.tensors.push_back(testing::Tensor("x", DType::kFloat16, {rows, columns}));
+  c.program = {testing::MakeStep("mean", {"x"}, "y", {{"dim", testing::Integers({1})}})};
+  c.observe = {"y"};
+  const auto inputs = testing::NormalInputs(c, 3);
+  TensorData y = TensorData::Zeros(DType::kFloat16, {rows});
+  for (int64_t r = 0; r < rows; ++r) {
+    float sum = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += static_cast<float>(inputs.at("x").At(r * columns + i));
+    y.Set(r, RoundTo(static_cast<float>(RoundTo(sum, Binary16())) / static_cast<float>(columns), Binary16()));
+  }
+  auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle);
+  const Classification found = ClassifyValue(**oracle, "y", y);
+  ASSERT_FALSE(found.models.empty()) << found.label;
+  for (const PrecisionModel& model : found.models) {
+    const auto cut = model.cuts.find("y.sum");
+    EXPECT_TRUE(model.acc == "float16" || model.acc == "float16_via_float32" ||
+                (cut != model.cuts.end() && cut->second == "float16"))
+        << model.Name();
+  }
 }
 
 }  // namespace

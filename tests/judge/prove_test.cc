@@ -331,9 +331,46 @@ TEST(Prove, SumsAndMeans) {
   }
 }
 
+/// An op around a sum, or a function, of 16-bit values.
+Case Composite(const std::string& step, const std::string& dtype) {
+  return Load("    tensors: {x: {dtype: " + dtype + ", shape: [16, 48], fill: normal}}\n    program: [{" +
+              step +
+              ", of: [x], as: y}]\n    observe: [y]\n    contract: {status: de_facto, prove: true, accept: "
+              "{y: {acc: [at_least_float32], mid: [none], out: [" +
+              dtype + "_rne]}}}\n");
+}
+
+/// Two terms that count leave a narrow sum one result, and another one than float32's.
+TEST(Prove, OpsAroundASumAndFunctions) {
+  for (const auto& [step, probe] :
+       std::map<std::string, std::string>{{"op: softmax, dim: 1", "exponents"},
+                                          {"op: rms_norm, normalized_shape: [48], eps: 1.0e-5", "squares"},
+                                          {"op: layer_norm, normalized_shape: [48], eps: 1.0e-5", "opposed"},
+                                          {"op: silu", "normal"}}) {
+    for (const char* dtype : {"bfloat16", "float16"}) {
+      const Prover prover(Composite(step, dtype));
+      ASSERT_FALSE(prover.names().empty()) << step;
+      EXPECT_EQ(prover.names().front(), probe);
+      const std::string out = std::string(";mid=none;out=") + dtype + "_rne";
+      for (const char* order : {"sequential", "pairwise"}) {
+        const auto honest = prover.Judge(Model("in=as_is;prod=exact;acc=float32" + out), order, "y");
+        EXPECT_EQ(honest.joined, ContractVerdict::kConforms)
+            << step << " " << dtype << " " << order << ": " << Survivors(honest.classification);
+        for (const char* acc : {"bfloat16", "float16"}) {
+          const auto narrow =
+              prover.Judge(Model("in=as_is;prod=exact;acc=" + std::string(acc) + out), order, "y");
+          EXPECT_EQ(narrow.joined, ContractVerdict::kViolates)
+              << step << " " << dtype << " " << acc << " " << order << ": "
+              << Survivors(narrow.classification);
+        }
+      }
+    }
+  }
+}
+
 TEST(Prove, OutsideTheReachOfProbesThereAreNoCompanions) {
   const Case c = Load(R"(    tensors: {x: {dtype: bfloat16, shape: [16, 64], fill: normal}}
-    program: [{op: softmax, of: [x], dim: 1, as: y}]
+    program: [{op: cumsum, of: [x], dim: 1, as: y}]
     observe: [y]
     contract: {status: de_facto, prove: true, accept: {y: {acc: [at_least_float32]}}}
 )");
