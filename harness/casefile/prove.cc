@@ -10,6 +10,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/open.h"
 #include "harness/model/cross.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {
@@ -50,17 +51,8 @@ struct ProvedProduct {
   bool IsSum() const { return b.tensor == nullptr; }
 };
 
-/// What ops of one operand are shown instead of a crossed probe: values of ordinary sizes.
+/// The fill among the inputs of ops' own: no crossed probe.
 constexpr char kOrdinary[] = "normal";
-
-/// Ops around a sum, each with the probe whose lines leave its sum no choice; functions, whose steps show on ordinary values.
-const std::map<std::string, std::string_view, std::less<>> kOwnProbes{
-    {"softmax", "exponents"}, {"log_softmax", "exponents"},
-    {"rms_norm", "squares"},  {"layer_norm", "opposed"},
-    {"gelu", kOrdinary},      {"silu", kOrdinary},
-    {"sigmoid", kOrdinary},   {"tanh", kOrdinary},
-    {"softplus", kOrdinary},  {"mish", kOrdinary},
-    {"elu", kOrdinary}};
 
 /// The names that a step gives its result.
 std::vector<std::string> ResultsOf(const Step& step) {
@@ -120,8 +112,8 @@ class ProductFinder {
         AddProduct(step, 1, 2, step.of[0].name);
       else if (step.op == "sum" || step.op == "mean")
         AddSum(step, {});
-      else if (const auto own = kOwnProbes.find(step.op); own != kOwnProbes.end())
-        AddSum(step, std::string(own->second));
+      else if (const std::string_view own = OwnInput(step.op); !own.empty())
+        AddSum(step, std::string(own));
       else if (step.op == "backward")
         AddGradients(step);
     }

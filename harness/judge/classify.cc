@@ -891,13 +891,16 @@ class Classifier {
   }
 
   bool StoresIn(const PrecisionModel& model, int bits) const {
-    // Beside cuts, `mid` is the coarsest of them all.
-    const auto last = model.cuts.find(value_);
-    const auto mid = ParseMid(model.cuts.empty()         ? model.mid
-                              : last == model.cuts.end() ? "none"
-                                                         : last->second);
-    const auto acc = ParseAcc(model.acc);
-    return (mid && mid->format != nullptr && mid->format->precision <= bits) || (acc && acc->bits() <= bits);
+    const auto few = [bits](const std::string& word) {
+      const auto spec = ParseMid(word);
+      return spec && spec->format != nullptr && spec->format->precision <= bits;
+    };
+    if (const auto acc = ParseAcc(model.acc); acc && acc->bits() <= bits) return true;
+    if (model.cuts.empty()) return few(model.mid);
+    // What is stored inside the op is computed with afterwards.
+    return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+      return !cut.first.starts_with(value_ + ".") && few(cut.second);
+    });
   }
 
   bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {

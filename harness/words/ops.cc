@@ -2,6 +2,7 @@
 #include "harness/words/ops.h"
 
 #include <map>
+#include <utility>
 
 namespace ulpscope {
 namespace {
@@ -54,6 +55,14 @@ std::vector<OpRow> MakeOpRows() {
   };
 }
 
+constexpr std::pair<std::string_view, std::string_view> kOwnInputs[] = {
+#define ULPSCOPE_OP(...)
+#define ULPSCOPE_OWN_INPUT(word, input) {word, input},
+#include "harness/words/ops.def"
+#undef ULPSCOPE_OWN_INPUT
+#undef ULPSCOPE_OP
+};
+
 }  // namespace
 
 std::span<const OpRow> Ops() {
@@ -69,6 +78,13 @@ const OpRow* FindOp(std::string_view name) {
   }();
   const auto found = index.find(name);
   return found == index.end() ? nullptr : found->second;
+}
+
+std::string_view OwnInput(std::string_view op) {
+  for (const auto& [word, input] : kOwnInputs) {
+    if (word == op) return input;
+  }
+  return {};
 }
 
 bool IsScope(std::string_view op) {

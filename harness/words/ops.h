@@ -65,6 +65,9 @@ std::span<const OpRow> Ops();
 /// Null for aten:: ops, which have a schema of their own, and for unknown words.
 const OpRow* FindOp(std::string_view name);
 
+/// The further input on which the rounding of this op's steps shows (ops.def); empty where there is none.
+std::string_view OwnInput(std::string_view op);
+
 /// True for the words that hold steps: autocast, no_grad, enable_grad.
 bool IsScope(std::string_view op);
 
