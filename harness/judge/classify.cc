@@ -810,9 +810,10 @@ class Classifier {
     if (only_ != nullptr || shape_.reduction_length > 0 || sample_.size() < kLeast ||
         precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
       return false;
-    // What a narrow step explains is explained.
-    if (!std::all_of(likely->begin(), likely->end(),
-                     [this](const PrecisionModel& model) { return IsAsAsked(model) && model.cuts.empty(); }))
+    // What nothing but a narrow step explains is explained.
+    if (!likely->empty() && std::none_of(likely->begin(), likely->end(), [this](const PrecisionModel& model) {
+          return IsAsAsked(model) && model.cuts.empty();
+        }))
       return false;
     const size_t count = std::min(sample_.size(), kMost);
     const std::span<const int64_t> elements(sample_.data(), count);
