@@ -461,8 +461,7 @@ class Classifier {
       }
     }
     const auto fits = [&](const Trial& trial) {
-      return trial.survived && std::isfinite(trial.log_likelihood) && trial.fit >= options_.worst_fit &&
-             Fits(trial.residuals);
+      return trial.survived && std::isfinite(trial.log_likelihood) && Fits(trial);
     };
     // Which way the last bits of steps inside an op lean is the form's doing as much as the rounding's.
     const auto leans = [](const Trial& trial) {
@@ -489,11 +488,15 @@ class Classifier {
   }
 
   /// What is made of one sum errs with it: as much evidence as there are sums.
-  bool Fits(const Residuals& residuals) const {
-    if (residuals.fits || !shape_.has_steps || shape_.reduction_length < 2) return residuals.fits;
+  bool Fits(const Trial& trial) const {
+    const Residuals& residuals = trial.residuals;
+    if (!shape_.has_steps || shape_.reduction_length < 2)
+      return residuals.fits && trial.fit >= options_.worst_fit;
     const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
-    return FitsOrders(residuals.ratio, residuals.largest, residuals.lean,
-                      std::min(residuals.count, static_cast<size_t>(lines)));
+    const auto together = static_cast<double>(std::min(shape_.reduction_length, result_.elements));
+    return trial.fit / std::sqrt(together) >= options_.worst_fit &&
+           (residuals.fits || FitsOrders(residuals.ratio, residuals.largest, residuals.lean,
+                                         std::min(residuals.count, static_cast<size_t>(lines))));
   }
 
   /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
@@ -1169,8 +1172,7 @@ class Classifier {
       trial->fit = likelihood.fit;
       trial->residuals = likelihood.residuals;
       // What does not fit is no measure for what does: a truncating sum may come nearer to bits that lean the other way.
-      if (Fits(trial->residuals) && trial->fit >= options_.worst_fit)
-        best = std::max(best, trial->log_likelihood);
+      if (Fits(*trial)) best = std::max(best, trial->log_likelihood);
     }
     return best;
   }

@@ -262,6 +262,7 @@ class StepJudge {
     if (!oracle) return std::nullopt;
     const auto shape = (*oracle)->Describe(name);
     if (shape && shape->reduction_length > 0 && piece->unrounded.empty()) sums_.insert(last);
+    if (shape && shape->has_steps && piece->unrounded.empty()) has_steps_.insert(last);
     ClassifyOptions options;
     options.search = !natural;
     // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
@@ -417,9 +418,10 @@ class StepJudge {
     const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
     std::erase_if(all, [&](const Explanation& each) {
       const double share = each.classification.reproduced;
-      // Of the last bits of functions chance alone gives one form more than another: that accuses nobody.
+      // Of the last bits of functions chance alone gives one form more than another: that accuses nobody. Behind steps inside
+      // an op the last bit of an operand is one of theirs.
       const bool as_stored = each.plain && each.unrounded.empty() && each.changed.empty();
-      if (!narrow && as_stored && best < kNearlyAll) return false;
+      if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
       return share < best - margin || ((narrow || !each.plain) && share < kNearlyAll);
     });
     std::stable_sort(all.begin(), all.end(),
@@ -618,6 +620,7 @@ class StepJudge {
   std::vector<FlatStep> steps_;
   std::map<std::string, size_t> made_by_;
   std::set<size_t> sums_;             ///< steps that hold a sum
+  std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };
 

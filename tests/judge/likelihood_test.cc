@@ -182,6 +182,42 @@ TEST(Likelihood, StepsStoredWhereNobodyIsKnownToDoSoAreNoNarrowSum) {
   for (const std::string& step : stored) EXPECT_TRUE(cuts.contains("y." + step)) << step;
 }
 
+// Rows of one number times one vector: all that is made of one mean errs with it, and four rows are four pieces of evidence.
+TEST(Likelihood, AnHonestNormOfFewRowsIsModelled) {
+  const int64_t rows = 4, columns = 8;
+  Case c;
+  c.id = "norm";
+  c.tensors.push_back(testing::Tensor("x", DType::kFloat32, {rows, columns}));
+  Step norm =
+      testing::MakeStep("layer_norm", {"x"}, "y", {{"normalized_shape", testing::Integers({columns})}});
+  norm.attrs["eps"] = Attr{.value = 1e-5};
+  c.program = {norm};
+  c.observe = {"y"};
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    auto inputs = testing::NormalInputs(c, seed);
+    TensorData& x = inputs.at("x");
+    TensorData y = TensorData::Zeros(DType::kFloat32, x.shape);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double factor = 0.1 / static_cast<double>(r + 1);
+      float sum = 0, squares = 0;
+      for (int64_t i = 0; i < columns; ++i) {
+        x.Set(r * columns + i, static_cast<float>(factor * x.At(i)));
+        sum += static_cast<float>(x.At(r * columns + i));
+      }
+      const float mean = sum / static_cast<float>(columns);
+      const auto centred = [&](int64_t i) { return static_cast<float>(x.At(r * columns + i)) - mean; };
+      for (int64_t i = 0; i < columns; ++i) squares += centred(i) * centred(i);
+      const float rstd = 1 / std::sqrt(squares / static_cast<float>(columns) + 1e-5F);
+      for (int64_t i = 0; i < columns; ++i) y.Set(r * columns + i, centred(i) * rstd);
+    }
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const Classification found = ClassifyValue(**oracle, "y", y);
+    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return model.acc == "float32"; }))
+        << seed << ": " << found.label;
+  }
+}
+
 /// A sum in float32 that is stored in float16 before it is divided; `reads`: what is summed.
 TEST(Likelihood, AMeanWhoseSumIsStored) {
   Case c;
