@@ -193,10 +193,17 @@ std::vector<CrossTerm> ExponentsLine(CrossSide side, int bits, int64_t k, int64_
   for (int64_t position = 0; position < k; ++position)
     terms.push_back({.position = position, .value = kNothing});
   const auto [first, second] = Places(k, line);
+  auto &top = terms[static_cast<size_t>(first)].value, &next = terms[static_cast<size_t>(second)].value;
+  constexpr int64_t kOneIsHigh = 8;
+  if (line % kOneIsHigh == kOneIsHigh - 1) {
+    // Whose exponential float32 does not hold: a form that does not take the maximum away first is none of softmax.
+    top = 120;
+    next = top - static_cast<double>(1 + line / kOneIsHigh % 7) / 2;
+    return terms;
+  }
   // Less than this, the others are no difference that a narrow format holds.
-  terms[static_cast<size_t>(first)].value = Scale(CrossSignificand(Key(CrossSide::kA, line, 1), bits, 0), -2);
-  terms[static_cast<size_t>(second)].value =
-      -Scale(CrossSignificand(Key(CrossSide::kA, line, 0), bits, 0), static_cast<int>(line % 5) - 3);
+  top = Scale(CrossSignificand(Key(CrossSide::kA, line, 1), bits, 0), -2);
+  next = -Scale(CrossSignificand(Key(CrossSide::kA, line, 0), bits, 0), static_cast<int>(line % 5) - 3);
   return terms;
 }
 

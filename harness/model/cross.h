@@ -22,7 +22,8 @@
 //
 //   squares    two values                                                                       rms_norm
 //   opposed    a and -a, from sizes that an epsilon of 1e-5 buries to those that bury it        layer_norm
-//   exponents  a and -b, the others so low that nothing of their exponentials is left           softmax
+//   exponents  a and -b, the others so low that nothing of their exponentials is left; every eighth line around 120,
+//              where exponentials overflow unless the maximum is taken away first               softmax
 #pragma once
 
 #include <cstdint>
