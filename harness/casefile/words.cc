@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "harness/base/text.h"
 #include "harness/casefile/number.h"
 #include "harness/words/backend_name.h"
 #include "harness/words/facets.h"
