@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/run/places.h"
+#include "harness/run/registry.h"
 
 namespace ulpscope {
 
