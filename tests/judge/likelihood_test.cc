@@ -67,6 +67,34 @@ TEST(Likelihood, AnHonestOrderOfItsOwnIsExplained) {
   EXPECT_EQ(explained, 8);
 }
 
+// 32 results, four bits short each: what a float32 sum stores by an accident of 2^-128. Terms of very different sizes leave
+// bounds that a truncation to 20 bits lies inside of.
+TEST(Likelihood, FewResultsThatAllWantBitsAreNoAccident) {
+  const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 4, 1000, 8);
+  constexpr FloatFormat kShort{
+      .name = "p20", .precision = 20, .emin = -126, .emax = 127, .max_finite = 0x1.ffffep127};
+  for (const uint64_t seed : {8, 10, 13, 15}) {
+    auto inputs = testing::NormalInputs(c, seed);
+    for (auto& [name, data] : inputs) {
+      for (int64_t i = 0; i < data.size(); ++i)
+        data.Set(i, std::ldexp(data.At(i),
+                               static_cast<int>(MixBits(seed * 7919 + static_cast<uint64_t>(i)) % 40) - 20));
+    }
+    const TensorData whole = InRandomTrees(c, inputs, seed);
+    TensorData product = whole;
+    for (int64_t i = 0; i < product.size(); ++i)
+      product.Set(i, RoundTo(product.At(i), kShort, Rounding::kTowardZero));
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    EXPECT_TRUE(Holds(ClassifyValue(**oracle, "product", whole), [](const PrecisionModel& model) {
+      return model.acc == "float32" && model.mid == "none";
+    }));
+    EXPECT_FALSE(Holds(ClassifyValue(**oracle, "product", product), [](const PrecisionModel& model) {
+      return model.acc == "float32" && model.mid == "none";
+    })) << seed;
+  }
+}
+
 TEST(Likelihood, RivalsGiveTheBitsOfMoreThanTheSample) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 64, 64, 64);
   PrecisionModel model;

@@ -1,0 +1,257 @@
+// The classifier of one value: what its parts share. Only classify*.cc include it; everybody else asks classify.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/judge/classify.h"
+#include "harness/judge/likelihood.h"
+#include "harness/model/oracle.h"
+
+namespace ulpscope {
+
+/// One hypothesis and how it fared.
+struct Trial {
+  std::unique_ptr<Hypothesis> hypothesis;
+  bool survived = true;
+  size_t passed = 0;  ///< elements checked before it fell
+  Exclusion exclusion;
+  LikelihoodResult match;
+  double probe = 0;  ///< the law on a few elements
+  double log_likelihood = 0;
+  double fit = 0;
+  Residuals residuals;
+};
+
+/// Judges one value of one backend. An object is asked once (Run); its members are what the phases hand on.
+class Classifier {
+ public:
+  /// `only`: elements to judge instead of all; null for all.
+  Classifier(const CaseOracle& oracle, const std::string& value, const TensorData& observed,
+             const ClassifyOptions& options, const std::vector<int64_t>* only = nullptr)
+      : oracle_(oracle), value_(value), observed_(observed), options_(options), only_(only) {}
+
+  Classification Run();
+
+ private:
+  static constexpr size_t kMostExclusions = 64;
+
+  struct Missing {
+    int64_t results = 0;  ///< those that want more bits than `bits`
+    int64_t bits = 0;     ///< how many more, in all
+  };
+
+  // The course of it
+
+  /// One op has few models, however long its sums are.
+  bool TooMuch() const {
+    return options_.most_work > 0 && shape_.cut_points.size() > 1 && spent_ > options_.most_work;
+  }
+
+  bool GaveUp() const { return stopped_ || TooMuch(); }
+
+  bool HardOnly() const { return options_.evidence == ClassifyOptions::Evidence::kHard; }
+
+  Classification NoReference(const std::string& why);
+
+  Classification WrongShape(const std::vector<int64_t>& due);
+
+  /// What enclosing `elements` elements costs one model.
+  int64_t WorkOf(size_t elements) const;
+
+  int64_t WorkOfOrders(const Hypothesis& hypothesis, size_t elements) const;
+
+  /// At least this: a few elements in some orders for each model that is left.
+  int64_t WorkOfLikelihood() const;
+
+  /// From a part of the models, at a sixteenth of what they would all cost: twice too much.
+  bool WillBeTooMuch(size_t models);
+
+  Classification NotJudged();
+
+  /// Errors against the exact values; elements without a finite reference leave the evidence.
+  void MeasureErrors();
+
+  void Conclude();
+
+  /// Nothing in its operands, products and sums is narrower than the result that the program asks for.
+  bool IsAsAsked(const PrecisionModel& model) const;
+
+  std::set<PrecisionModel> Survivors() const;
+
+  static int Differences(const PrecisionModel& a, const PrecisionModel& b);
+
+  /// One witness for each fallen neighbour of the surviving set: the models that differ from a survivor in
+  /// one facet. With no survivor, for the models that explained the most elements.
+  void KeepExclusions(const std::set<PrecisionModel>& proved);
+
+  // Hard evidence (classify_bounds.cc)
+
+  /// What keeps its subnormals and is not excluded is not suspected of dropping them.
+  void TryFlushing();
+
+  /// A zero where the exact value is a number of the format, as flushing leaves it. Narrow formats of a small range leave it too:
+  /// both are asked.
+  bool AnyVanished() const;
+
+  void Fall(Trial* trial, size_t i, Interval range, std::string why);
+
+  void TryAll(std::vector<std::unique_ptr<Hypothesis>> hypotheses);
+
+  size_t FirstElements() const;
+
+  /// Few elements before many: those that explain the first ones are held against all. The others too, where that costs
+  /// little: what is not excluded leaves a contract open.
+  void TryRest(std::set<PrecisionModel>* likely);
+
+  /// The first element that the model cannot store. Models that store alike share the answer.
+  size_t Unstorable(const Hypothesis& hypothesis);
+
+  /// Looks at elements [first, last).
+  void Try(Trial* trial, size_t first, size_t last);
+
+  // Likelihood (classify_likely.cc)
+
+  /// The largest share of the sample that an order of one of the likeliest models gives: of those results that the model
+  /// narrows down to a few, where they are enough. Of the others another function or order gives other bits as rightly.
+  double Reproduced() const;
+
+  double ReproducedBy(const Hypothesis& hypothesis) const;
+
+  /// The elements that orders are simulated on.
+  void ChooseSample();
+
+  /// The survivors that explain the bits: an order of theirs gives them all, or their errors are those of an order that
+  /// is not simulated.
+  std::set<PrecisionModel> Likely();
+
+  /// What is made of one sum errs with it: as much evidence as there are sums.
+  bool Fits(const Trial& trial) const;
+
+  /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
+  /// many of them is set aside: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
+  void MatchMore(std::set<PrecisionModel>* likely);
+
+  /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
+  void KeepOrderWitnesses(const std::set<PrecisionModel>& likely);
+
+  /// The first of `elements` that none of the orders gives. The very first ones tell mostly.
+  void KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                        std::span<const double> stored);
+
+  bool OrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                    std::span<const double> stored, size_t from);
+
+  /// Sets the log likelihood of every surviving trial that can matter and returns the best one. Exact matches
+  /// first: they are cheap, and where there is one, a rival has to come near it. The others are weighed from
+  /// the most promising down.
+  double Weigh(std::span<const int64_t> elements, std::span<const double> stored);
+
+  // Doubt (classify_doubt.cc)
+
+  /// Of steps inside an op another algebraic form errs otherwise. Where what is likely gives few of the bits, likelihood
+  /// accuses nobody while what the program asks for is not excluded, and no sum ever.
+  void DoubtForms();
+
+  /// A likelihood ranks models, it accuses none. Where no simulated order gives the bits, and all that explains them is a
+  /// truncating or a narrow sum in an order of its own, other causes are as plausible: narrower operands, a store that is
+  /// not to nearest. What the search finds for them takes its place.
+  void DoubtLikelihood(std::set<PrecisionModel>* likely);
+
+  /// What is likely of an op with steps inside it gives the bits in no order. Where sums in float32 and some of the steps
+  /// rounded give all of them, that is the explanation.
+  void LookInside(std::set<PrecisionModel>* likely);
+
+  /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.
+  bool IsFaithful(const Hypothesis& model) const;
+
+  /// Those of the proposals that explain the bits. An accumulator of so many bits has to give them in some order: of
+  /// errors alone there are many causes.
+  std::set<PrecisionModel> Proposed(std::span<const Proposal> proposals);
+
+  /// What errors are measured against: the best explanation; without one, the program as it stands, in float32.
+  const Trial* Natural(const std::set<PrecisionModel>& likely) const;
+
+  /// A library's function may err by several units; but where the same function of an operand rounded to fewer bits leaves
+  /// hardly an error, it is the reading that errs.
+  bool DoubtReading(std::set<PrecisionModel>* likely);
+
+  /// Of the errors of the sample's first elements against `references`, in units in the last place: a few that cancellation
+  /// has blown up do not count.
+  double MedianError(std::span<const Reference> references) const;
+
+  // Every element (classify_whole.cc)
+
+  /// An element that `model` does not explain, with `reach` of its worst-case bound.
+  bool IsOdd(const Hypothesis& model, double reach, int64_t element, double stored,
+             const Interval& sum) const;
+
+  std::vector<int64_t> OddOf(const Hypothesis& model, double reach,
+                             const std::vector<int64_t>& elements) const;
+
+  /// Every element, as far as that is affordable: gross errors, special values, and how many bits the results use. A
+  /// sample has no tails, and no single element. Models that it refutes leave `likely`.
+  void LookEverywhere(const Trial* natural, std::set<PrecisionModel>* likely);
+
+  /// Each result that wants more bits than any has would have had them with even odds, bit by bit.
+  void CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
+                 std::set<PrecisionModel>* likely);
+
+  /// What the centre of each enclosure wants, as far as one rounding of the whole sum allows.
+  Missing MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked, int bits) const;
+
+  /// The same from the order of the model that wants fewest, in the sample, for as many results as `looked`.
+  int64_t MissingByOrders(const Hypothesis& model, int64_t looked, int bits) const;
+
+  bool StoresIn(const PrecisionModel& model, int bits) const;
+
+  bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const;
+
+  /// The share of its worst-case bound that a model's simulated orders use, with room for orders that are not simulated.
+  double Reach(const Hypothesis& model) const;
+
+  /// Says where the odd elements are, and how the parts were computed when each shares a model.
+  void SayWhere(const std::vector<int64_t>& looked, const std::vector<int64_t>& odd);
+
+  // Search (classify_search.cc)
+
+  /// Nothing of the bank explains the value: what the numbers do say, and models that the search proposes.
+  std::set<PrecisionModel> Search(const Trial& natural);
+
+  /// How few bits each facet might keep without that one saw it here: a rounding to so many bits or more would leave
+  /// these results as likely as they are. By bisection, since fewer bits are easier to see.
+  void MeasureFloors();
+
+  /// Another product than the program's, or narrower operands. On values that are not wrong in a place of their own.
+  void Explain(const Hypothesis& model, std::vector<Proposal>* proposals);
+
+  const CaseOracle& oracle_;
+  const std::string& value_;
+  const TensorData& observed_;
+  const ClassifyOptions& options_;
+  ValueShape shape_;
+  Classification result_;
+  std::vector<int64_t> elements_;
+  std::vector<double> stored_;
+  std::vector<Reference> references_;
+  std::vector<Trial> trials_;
+  std::map<std::string, size_t>
+      unstorable_;  ///< by how models store: the first element that such a one cannot
+  bool all_points_ = true;
+  const std::vector<int64_t>* only_ = nullptr;
+  std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on
+  std::vector<double> sample_stored_;
+  bool stopped_ = false;          ///< by what all models would cost
+  int64_t spent_ = 0;             ///< terms that enclosing the first elements has cost
+  int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
+  int bits_ = 0;                  ///< that the results use, where that is too few; else 0
+  std::string errors_;
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,140 @@
+// Hard evidence: which models cannot have given these bits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/base/text.h"
+#include "harness/judge/chunks.h"
+#include "harness/judge/classifier.h"
+#include "harness/judge/flushing.h"
+#include "harness/num/float_format.h"
+#include "harness/num/tensor_data.h"
+
+namespace ulpscope {
+namespace {
+
+/// Elements that every model is held against, less where sums are long.
+constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
+
+}  // namespace
+
+void Classifier::TryFlushing() {
+  const std::set<PrecisionModel> keep = Survivors();
+  TryAll(oracle_.FlushingBank(value_, observed_.dtype));
+  std::erase_if(trials_, [&](const Trial& trial) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const PrecisionModel plain = WithoutFlushing(model);
+    return trial.survived && plain != model && keep.contains(plain);
+  });
+}
+
+bool Classifier::AnyVanished() const {
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    if (stored_[i] == 0 && RoundTo(references_[i].hi, format) != 0) return true;
+  }
+  return false;
+}
+
+void Classifier::Fall(Trial* trial, size_t i, Interval range, std::string why) {
+  trial->survived = false;
+  trial->passed = i;
+  trial->exclusion.model = trial->hypothesis->model();
+  trial->exclusion.element = Coordinates(elements_[i], observed_.shape);
+  trial->exclusion.observed = stored_[i];
+  trial->exclusion.reference = references_[i].hi;
+  trial->exclusion.low = range.lo;
+  trial->exclusion.high = range.hi;
+  trial->exclusion.why = std::move(why);
+}
+
+void Classifier::TryAll(std::vector<std::unique_ptr<Hypothesis>> hypotheses) {
+  for (auto& hypothesis : hypotheses) {
+    trials_.emplace_back();
+    trials_.back().hypothesis = std::move(hypothesis);
+    Try(&trials_.back(), 0, FirstElements());
+    trials_.back().hypothesis->Forget();
+    spent_ += WorkOf(std::min(trials_.back().passed + 1, FirstElements()));
+    if (TooMuch() || WillBeTooMuch(hypotheses.size())) return;
+  }
+}
+
+size_t Classifier::FirstElements() const {
+  if (HardOnly()) return elements_.size();
+  const int64_t affordable = kFirstTerms / std::max<int64_t>(1, shape_.terms);
+  return std::min(elements_.size(), static_cast<size_t>(std::clamp<int64_t>(affordable, 16, kFirstElements)));
+}
+
+void Classifier::TryRest(std::set<PrecisionModel>* likely) {
+  const int64_t rest =
+      static_cast<int64_t>(elements_.size() - FirstElements()) * std::max<int64_t>(1, shape_.terms);
+  int64_t affordable = rest == 0 ? 0 : kRestTerms / rest;
+  for (Trial& trial : trials_) {
+    if (!trial.survived || trial.passed == elements_.size()) continue;
+    if (!likely->contains(trial.hypothesis->model()) && affordable-- <= 0) continue;
+    Try(&trial, trial.passed, elements_.size());
+    trial.hypothesis->Forget();
+  }
+  std::set<PrecisionModel> left;
+  for (const Trial& trial : trials_) {
+    if (trial.survived && likely->contains(trial.hypothesis->model())) left.insert(trial.hypothesis->model());
+  }
+  *likely = left;
+}
+
+size_t Classifier::Unstorable(const Hypothesis& hypothesis) {
+  const PrecisionModel& model = hypothesis.model();
+  std::string key = model.acc + "|" + model.mid + "|" + model.out;
+  for (const auto& [cut, format] : model.cuts) key += "|" + cut + ":" + format;
+  const auto [known, is_new] = unstorable_.emplace(std::move(key), elements_.size());
+  for (size_t i = 0; is_new && i < elements_.size(); ++i) {
+    const double again = hypothesis.Store(stored_[i]);
+    if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
+    known->second = i;
+    break;
+  }
+  return known->second;
+}
+
+void Classifier::Try(Trial* trial, size_t first, size_t last) {
+  const Hypothesis& hypothesis = *trial->hypothesis;
+  // Representability first: it needs no enclosure.
+  if (const size_t i = first == 0 ? Unstorable(hypothesis) : elements_.size(); i < elements_.size()) {
+    const double again = hypothesis.Store(stored_[i]);
+    Fall(trial, i, {.lo = again, .hi = again},
+         fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]),
+                     FormatNumber(again)));
+    return;
+  }
+  for (size_t i = first; i < last; ++i) {
+    if (!all_points_ && hypothesis.SurelyHolds(elements_[i], stored_[i])) continue;
+    const Interval range = hypothesis.Enclose(elements_[i]);
+    if (range.lo != range.hi) all_points_ = false;
+    if (range.Holds(stored_[i])) {
+      if (range.lo == range.hi || !std::isfinite(stored_[i]) || range.special) continue;
+      const std::vector<double> possible = hypothesis.Possible(elements_[i]);
+      if (possible.empty() || std::binary_search(possible.begin(), possible.end(), stored_[i])) continue;
+      Fall(trial, i, {.lo = possible.front(), .hi = possible.back()},
+           fmt::format("observed {}; the {} results that this model's summation orders give here lie "
+                       "between {} and {} without it (exact value {})",
+                       FormatNumber(stored_[i]), possible.size(), FormatNumber(possible.front()),
+                       FormatNumber(possible.back()), FormatNumber(references_[i].hi)));
+      return;
+    }
+    const std::string bounds = std::isnan(range.lo)   ? "a NaN or an infinity"
+                               : range.lo == range.hi ? "exactly " + FormatNumber(range.lo)
+                                                      : "between " + FormatNumber(range.lo) + " and " +
+                                                            FormatNumber(range.hi) + " in any order";
+    Fall(trial, i, range,
+         fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds,
+                     FormatNumber(references_[i].hi)));
+    return;
+  }
+  trial->passed = last;
+  if (last < elements_.size()) return;
+  if (const auto witness = ShowOneChunk(hypothesis, shape_.reduction_length, elements_, stored_))
+    Fall(trial, witness->index, {.lo = stored_[witness->index], .hi = stored_[witness->index]}, witness->why);
+}
+
+}  // namespace ulpscope

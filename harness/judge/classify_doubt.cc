@@ -1,0 +1,214 @@
+// Doubt: where a likelihood must not accuse, and what else explains the bits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/judge/classifier.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+void Classifier::DoubtForms() {
+  const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
+  if (HardOnly() || !shape_.has_steps || result_.models.empty() || result_.reproduced >= kNearlyAll ||
+      std::any_of(result_.models.begin(), result_.models.end(), asked))
+    return;
+  const bool open = std::any_of(result_.models_proved.begin(), result_.models_proved.end(), asked);
+  const bool sums =
+      std::all_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
+        const auto acc = ParseAcc(model.acc);
+        return acc && acc->bits() < Binary32().precision;
+      });
+  if (!open && !sums) return;
+  result_.says.push_back(
+      fmt::format("no form tried of the steps inside gives these bits, and what the program asks for is {}",
+                  open ? "not excluded" : "excluded"));
+  result_.models.clear();
+  result_.fits = result_.rests_on_likelihood = false;
+  result_.kind = ClassificationKind::kUnmodelled;
+}
+
+void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
+  if (likely->empty() || only_ != nullptr) return;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!trial.survived || !likely->contains(model)) continue;
+    const auto acc = ParseAcc(model.acc);
+    const bool usual = acc && acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven;
+    if (trial.match.matches > 0 || usual) return;
+  }
+  const Trial* natural = Natural({});
+  if (natural == nullptr || natural->hypothesis->order_free()) return;
+  if (!natural->survived && IsFaithful(*natural->hypothesis)) {
+    result_.says.push_back(
+        "every result is one of the two neighbours of the exact value, but not always the nearest");
+    likely->clear();
+    return;
+  }
+  std::vector<Proposal> proposals;
+  Explain(*natural->hypothesis, &proposals);
+  if (!result_.says.empty()) {
+    likely->clear();
+    return;
+  }
+  const auto proposed = Proposed(proposals);
+  if (!proposed.empty()) {
+    *likely = proposed;
+    return;
+  }
+  int bits = 0;
+  for (const PrecisionModel& model : *likely) bits = std::max(bits, ParseAcc(model.acc)->bits());
+  if (bits >= Binary32().precision) {
+    const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+      const auto acc = ParseAcc(model.acc);
+      return acc->binary() && acc->rounding == Rounding::kTowardZero;
+    });
+    if (!cut) return;
+    result_.says.push_back(
+        "errors that lean as those of truncating float32 sums do, and no order tried of such sums gives "
+        "these bits");
+    likely->clear();
+    return;
+  }
+  result_.says.push_back(
+      fmt::format("errors as large as those of sums in {} bits or fewer, and no order tried of such sums "
+                  "gives these bits",
+                  bits));
+  likely->clear();
+}
+
+void Classifier::LookInside(std::set<PrecisionModel>* likely) {
+  constexpr int64_t kMostWork = int64_t{1} << 18;
+  if (!shape_.has_steps || only_ != nullptr || sample_.empty()) return;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (trial.survived && likely->contains(model) && (trial.match.matches > 0 || IsAsAsked(model))) return;
+  }
+  const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };
+  if (!std::all_of(shape_.cut_points.begin(), shape_.cut_points.end(), own)) return;
+  std::set<PrecisionModel> found;
+  for (auto& hypothesis : oracle_.StepBank(value_, observed_.dtype, kMostWork)) {
+    Trial trial;
+    trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
+    if (trial.match.matches == 0) continue;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    trial.hypothesis->Forget();
+    if (!trial.survived) continue;
+    trial.log_likelihood = trial.match.log_likelihood;
+    trial.residuals = trial.match.residuals;
+    found.insert(trial.hypothesis->model());
+    trials_.push_back(std::move(trial));
+  }
+  if (found.empty()) return;
+  for (const PrecisionModel& model : found) {
+    for (const auto& [step, format] : model.cuts) {
+      auto& known = shape_.cut_points;
+      if (std::find(known.begin(), known.end(), step) == known.end()) known.push_back(step);
+    }
+  }
+  *likely = std::move(found);
+  result_.says.clear();
+}
+
+bool Classifier::IsFaithful(const Hypothesis& model) const {
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  constexpr size_t kLeast = 32;
+  if (sample_.size() < kLeast || format.precision > 11) return false;
+  bool nearest = true;
+  const auto exact = model.Simulate(-1, sample_);
+  for (size_t i = 0; i < sample_.size(); ++i) {
+    const double error = std::fabs(sample_stored_[i] - exact[i]);
+    if (!(error < Ulp(exact[i], format))) return false;
+    nearest = nearest && model.Store(exact[i]) == sample_stored_[i];
+  }
+  return !nearest;
+}
+
+std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposals) {
+  std::set<PrecisionModel> likely;
+  if (proposals.empty()) return likely;
+  const size_t before = trials_.size();
+  TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+  const std::set<PrecisionModel> all = Likely();
+  for (size_t i = before; i < trials_.size(); ++i) {
+    const PrecisionModel& model = trials_[i].hypothesis->model();
+    const auto acc = ParseAcc(model.acc);
+    const bool narrow = acc && acc->bits() < Binary32().precision;
+    if (all.contains(model) && (!narrow || trials_[i].match.matches > 0)) likely.insert(model);
+  }
+  return likely;
+}
+
+const Trial* Classifier::Natural(const std::set<PrecisionModel>& likely) const {
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials_) {
+    if (!likely.contains(trial.hypothesis->model()) || !trial.survived) continue;
+    if (best == nullptr || trial.log_likelihood > best->log_likelihood) best = &trial;
+  }
+  if (best != nullptr) return best;
+  size_t fewest = 0;
+  int candidates = 0;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const bool plain = model.in.empty() && model.prod == "exact" && model.out.ends_with("_rne") &&
+                       (model.acc == "float32" || model.acc == "float64" || model.acc == "exact");
+    if (!plain || ++candidates > 16) continue;
+    size_t outside = 0;
+    for (size_t i = 0; i < sample_.size(); ++i)
+      outside += trial.hypothesis->Enclose(sample_[i]).Holds(sample_stored_[i]) ? 0 : 1;
+    const bool float32 = model.acc == "float32" || best == nullptr;
+    if (best != nullptr && (outside > fewest || (outside == fewest && !float32))) continue;
+    best = &trial;
+    fewest = outside;
+  }
+  return best;
+}
+
+bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
+  constexpr double kLibrary = 2.5, kVanishes = 3;
+  constexpr size_t kLeast = 24, kMost = 64;
+  constexpr int kFewestBits = 9;  // narrower readings have models
+  const int precision = std::min(FormatOf(observed_.dtype)->precision, Binary32().precision);
+  if (only_ != nullptr || shape_.reduction_length > 0 || sample_.size() < kLeast ||
+      precision < Binary32().precision || !(result_.max_ulp > kLibrary) || !std::isfinite(result_.max_ulp))
+    return false;
+  // What nothing but a narrow step explains is explained.
+  if (!likely->empty() && std::none_of(likely->begin(), likely->end(), [this](const PrecisionModel& model) {
+        return IsAsAsked(model) && model.cuts.empty();
+      }))
+    return false;
+  const size_t count = std::min(sample_.size(), kMost);
+  const std::span<const int64_t> elements(sample_.data(), count);
+  double least = MedianError(oracle_.References(value_, elements)) / kVanishes;
+  std::string found;
+  for (const std::string& tensor : shape_.tensors) {
+    for (int bits = kFewestBits; bits < precision; ++bits) {
+      const double errors = MedianError(oracle_.ReferencesReading(value_, elements, tensor, bits));
+      if (!(errors < least)) continue;
+      least = errors;
+      found = fmt::format("as if {} were rounded to {} significant bits where it is read", tensor, bits);
+    }
+  }
+  if (found.empty()) return false;
+  result_.says.push_back(found);
+  likely->clear();
+  return true;
+}
+
+double Classifier::MedianError(std::span<const Reference> references) const {
+  std::vector<double> errors;
+  for (size_t i = 0; i < references.size(); ++i) {
+    const double error =
+        (sample_stored_[i] - references[i].hi) / Ulp(sample_stored_[i], *FormatOf(observed_.dtype));
+    if (std::isfinite(error)) errors.push_back(std::fabs(error));
+  }
+  if (errors.empty()) return 0;
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  return *middle;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,267 @@
+// Likelihood: which of the models that are left give these bits, or err as these results do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/base/text.h"
+#include "harness/judge/classifier.h"
+#include "harness/num/float_format.h"
+#include "harness/num/tensor_data.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+namespace {
+
+/// Products of the elements that orders which gave the whole sample are held against.
+constexpr int64_t kMatchTerms = int64_t{1} << 18;
+
+}  // namespace
+
+double Classifier::Reproduced() const {
+  std::vector<const Trial*> likeliest;
+  for (const Trial& trial : trials_) {
+    const auto& models = result_.models;
+    if (trial.survived && std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end())
+      likeliest.push_back(&trial);
+  }
+  std::stable_sort(likeliest.begin(), likeliest.end(),
+                   [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+  constexpr size_t kMostTrials = 6;
+  if (likeliest.size() > kMostTrials) likeliest.resize(kMostTrials);
+  double most = 0;
+  for (const Trial* trial : likeliest) {
+    if (trial->match.matches > 0) return 1;
+    most = std::max(most, ReproducedBy(*trial->hypothesis));
+  }
+  return most;
+}
+
+double Classifier::ReproducedBy(const Hypothesis& hypothesis) const {
+  constexpr double kFew = 2;  // units in the last place
+  std::vector<int64_t> elements;
+  std::vector<double> stored;
+  for (size_t i = 0; i < sample_.size(); ++i) {
+    const Interval range = hypothesis.Enclose(sample_[i]);
+    if (!(range.hi - range.lo <= kFew * Ulp(sample_stored_[i], *FormatOf(observed_.dtype)))) continue;
+    elements.push_back(sample_[i]);
+    stored.push_back(sample_stored_[i]);
+  }
+  if (elements.size() * 4 < sample_.size()) {
+    elements = sample_;
+    stored = sample_stored_;
+  }
+  const auto known = static_cast<int>(hypothesis.orders().size());
+  // Without a sum the first order stands for all: it rounds the steps inside an op.
+  const int orders = hypothesis.order_free() ? std::min(known, 1) : known;
+  size_t most = 0;
+  for (int order = hypothesis.order_free() || known == 0 ? -1 : 0; order < orders; ++order) {
+    const auto run = hypothesis.Simulate(order, elements);
+    size_t given = 0;
+    for (size_t i = 0; i < run.size(); ++i) given += hypothesis.Store(run[i]) == stored[i] ? 1 : 0;
+    most = std::max(most, given);
+  }
+  return elements.empty() ? 0 : static_cast<double>(most) / static_cast<double>(elements.size());
+}
+
+void Classifier::ChooseSample() {
+  const int64_t budget =
+      std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 16, options_.likelihood_elements);
+  const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
+  for (size_t i = 0; i < count; ++i) {
+    const size_t pick = count == 1 ? 0 : i * (elements_.size() - 1) / (count - 1);
+    sample_.push_back(elements_[pick]);
+    sample_stored_.push_back(stored_[pick]);
+  }
+}
+
+std::set<PrecisionModel> Classifier::Likely() {
+  std::set<PrecisionModel> likely;
+  if (sample_.empty()) ChooseSample();
+  const bool none =
+      std::none_of(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+  if (none) return likely;
+  const bool order_free = std::all_of(trials_.begin(), trials_.end(),
+                                      [](const Trial& trial) { return trial.hypothesis->order_free(); });
+  double best = Weigh(sample_, sample_stored_);
+  if (order_free && best == -kInf) {
+    // Nobody's functions are ours. Without a sum the enclosures are a few units wide: to lie inside is to fit.
+    for (Trial& trial : trials_) {
+      if (!trial.survived) continue;
+      trial.log_likelihood = best = 0;
+      trial.residuals.fits = true;
+    }
+  }
+  const auto fits = [&](const Trial& trial) {
+    return trial.survived && std::isfinite(trial.log_likelihood) && Fits(trial);
+  };
+  // Which way the last bits of steps inside an op lean is the form's doing as much as the rounding's.
+  const auto leans = [](const Trial& trial) {
+    const auto acc = ParseAcc(trial.hypothesis->model().acc);
+    return trial.match.matches == 0 && acc && acc->wide() && acc->rounding != Rounding::kNearestEven;
+  };
+  const bool forms = shape_.has_steps && std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+                       return fits(trial) && !leans(trial);
+                     });
+  if (forms) {
+    best = -kInf;
+    for (const Trial& trial : trials_) {
+      if (fits(trial) && !leans(trial)) best = std::max(best, trial.log_likelihood);
+    }
+  }
+  for (const Trial& trial : trials_) {
+    if (forms && leans(trial)) continue;
+    if (fits(trial) && trial.log_likelihood >= best - std::log(options_.keep_factor))
+      likely.insert(trial.hypothesis->model());
+  }
+  // Of steps inside an op another form gives other bits as rightly.
+  if (!shape_.has_steps) MatchMore(&likely);
+  return likely;
+}
+
+bool Classifier::Fits(const Trial& trial) const {
+  const Residuals& residuals = trial.residuals;
+  if (!shape_.has_steps || shape_.reduction_length < 2)
+    return residuals.fits && trial.fit >= options_.worst_fit;
+  const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
+  const auto together = static_cast<double>(std::min(shape_.reduction_length, result_.elements));
+  return trial.fit / std::sqrt(together) >= options_.worst_fit &&
+         (residuals.fits || FitsOrders(residuals.ratio, residuals.largest, residuals.lean,
+                                       std::min(residuals.count, static_cast<size_t>(lines))));
+}
+
+void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
+  std::vector<const Trial*> rivals;
+  bool matched = false;
+  for (const Trial& trial : trials_) {
+    if (!trial.survived || !likely->contains(trial.hypothesis->model()) || trial.hypothesis->order_free())
+      continue;
+    rivals.push_back(&trial);
+    matched = matched || trial.match.matches > 0;
+  }
+  if (!matched || likely->size() < 2) return;
+  const auto affordable = static_cast<size_t>(kMatchTerms / std::max<int64_t>(1, shape_.terms));
+  std::vector<int64_t> elements = sample_;
+  std::vector<double> stored = sample_stored_;
+  const std::set<int64_t> sampled(sample_.begin(), sample_.end());
+  for (size_t i = 0; i < elements_.size() && elements.size() < affordable; ++i) {
+    if (sampled.contains(elements_[i])) continue;
+    elements.push_back(elements_[i]);
+    stored.push_back(stored_[i]);
+  }
+  if (elements.size() <= sample_.size()) return;
+  // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
+  const auto most = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
+  std::set<PrecisionModel> whole, near;
+  for (const Trial* trial : rivals) {
+    const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most);
+    if (misses == 0) whole.insert(trial->hypothesis->model());
+    if (misses < most) near.insert(trial->hypothesis->model());
+  }
+  if (whole.empty()) return;
+  for (const Trial* trial : rivals) {
+    if (!near.contains(trial->hypothesis->model())) likely->erase(trial->hypothesis->model());
+  }
+}
+
+void Classifier::KeepOrderWitnesses(const std::set<PrecisionModel>& likely) {
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const auto acc = ParseAcc(model.acc);
+    if (trial.survived && acc && acc->block > 0 && !likely.contains(model))
+      KeepOrderWitness(*trial.hypothesis, sample_, sample_stored_);
+  }
+}
+
+void Classifier::KeepOrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                                  std::span<const double> stored) {
+  constexpr size_t kFew = 4;
+  if (result_.excluded.size() >= kMostExclusions) return;
+  if (!OrderWitness(hypothesis, elements.first(std::min(kFew, elements.size())), stored, 0) &&
+      elements.size() > kFew)
+    OrderWitness(hypothesis, elements, stored, kFew);
+}
+
+bool Classifier::OrderWitness(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                              std::span<const double> stored, size_t from) {
+  std::vector<std::vector<double>> runs;
+  for (size_t order = 0; order < hypothesis.orders().size(); ++order)
+    runs.push_back(hypothesis.Simulate(static_cast<int>(order), elements));
+  for (size_t i = from; i < elements.size(); ++i) {
+    double low = kInf, high = -kInf;
+    bool given = false;
+    for (const auto& run : runs) {
+      const double value = hypothesis.Store(run[i]);
+      given = given || value == stored[i];
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+    if (given) continue;
+    result_.excluded.push_back(
+        {.model = hypothesis.model(),
+         .element = Coordinates(elements[i], observed_.shape),
+         .observed = stored[i],
+         .reference = stored[i],
+         .low = low,
+         .high = high,
+         .why = fmt::format("observed {}; none of {} summation orders of this unit gives it, they give {} "
+                            "to {} (likelihood, not proof)",
+                            FormatNumber(stored[i]), runs.size(), FormatNumber(low), FormatNumber(high))});
+    return true;
+  }
+  return false;
+}
+
+double Classifier::Weigh(std::span<const int64_t> elements, std::span<const double> stored) {
+  double best = -kInf;
+  std::vector<Trial*> rivals;
+  // The same sums of operands as they are, by what else there is to a model.
+  std::map<std::string, const Hypothesis*> plain;
+  const auto sums = [](const PrecisionModel& model) {
+    PrecisionModel key{.in = {}, .prod = "exact", .acc = model.acc, .mid = "", .out = "", .cuts = model.cuts};
+    return key.Name();
+  };
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (model.in.empty() && model.prod == "exact") plain.emplace(sums(model), trial.hypothesis.get());
+  }
+  for (Trial& trial : trials_) {
+    if (!trial.survived) continue;
+    if (TooMuch()) return best;
+    trial.log_likelihood = -kInf;
+    // Without such a model, its own errors: four elements tell most of them apart, and cost less than all.
+    const auto like = plain.find(sums(trial.hypothesis->model()));
+    const Hypothesis& errs = like != plain.end() ? *like->second : *trial.hypothesis;
+    spent_ += WorkOfOrders(errs, kMayFit);
+    if (!MayFit(*trial.hypothesis, errs, elements, stored)) continue;
+    trial.match = ExactMatch(*trial.hypothesis, elements, stored);
+    spent_ += WorkOfOrders(*trial.hypothesis, trial.match.matches > 0 ? elements.size() : kMayFit);
+    trial.log_likelihood = trial.match.log_likelihood;
+    trial.residuals = trial.match.residuals;
+    best = std::max(best, trial.log_likelihood);
+    if (trial.match.matches == 0 && !trial.hypothesis->order_free()) rivals.push_back(&trial);
+  }
+  const FitCheck fit = best > -kInf ? FitCheck::kSkip : FitCheck::kMeasure;
+  for (Trial* trial : rivals) {
+    if (TooMuch()) return best;
+    trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
+    spent_ += WorkOfOrders(*trial->hypothesis, ProbeCount(elements.size()));
+  }
+  std::stable_sort(rivals.begin(), rivals.end(),
+                   [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
+  const double keep = std::log(options_.keep_factor);
+  for (Trial* trial : rivals) {
+    if (trial->probe < best - keep - 4) continue;
+    if (TooMuch()) return best;
+    spent_ += WorkOfOrders(*trial->hypothesis, elements.size());
+    const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);
+    trial->log_likelihood = likelihood.log_likelihood;
+    trial->fit = likelihood.fit;
+    trial->residuals = likelihood.residuals;
+    // What does not fit is no measure for what does: a truncating sum may come nearer to bits that lean the other way.
+    if (Fits(*trial)) best = std::max(best, trial->log_likelihood);
+  }
+  return best;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,141 @@
+// The search where nothing of the bank fits, and how little would still be seen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/judge/classifier.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+namespace {
+
+/// Elements of a search for what else the results are, and of one for the least bits.
+constexpr size_t kSearchElements = 16, kFloorElements = 64;
+
+std::string Times(double ratio) {
+  return ratio < 10    ? fmt::format("{:.1f}", ratio)
+         : ratio < 1e5 ? fmt::format("{:.0f}", ratio)
+                       : fmt::format("{:.0e}", ratio);
+}
+
+}  // namespace
+
+std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
+  const Hypothesis& model = *natural.hypothesis;
+  std::vector<Proposal> proposals;
+  if (bits_ > 1) proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
+  if (!model.order_free() && odd_ == 0) {
+    const Yardstick yardstick(model, sample_, sample_stored_);
+    const double ratio = yardstick.residuals().ratio;
+    if (!yardstick.residuals().fits && std::isfinite(ratio))
+      errors_ =
+          fmt::format("errors {} times those of {} in any order tried", Times(ratio), model.model().acc);
+    if (std::isfinite(ratio) && ratio > 1) {
+      const int wide = ParseAcc(model.model().acc)->bits(),
+                lost = static_cast<int>(std::lround(std::log2(ratio)));
+      for (int p = wide - lost - 2; p <= wide - lost + 2; ++p) {
+        if (p >= 4 && p < std::min(wide, 52))
+          proposals.push_back({.in = {}, .acc = "p" + std::to_string(p), .mid = "none"});
+      }
+    }
+  }
+  if (odd_ < looked_ || only_ != nullptr) Explain(model, &proposals);
+  const std::set<PrecisionModel> likely = Proposed(proposals);
+  if (!likely.empty() && odd_ == 0) {
+    // What was said of bits is now said by a model.
+    result_.says.clear();
+    bits_ = 0;
+    return likely;
+  }
+  if (!errors_.empty()) result_.says.push_back(errors_);
+  return {};
+}
+
+void Classifier::MeasureFloors() {
+  const bool sums = shape_.reduction_length > 0 && shape_.cut_points.empty() && !sample_.empty();
+  // Beside a rounding that was found, nothing is asked of others.
+  const bool plain =
+      std::any_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
+        const auto acc = ParseAcc(model.acc);
+        return model.in.empty() && model.mid == "none" && acc && acc->wide();
+      });
+  if (!sums || !plain) return;
+  double best = -kInf;
+  for (const Trial& trial : trials_) {
+    if (trial.survived) best = std::max(best, trial.log_likelihood);
+  }
+  const auto may_be = [&](const Proposal& proposal) {
+    for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
+      Trial trial;
+      trial.hypothesis = std::move(hypothesis);
+      Try(&trial, 0, std::min(kFloorElements, FirstElements()));
+      if (!trial.survived) continue;
+      trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
+      if (trial.match.matches > 0) return true;
+      if (trial.hypothesis->order_free()) continue;
+      const LikelihoodResult likelihood =
+          Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kSkip);
+      if (likelihood.residuals.fits && likelihood.log_likelihood >= best - std::log(options_.keep_factor))
+        return true;
+    }
+    return false;
+  };
+  const auto floor = [&](const auto& propose) {
+    int low = 2, high = Binary32().precision;  // `high` bits are none to see, `low` are
+    while (high - low > 1) {
+      const int middle = low + (high - low) / 2;
+      (may_be(propose("p" + std::to_string(middle))) ? high : low) = middle;
+    }
+    return high;
+  };
+  result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
+  result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
+  for (const auto& operand : shape_.operands) {
+    if (operand.starts_with("scalar.")) continue;
+    result_.floors["in." + operand] = floor([&](const std::string& bits) {
+      return Proposal{.in = {{operand, bits + "_rne"}}};
+    });
+  }
+}
+
+void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposals) {
+  if (!result_.regions.empty()) return;
+  std::vector<int64_t> elements;
+  std::vector<double> stored;
+  const size_t count = std::min(kSearchElements, sample_.size());
+  for (size_t i = 0; i < count; ++i) {
+    const size_t pick = i * sample_.size() / count;
+    if (!std::isfinite(sample_stored_[pick])) continue;
+    elements.push_back(sample_[pick]);
+    stored.push_back(sample_stored_[pick]);
+  }
+  if (elements.size() < 2) return;
+  const Yardstick yardstick(model, elements, stored);
+  bool near = true;
+  for (size_t i = 0; i < elements.size(); ++i)
+    near = near && yardstick.Deviation(i, yardstick.centre(i)) <= kNearby;
+  if (near) return;
+  ulpscope::Search found =
+      oracle_.Explain(value_, elements, [&](size_t i, double sum) { return yardstick.Deviation(i, sum); });
+  for (Proposal& proposal : found.proposals) proposals->push_back(std::move(proposal));
+  for (std::string& sentence : found.says) result_.says.push_back(std::move(sentence));
+  if (!found.says.empty()) return;
+  // A factor that all results share.
+  double products = 0, squares = 0;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    products += stored[i] * yardstick.centre(i);
+    squares += yardstick.centre(i) * yardstick.centre(i);
+  }
+  const double factor = squares > 0 ? products / squares : 1;
+  bool scaled = std::isfinite(factor) && std::fabs(factor - 1) > 1e-6, zero = true;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    scaled = scaled && yardstick.Deviation(i, factor * yardstick.centre(i)) <= kNearby;
+    zero = zero && stored[i] == 0;
+  }
+  if (zero) return;
+  if (scaled) result_.says.push_back(fmt::format("{:.6g} times the exact value", factor));
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,227 @@
+// Every element: gross errors, special values, and how many bits the results use.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "harness/base/text.h"
+#include "harness/judge/classifier.h"
+#include "harness/judge/sample.h"
+#include "harness/judge/where.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+bool Classifier::IsOdd(const Hypothesis& model, double reach, int64_t element, double stored,
+                       const Interval& sum) const {
+  if (!std::isfinite(stored) || !std::isfinite(sum.lo) || !std::isfinite(sum.hi) || sum.special)
+    return IsOddSpecial(model, element, stored, sum);
+  if (FormatOf(observed_.dtype)->precision > 51) return !model.Enclose(element).Holds(stored);
+  const double centre = sum.lo + (sum.hi - sum.lo) / 2, radius = (sum.hi - sum.lo) / 2 * reach;
+  return stored < model.Store(centre - radius) || stored > model.Store(centre + radius);
+}
+
+std::vector<int64_t> Classifier::OddOf(const Hypothesis& model, double reach,
+                                       const std::vector<int64_t>& elements) const {
+  std::vector<int64_t> odd;
+  for (const int64_t element : elements) {
+    if (IsOdd(model, reach, element, observed_.At(element), model.EncloseUnstored(element)))
+      odd.push_back(element);
+  }
+  return odd;
+}
+
+void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* likely) {
+  if (only_ != nullptr) return;
+  const int64_t most = options_.most_terms / std::max<int64_t>(1, shape_.terms);
+  const auto looked = ElementsToCheck(observed_.shape, most);
+  looked_ = static_cast<int64_t>(looked.size());
+  std::vector<int64_t> odd =
+      OddOf(*natural->hypothesis, likely->empty() ? 1 : Reach(*natural->hypothesis), looked);
+  CountBits(*natural->hypothesis, looked, likely);
+  if (!odd.empty()) {
+    // Another model may explain what the first one does not.
+    std::vector<const Trial*> rivals;
+    for (const Trial& trial : trials_) {
+      if (trial.survived && likely->contains(trial.hypothesis->model())) rivals.push_back(&trial);
+    }
+    std::stable_sort(rivals.begin(), rivals.end(),
+                     [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+    std::set<PrecisionModel> explain;
+    int wholes = 0;
+    for (const Trial* rival : rivals) {
+      const double reach = Reach(*rival->hypothesis);
+      if (!OddOf(*rival->hypothesis, reach, odd).empty()) continue;
+      // The first that explains these is asked for all of them.
+      if (explain.empty() && wholes < 3) {
+        ++wholes;
+        const auto others = OddOf(*rival->hypothesis, reach, looked);
+        rival->hypothesis->Forget();
+        if (!others.empty()) {
+          odd.insert(odd.end(), others.begin(), others.end());
+          continue;
+        }
+      } else if (explain.empty()) {
+        break;
+      }
+      explain.insert(rival->hypothesis->model());
+    }
+    if (!explain.empty()) {
+      *likely = explain;
+      odd.clear();
+    }
+  }
+  natural->hypothesis->Forget();
+  std::sort(odd.begin(), odd.end());
+  odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
+  odd_ = static_cast<int64_t>(odd.size());
+  if (odd.empty()) return;
+  if (!likely->empty() || odd.size() < looked.size()) SayWhere(looked, odd);
+  likely->clear();
+  const auto zeros = static_cast<size_t>(std::count_if(
+      odd.begin(), odd.end(), [&](const int64_t element) { return observed_.At(element) == 0; }));
+  if (zeros == odd.size() && odd.size() > 1)
+    result_.says.push_back(fmt::format("{} results are zero", zeros));
+}
+
+void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
+                           std::set<PrecisionModel>* likely) {
+  constexpr int64_t kNoAccident = 64;  // 2^-64: no accident in all the results that anybody will ever judge
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  int bits = 0;
+  for (const int64_t element : looked) {
+    const double stored = observed_.At(element);
+    if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
+    if (bits >= format.precision - 1) return;
+  }
+  if (bits < 2) return;
+  const Missing missing = MissingByBounds(natural, looked, bits);
+  if (missing.bits >= kNoAccident) {
+    std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits); });
+    if (!likely->empty()) return;
+  } else if (shape_.has_steps) {
+    return;
+  } else if (likely->empty()) {
+    if (MissingByOrders(natural, static_cast<int64_t>(looked.size()), bits) < kNoAccident) return;
+  } else {
+    // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones.
+    for (const Trial& trial : trials_) {
+      const PrecisionModel& model = trial.hypothesis->model();
+      if (!likely->contains(model) || StoresIn(model, bits)) continue;
+      if (MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits) >= kNoAccident)
+        likely->erase(model);
+    }
+    if (!likely->empty()) return;
+  }
+  const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
+                                                : fmt::format("of which {} want more", missing.results);
+  result_.says.push_back(
+      fmt::format("at most {} significant bits in {} results, {}", bits, looked.size(), more));
+  bits_ = bits;
+}
+
+Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked,
+                                                int bits) const {
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  const auto acc = ParseAcc(model.model().acc);
+  Missing missing;
+  for (const int64_t element : looked) {
+    const Interval sum = model.EncloseUnstored(element);
+    if (!std::isfinite(sum.lo) || !std::isfinite(sum.hi)) continue;
+    double value = RoundTo(sum.lo + (sum.hi - sum.lo) / 2, format);
+    // Where larger terms cancel, what is left is a multiple of their last bits, and no rounding of the result.
+    if (acc && !acc->exact() && shape_.terms > 1) {
+      const double step = (sum.hi - sum.lo) / 2 / static_cast<double>(shape_.terms);
+      const double quantum = std::ldexp(1.0, std::ilogb(std::max(step, 0x1p-1000)));
+      value = std::nearbyint(value / quantum) * quantum;
+    }
+    const int want = SignificantBits(value);
+    missing.results += want > bits ? 1 : 0;
+    missing.bits += std::max(0, want - bits);
+  }
+  return missing;
+}
+
+int64_t Classifier::MissingByOrders(const Hypothesis& model, int64_t looked, int bits) const {
+  if (sample_.empty()) return 0;
+  const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+    int64_t missing = 0;
+    for (const double run : model.Simulate(order, sample_)) {
+      const double stored = model.Store(run);
+      if (std::isfinite(stored)) missing += std::max(0, SignificantBits(stored) - bits);
+    }
+    fewest = std::min(fewest, missing);
+  }
+  return fewest * looked / static_cast<int64_t>(sample_.size());
+}
+
+bool Classifier::StoresIn(const PrecisionModel& model, int bits) const {
+  const auto few = [bits](const std::string& word) {
+    const auto spec = ParseMid(word);
+    return spec && spec->format != nullptr && spec->format->precision <= bits;
+  };
+  if (const auto acc = ParseAcc(model.acc); acc && acc->bits() <= bits) return true;
+  if (model.cuts.empty()) return few(model.mid);
+  // What is stored inside the op is computed with afterwards.
+  return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+    return !cut.first.starts_with(value_ + ".") && few(cut.second);
+  });
+}
+
+bool Classifier::IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {
+  if (!std::isfinite(stored) && !model.Enclose(element).Holds(stored)) return true;
+  if (std::isfinite(stored) && std::isnan(sum.lo)) return true;
+  if (std::isfinite(sum.lo) && std::isfinite(sum.hi)) return false;
+  const Reference reference = oracle_.References(value_, std::span(&element, 1)).front();
+  if (reference.kind != ReferenceKind::kDomain) return false;
+  // A NaN stays one. An infinity may become one, where the other terms can overflow to its opposite on the way.
+  if (std::isnan(reference.hi) || std::isfinite(stored)) return !std::isnan(stored);
+  return stored != reference.hi && !sum.special;
+}
+
+double Classifier::Reach(const Hypothesis& model) const {
+  // Steps inside an op are computed in forms and by functions that no order stands for.
+  if (model.order_free() || !model.smooth() || shape_.has_steps) return 1;
+  double largest = 0;
+  std::vector<Interval> ranges;
+  for (const int64_t element : sample_) ranges.push_back(model.EncloseUnstored(element));
+  for (size_t order = 0; order < model.orders().size(); ++order) {
+    const auto run = model.Simulate(static_cast<int>(order), sample_);
+    for (size_t i = 0; i < run.size(); ++i) {
+      const double radius = (ranges[i].hi - ranges[i].lo) / 2;
+      const double error = std::fabs(run[i] - (ranges[i].lo + radius));
+      if (radius > 0 && std::isfinite(radius) && std::isfinite(error))
+        largest = std::max(largest, error / radius);
+    }
+  }
+  if (largest == 0) return 1;
+  return std::min(1.0, largest * (4 + 6 / std::sqrt(static_cast<double>(sample_.size()))));
+}
+
+void Classifier::SayWhere(const std::vector<int64_t>& looked, const std::vector<int64_t>& odd) {
+  const auto place = PlaceOf(observed_.shape, looked, odd);
+  if (!place) {
+    result_.says.push_back(
+        fmt::format("{} of {} results lie outside what the rest agrees with, [{}] the first", odd.size(),
+                    looked.size(), Join(Coordinates(odd[0], observed_.shape), ", ")));
+    return;
+  }
+  result_.says.push_back("wrong only in " + place->words);
+  constexpr size_t kLeast = 8;
+  if (place->inside.size() < kLeast || place->outside.size() < kLeast) return;
+  for (const auto* part : {&place->inside, &place->outside}) {
+    std::vector<int64_t> elements;
+    const auto most = static_cast<size_t>(options_.most_elements);
+    const size_t step = std::max<size_t>(1, part->size() / most);
+    for (size_t i = 0; i < part->size(); i += step) elements.push_back((*part)[i]);
+    const Classification each = Classifier(oracle_, value_, observed_, options_, &elements).Run();
+    result_.regions.push_back(
+        {.where = part == &place->inside ? place->words : "elsewhere", .label = each.label});
+  }
+}
+
+}  // namespace ulpscope
