@@ -3,12 +3,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
-
-extern char** environ;
 
 namespace ulpscope {
 namespace {
@@ -42,16 +39,6 @@ std::string InductorCache(const std::filesystem::path& scratch) {
   return cache + "/ulpscope/inductor";
 }
 
-/// A report is passed on; of what may be a secret it says only that it is set.
-bool MayBeSecret(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kWords{
-      "KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE", "SIGNATURE", "PRIVATE"};
-  std::string upper(name);
-  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return upper.find(word) != upper.npos; });
-}
-
 }  // namespace
 
 std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs,
@@ -78,30 +65,6 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
   entries.push_back("ULPSCOPE_ROOT=" + places.root.string());
   entries.push_back(std::string(kTokenVariable) + "=" + token);
   return entries;
-}
-
-std::map<std::string, std::optional<std::string>> PresetEnvironment(const Registry& registry) {
-  std::map<std::string, std::optional<std::string>> preset;
-  std::vector<std::string_view> prefixes;
-  for (const RegistryRow& row : registry.rows()) {
-    for (const std::string& variable : row.variables) {
-      if (variable.ends_with('*')) {
-        prefixes.push_back(std::string_view(variable).substr(0, variable.size() - 1));
-      } else {
-        preset[variable] = std::nullopt;
-      }
-    }
-  }
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::string_view name = text.substr(0, text.find('='));
-    for (const auto prefix : prefixes) {
-      if (name.starts_with(prefix) && name.size() < text.size())
-        preset[std::string(name)] = MayBeSecret(name) ? std::string("(set, not recorded)")
-                                                      : std::string(text.substr(name.size() + 1));
-    }
-  }
-  return preset;
 }
 
 }  // namespace ulpscope

@@ -6,12 +6,10 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/run/places.h"
-#include "harness/run/registry.h"
 
 namespace ulpscope {
 
@@ -19,10 +17,6 @@ namespace ulpscope {
 std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::string>& knobs,
                                            const Places& places, const std::filesystem::path& scratch,
                                            const std::string& token);
-
-/// Variables that would change numerics, as the caller has set them: those that the registry names (absent =
-/// nullopt), and every other one with a prefix of its. None of them reaches a worker.
-std::map<std::string, std::optional<std::string>> PresetEnvironment(const Registry& registry);
 
 /// The variable that marks a worker and whatever it starts.
 inline constexpr const char* kTokenVariable = "ULPSCOPE_WORKER";

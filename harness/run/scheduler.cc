@@ -16,6 +16,7 @@
 #include "harness/record/observation_json.h"
 #include "harness/run/environment.h"
 #include "harness/run/interrupt.h"
+#include "harness/run/preset.h"
 #include "harness/run/run_plan.h"
 #include "harness/run/scratch.h"
 

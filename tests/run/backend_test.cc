@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "harness/run/environment.h"
+#include "harness/run/preset.h"
 #include "tests/run/run_fixture.h"
 
 namespace ulpscope {
