@@ -10,6 +10,7 @@
 #include "harness/casefile/prove.h"
 #include "harness/casefile/width.h"
 #include "harness/casefile/words.h"
+#include "harness/words/aten.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -67,11 +68,20 @@ class Linter {
   void CheckSteps(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       CheckSteps(step.steps);
+      CheckName(step);
       if (!step.as.empty()) defined_.push_back({step.as, step.pos});
       for (const Operand& operand : step.of) used_.insert(operand.name);
       if (!step.out.empty() && !step.as.empty()) buffers_[step.as] = step.out;
       for (const auto& [key, attr] : step.attrs) CollectNames(attr);
     }
+  }
+
+  /// An op of the dispatcher that the dispatcher does not have.
+  void CheckName(const Step& step) {
+    if (!IsAten(step.op) || IsKnownAten(step.op)) return;
+    const std::string nearest = NearestAten(step.op);
+    Warn(step.pos, "PyTorch's dispatcher has no such op", step.op, "the name of one",
+         nearest.empty() ? "" : "did you mean '" + nearest + "'?");
   }
 
   /// Names in attributes: grad: g, to: {value: name}.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/words/aten.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -20,8 +21,8 @@ bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) 
     }
     if (step.op == "sync") continue;
     const OpRow* op = FindOp(step.op);
-    if (op == nullptr || !op->GivesValue() || step.op == "empty" || !step.out.empty() || step.as.empty())
-      return false;
+    const bool value = op == nullptr ? GivesNewValue(step.op) : op->GivesValue() && step.op != "empty";
+    if (!value || !step.out.empty() || step.as.empty()) return false;
     if (std::find(names->begin(), names->end(), step.as) != names->end()) return false;
     names->push_back(step.as);
   }

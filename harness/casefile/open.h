@@ -16,7 +16,8 @@ namespace ulpscope {
 
 /// `c` with every intermediate observed, without contract and expectations. None where the program is a single step, or
 /// writes into what exists already (out=, in-place ops, set_data) or differentiates: what stands under a name at the end is then
-/// not what a step gave. Steps of unknown aten:: ops may do so too.
+/// not what a step gave. An op of the dispatcher that no word is for gives a value like any other: it has no reference, and the
+/// steps behind it are judged from what it gave.
 std::optional<Case> Opened(const Case& c);
 /// Whether Opened gives one.
 bool CanBeOpened(const Case& c);

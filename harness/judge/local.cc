@@ -109,7 +109,7 @@ class StepJudge {
     return step.of.empty() ? std::nullopt : ComputedBy(step.of.front().name);
   }
 
-  /// The operands of a step that other steps computed as floating-point numbers, each once.
+  /// The operands of a step that other steps with a reference computed as floating-point numbers, each once.
   std::vector<std::string> ComputedOperands(size_t i) const {
     std::vector<std::string> names;
     for (const Operand& operand : steps_[i].step.of) {
@@ -119,8 +119,8 @@ class StepJudge {
       const auto value = values_.find(steps_[*by].step.as);
       const OpRow* op = FindOp(steps_[*by].step.op);
       if (value == values_.end() || !IsFloating(value->second.dtype)) continue;
-      // What is made from nothing has no rounding.
-      if (op != nullptr && op->operands.most == 0) continue;
+      // What is made from nothing has no rounding; what has no reference is given as it is stored.
+      if ((op != nullptr && op->operands.most == 0) || given_.contains(*by)) continue;
       names.push_back(operand.name);
     }
     return names;
@@ -429,8 +429,32 @@ class StepJudge {
     return all;
   }
 
+  /// The operand of `last` that a step without a reference gave; empty where there is none.
+  std::string GivenOperand(size_t last) const {
+    for (const Operand& operand : steps_[last].step.of) {
+      const auto by = operand.IsScalar() ? std::nullopt : ComputedBy(operand.name);
+      if (by && given_.contains(*by)) return Shown(operand.name);
+    }
+    return "";
+  }
+
+  /// Nothing explains the results of `last` from what `operand` is stored as: a compiler may have read it before it was rounded,
+  /// and what it was then nobody knows.
+  Classification NotKnown(size_t last, const std::string& operand) {
+    given_.insert(last);
+    Classification none;
+    none.elements = values_.at(steps_[last].step.as).size();
+    none.notes = {
+        fmt::format("it does not follow from {} as it is stored, and what {} was before it was rounded "
+                    "has no reference",
+                    operand, operand)};
+    none.label = "no reference";
+    return none;
+  }
+
   std::optional<Classification> Judge(size_t last) {
     auto stored = Classify(last, Cut(last, {}), false);
+    if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
     if (!stored || !IsMeasured(stored->kind)) return stored;
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
@@ -461,6 +485,7 @@ class StepJudge {
       found = Best(last, std::move(found));
     }
     if (found.empty()) {
+      if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
       if (stored->fits) BecomeUnmodelled(&*stored);
       stored->piece = "step";
       return stored;
@@ -621,6 +646,7 @@ class StepJudge {
   std::map<std::string, size_t> made_by_;
   std::set<size_t> sums_;             ///< steps that hold a sum
   std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
+  std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };
 

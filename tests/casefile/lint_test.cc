@@ -13,9 +13,11 @@
 namespace ulpscope {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 Case ParsedCase(const std::string& text) {
@@ -43,6 +45,22 @@ TEST(Lint, AGoodCaseIsSilent) {
   EXPECT_THAT(Warnings(Product("64", "normal", "{acc: [float32], mid: [none], in: {w: bfloat16_rne}}")),
               IsEmpty());
   EXPECT_THAT(Warnings(NewCaseTemplate("example")), IsEmpty());
+}
+
+TEST(Lint, AnOpThatTheDispatcherDoesNotHave) {
+  const auto program = [](const std::string& op) {
+    return "cases:\n  - name: c\n    tags: [ci]\n    tensors:\n      x: {dtype: float32, shape: [4, 4], "
+           "fill: normal}\n"
+           "    program: [{op: \"" +
+           op + "\", of: [x], as: r}]\n    observe: [r]\n";
+  };
+  EXPECT_THAT(
+      Warnings(program("aten::softmx.int")),
+      ElementsAre(AllOf(HasSubstr("found aten::softmx.int"), HasSubstr("did you mean 'aten::softmax'?"))));
+  EXPECT_THAT(Warnings(program("aten::no_op_is_called_anything_like_this")),
+              ElementsAre(Not(HasSubstr("did you mean"))));
+  for (const char* op : {"aten::softmax.int", "aten::flip", "aten::mul_.Tensor", "aten::__and__.Tensor"})
+    EXPECT_THAT(Warnings(program(op)), IsEmpty()) << op;
 }
 
 TEST(Lint, DataTooPoorToTellModelsApart) {

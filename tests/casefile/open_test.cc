@@ -60,6 +60,20 @@ TEST(Opened, NotWhereANameDoesNotStandForOneStep) {
   EXPECT_FALSE(Opened(
       Load("      - {op: mul, of: [x, 2], as: y}\n      - {op: \"aten::mul_\", of: [y, y], as: z}\n", "z")))
       << "in place";
+  for (const char* op : {"aten::batch_norm", "aten::add.out"})
+    EXPECT_FALSE(Opened(Load("      - {op: mul, of: [x, 2], as: y}\n      - {op: \"" + std::string(op) +
+                                 "\", of: [y, y], as: z}\n",
+                             "z")))
+        << op;
+}
+
+TEST(Opened, AnOpOfTheDispatcherGivesAValueLikeAnyOther) {
+  const auto opened = Opened(Load(
+      "      - {op: mul, of: [x, 2], as: y}\n      - {op: \"aten::flip\", of: [y], dims: [0], as: turned}\n"
+      "      - {op: add, of: [turned, x], as: z}\n",
+      "z"));
+  ASSERT_TRUE(opened);
+  EXPECT_THAT(opened->observe, ElementsAre("z", "y", "turned"));
 }
 
 TEST(Opened, DemandedValuesAreThoseOfContractAndExpectations) {

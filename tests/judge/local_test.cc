@@ -131,6 +131,31 @@ TEST(Local, WhatNothingExplainsAccusesNobody) {
   EXPECT_TRUE(judged.at("d").fits) << "a step is judged from its own operands";
 }
 
+/// p = x * y, f = p turned round by an op that has no reference, s = f + z and d = f - z.
+TEST(Local, WhatHasNoReferenceIsTakenAsItIsStoredAndNobodyIsAccusedThroughIt) {
+  Chain chain(DType::kBfloat16);
+  auto& steps = chain.program.program;
+  steps.insert(steps.begin() + 1, MakeStep("aten::flip", {"p"}, "f", {{"dims", testing::Integers({0})}}));
+  for (size_t i : {2u, 3u}) steps[i].of[0].name = "f";
+  chain.program.observe.push_back("f");
+  chain.values["f"] = chain.values.at("p");
+  for (int64_t i = 0; i < kCount; ++i) chain.Set("p", i, chain.Product(i));
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double turned = chain.Product(kCount - 1 - i);
+    chain.Set("f", i, turned);
+    chain.Set("s", i, turned + chain.In("z", i));        // fused through: f is not rounded first
+    chain.Set("d", i, Bf16(turned) - chain.In("z", i));  // from memory
+  }
+  auto judged = Judge(chain);
+  EXPECT_TRUE(judged.at("p").fits);
+  EXPECT_EQ(judged.at("f").kind, ClassificationKind::kNoReference);
+  EXPECT_TRUE(judged.at("d").fits);
+  EXPECT_THAT(judged.at("d").reads, IsEmpty()) << "nothing is known of f but what it is stored as";
+  EXPECT_EQ(judged.at("s").kind, ClassificationKind::kNoReference);
+  EXPECT_THAT(judged.at("s").notes,
+              ElementsAre(::testing::HasSubstr("does not follow from f as it is stored")));
+}
+
 TEST(Local, AProductThatIsRoundedBeforeItsBiasIsNoNarrowAccumulator) {
   Case program;
   program.id = "linear~opened";

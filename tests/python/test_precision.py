@@ -193,9 +193,19 @@ class Check(unittest.TestCase):
         self.assertEqual(report.changed, {"torch-eager": ["result"]})
         self.assertIn("torch-eager gives other bits of result where every step is observed", report.findings[-1])
 
-    def test_an_op_without_a_reference_is_a_part_of_its_own(self):
+    def test_behind_an_op_without_a_reference_steps_are_judged_from_what_it_gave(self):
         x, weight = (each.float() for each in operands())
         report = ulpscope.check(blocks.turned, (x, weight), backends=["torch-eager"])
+        self.assertEqual(report.notes, [])
+        labels = {value: label for value, _, label in report.steps("torch-eager")}
+        self.assertEqual(labels["back"], "no reference")
+        for value in ("first", "scores", "result"):
+            self.assertRegex(labels[value], "float32|float64", value)
+        self.assertEqual(report.matrix["result"]["torch-eager"], labels["result"])
+
+    def test_an_op_without_a_reference_is_a_part_of_its_own(self):
+        x, weight = (each.float() for each in operands())
+        report = ulpscope.check(blocks.turned, (x, weight), backends=["torch-eager"], steps="parts")
         self.assertIn("run in 3 parts", report.notes[0])
         self.assertIn("aten::flip have no exact reference", report.notes[0])
         self.assertEqual(len(report.notes), 1, "a part computes other bits than the whole")

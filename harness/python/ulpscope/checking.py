@@ -105,8 +105,8 @@ def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor")
     error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
     that changes the results, as it does where a compiler fuses (a search that takes long in programs of many steps); "observed", the
     program with every step observed, and by how many elements that differs from the program as it is; "parts", the program
-    cut at the ops that have no reference, each part on the operands that torch-eager computed; "auto": parts where there are such ops,
-    "observed" for programs of more than two computing steps on compiled backends, else "asked". `out` is where the run folder stays;
+    cut at the ops that have no reference, each part on the operands that torch-eager computed; "auto": "observed" for programs of
+    more than two computing steps on compiled backends, else "asked". `out` is where the run folder stays;
     `show` prints the report.
     """
     case, own = (f, {}) if isinstance(f, Case) else (None, {})
@@ -181,8 +181,6 @@ def _how(case, steps, backends, contract):
         return "asked"
     if steps != "auto":
         return steps
-    if not splitting.can_be_judged(case) and len(list(case.all_steps())) > 2:
-        return "parts"
     return "observed" if _takes_long(case, backends) else "asked"
 
 

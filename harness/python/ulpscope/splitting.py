@@ -1,8 +1,8 @@
 """A case in parts: cut at the ops that have no reference, each part on the operands that torch-eager computed for it.
 
-One op of PyTorch's dispatcher in a program leaves all that comes after it without an exact value, and keeps the harness from judging
-step by step. In parts, everything else is judged as ever; the op itself is a part of its own, compared between backends, unless it
-only shows memory otherwise.
+One op of PyTorch's dispatcher in a program leaves all that comes after it without an exact value; the harness judges the steps behind
+it from what it gave, on each backend from that backend's own. In parts, all backends have the same operands; the op itself is a part of
+its own, compared between backends, unless it only shows memory otherwise.
 """
 
 import dataclasses
@@ -10,11 +10,6 @@ import dataclasses
 from ulpscope import adapters
 from ulpscope.case import Case, Input, fit
 from ulpscope.vocabulary import every, is_view, words
-
-
-def can_be_judged(case):
-    """Whether every op of the program is a word of the language."""
-    return not any(step.op.startswith("aten::") for step in case.all_steps())
 
 
 def split(case):
