@@ -77,6 +77,14 @@ class Lowering {
     std::vector<int64_t> order;  ///< kPermute; kSlice: dimension, start, step
   };
   std::map<int, ViewOrigin> views;
+
+  /// Ops whose gradient frameworks compute in steps of its own, not step by step backwards: the node of the result -> the operand
+  /// that receives one, and what makes it of the gradient of the result.
+  struct OwnGradient {
+    int operand = 0;
+    std::function<int(Lowering&, int grad)> make;
+  };
+  std::map<int, OwnGradient> own_gradients;
 };
 
 /// A shape or type error of the program, as PyTorch would refuse it.

@@ -129,6 +129,10 @@ class Reverse {
 
   void Step(int id, int grad) {
     first_ = static_cast<int>(low_.plan.nodes.size());
+    if (const auto own = low_.own_gradients.find(id); own != low_.own_gradients.end()) {
+      const auto [operand, make] = own->second;
+      return Give(operand, make(low_, grad));
+    }
     const PlanNode node = low_.at(id);
     const auto arg = [&](size_t i) { return node.args.at(i); };
     switch (node.kind) {
@@ -284,11 +288,18 @@ class Reverse {
         break;
       case NodeKind::kCount:
         break;
-      case NodeKind::kScan:
+      case NodeKind::kScan: {
+        // What an element receives: the sum from its own place to the end.
+        const int axis = static_cast<int>(node.axes[0]);
+        Give(arg(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
+        break;
+      }
       case NodeKind::kProduct:
+        throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kMinimum:
       case NodeKind::kMaximum:
-        throw LoweringError{"the oracle has no gradient for this op"};
+        Extreme(id, node, grad);
+        break;
       case NodeKind::kCast:
       case NodeKind::kStore:
         Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype));
@@ -300,6 +311,28 @@ class Reverse {
         Reduce(node, grad);
         break;
     }
+  }
+
+  /// The elements along `axis` from the last to the first.
+  int Turned(int node, int axis) {
+    const Shape shape = low_.at(node).shape;
+    auto strides = RowMajorStrides(shape);
+    const auto at = static_cast<size_t>(axis);
+    const int64_t last = (shape[at] - 1) * strides[at];
+    strides[at] = -strides[at];
+    return low_.Strided(node, shape, std::move(strides), last);
+  }
+
+  /// The elements that are as large as the largest one share what it receives.
+  void Extreme(int id, const PlanNode& node, int grad) {
+    const Shape from = low_.at(node.args[0]).shape;
+    Shape kept = from;
+    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    const int is = low_.Elementwise(NodeKind::kEqual, {node.args[0], low_.Reshape(id, kept)}, DType::kBool);
+    const int count = low_.Sum(low_.Store(is, node.dtype), node.axes, true);
+    Give(node.args[0],
+         low_.Elementwise(NodeKind::kDiv, {Where(is, low_.Expand(low_.Reshape(grad, kept), from)), count},
+                          node.dtype));
   }
 
   void View(int id, const PlanNode& node, int grad) {
@@ -326,12 +359,17 @@ class Reverse {
     }
   }
 
-  /// The gradient of a part in the place of that part, zeros around it.
-  int Around(int grad, const Shape& whole, const std::vector<int64_t>& part) {
+  /// The gradient of a part in the place of that part, zeros around it. `whole` by value: it is a node's, and the list of nodes grows.
+  int Around(int grad, Shape whole, const std::vector<int64_t>& part) {
     const auto axis = static_cast<size_t>(part[0]);
-    if (part[2] != 1) throw LoweringError{"the oracle has no gradient for a slice with a step"};
     Shape shape = whole;
     shape[axis] = ElementCount(whole) == 0 ? 0 : low_.plan.size(grad) / (ElementCount(whole) / whole[axis]);
+    if (part[2] != 1) {
+      grad = Apart(grad, shape, axis, part[2]);
+      shape = low_.at(grad).shape;
+      shape[axis] = std::min(shape[axis], whole[axis] - part[1]);
+      grad = low_.Slice(grad, part[0], 0, shape[axis], 1);
+    }
     const int64_t before = part[1], after = whole[axis] - before - shape[axis];
     std::vector<int> parts;
     const auto zeros = [&](int64_t extent) {
@@ -343,6 +381,19 @@ class Reverse {
     parts.push_back(low_.Reshape(grad, shape));
     zeros(after);
     return low_.Join(parts, part[0], low_.at(grad).dtype);
+  }
+
+  /// The elements along `axis` at every `step`-th place, zeros between them.
+  int Apart(int grad, Shape shape, size_t axis, int64_t step) {
+    const DType dtype = low_.at(grad).dtype;
+    Shape rows = shape, gaps = shape;
+    const auto inside = static_cast<std::ptrdiff_t>(axis) + 1;
+    rows.insert(rows.begin() + inside, 1);
+    gaps.insert(gaps.begin() + inside, step - 1);
+    const int joined =
+        low_.Join({low_.Reshape(grad, rows), low_.Expand(low_.Scalar(0, dtype), gaps)}, inside, dtype);
+    shape[axis] *= step;
+    return low_.Reshape(joined, shape);
   }
 
   /// One row for each number, 1 where an index names it.
@@ -404,14 +455,17 @@ class Reverse {
   }
 
   void Contract(const PlanNode& node, int grad) {
-    if (node.alpha != 1 || node.beta != 1)
-      throw LoweringError{"the oracle has no gradient for alpha or beta other than 1"};
     const auto autocast = low_.autocast;
     low_.autocast.reset();
+    const auto times = [&](double factor, int gradient) {
+      return factor == 1 ? gradient : Mul(gradient, low_.Scalar(factor, low_.at(gradient).dtype));
+    };
     const int a = node.args[0], b = node.args[1];
-    if (low_.needs_grad[static_cast<size_t>(a)]) Give(a, low_.Matmul(grad, low_.Transpose(b, 1, 2)));
-    if (low_.needs_grad[static_cast<size_t>(b)]) Give(b, low_.Matmul(low_.Transpose(a, 1, 2), grad));
-    if (node.args.size() == 3) Give(node.args[2], grad);
+    if (low_.needs_grad[static_cast<size_t>(a)])
+      Give(a, times(node.alpha, low_.Matmul(grad, low_.Transpose(b, 1, 2))));
+    if (low_.needs_grad[static_cast<size_t>(b)])
+      Give(b, times(node.alpha, low_.Matmul(low_.Transpose(a, 1, 2), grad)));
+    if (node.args.size() == 3) Give(node.args[2], times(node.beta, grad));
     low_.autocast = autocast;
   }
 

@@ -3,6 +3,8 @@
 // Frameworks shift by the maximum (in one pass or two), by exp or by exp2 of a scaled argument, and divide or
 // multiply by a reciprocal. The steps below are one of these forms; the slack of each bounds the others, in
 // units of the format that they compute in.
+#include <utility>
+
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
@@ -12,7 +14,8 @@ namespace {
 struct Exponentials {
   DType own, inner;
   std::string prefix;
-  int top, shifted, exp, total;
+  std::vector<int64_t> axis;
+  int x, top, shifted, exp, total;
 };
 
 std::vector<int64_t> OneAxis(const OpCall& call) {
@@ -26,10 +29,15 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const st
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   made.prefix = call.step.as.empty() ? call.step.op : call.step.as;
+  made.x = x;
+  made.axis = axis;
   const auto stored = [&](int node, const char* part) {
     return low.Materialised(node, made.prefix + "." + part);
   };
+  // No result depends on the maximum, so no gradient goes through it.
+  const bool with_gradient = std::exchange(low.grad_enabled, false);
   made.top = low.Inner(low.Maximum(x, axis, true), made.prefix + ".max");
+  low.grad_enabled = with_gradient;
   made.shifted = stored(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
   low.at(made.shifted).slack = {x, made.top};
   low.at(made.shifted).slack_factor = 2;
@@ -59,12 +67,55 @@ int Finish(Lowering& low, const Exponentials& parts, int result, std::vector<int
   return result;
 }
 
+/// The steps of a gradient: named after the result that they go back from.
+class Backwards {
+ public:
+  Backwards(Lowering& low, const Exponentials& parts) : low_(low), parts_(parts) {}
+
+  int Stored(NodeKind kind, std::vector<int> args, const char* part, double slack = 0) {
+    const int node = low_.Materialised(low_.Elementwise(kind, std::move(args), parts_.inner), Name(part));
+    return Slack(node, {node}, slack);
+  }
+  int Sum(int node, const char* part) {
+    return low_.Materialised(low_.Sum(node, parts_.axis, true, parts_.inner), Name(part));
+  }
+  int Slack(int node, std::vector<int> of, double factor) {
+    if (factor == 0) return node;
+    low_.at(node).slack = std::move(of);
+    low_.at(node).slack_factor = factor;
+    return node;
+  }
+  int Result(NodeKind kind, int a, int b, std::vector<int> slack, double factor) {
+    const int result = low_.Elementwise(kind, {a, b}, parts_.inner);
+    low_.at(result).dtype = parts_.own;
+    low_.at(result).inner = true;
+    if (slack.empty()) slack = {result};
+    return Slack(result, std::move(slack), factor);
+  }
+
+ private:
+  std::string Name(const char* part) const { return parts_.prefix + ".grad_" + part; }
+
+  Lowering& low_;
+  const Exponentials& parts_;
+};
+
 }  // namespace
 
+/// Backwards: y g - y sum(y g), or y (g - sum(y g)).
 int LowerSoftmax(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
-  const int result = low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, parts.inner);
-  return Finish(low, parts, result, {result}, 12);
+  int result = low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, parts.inner);
+  result = Finish(low, parts, result, {result}, 12);
+  low.own_gradients[result] = {
+      parts.x, [parts, result](Lowering& to, int grad) {
+        Backwards steps(to, parts);
+        const int product = steps.Stored(NodeKind::kMul, {grad, result}, "product", 2);
+        const int total = steps.Sum(product, "total");
+        const int share = steps.Stored(NodeKind::kMul, {result, total}, "share");
+        return steps.Result(NodeKind::kSub, product, share, {product, share}, 6);
+      }};
+  return result;
 }
 
 /// (exp(s - max) @ value) / sum(exp(s - max)) with s = query @ key.mT * scale: the order of fused kernels, which
@@ -104,20 +155,37 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
   return result;
 }
 
+/// Backwards: g - exp(y) sum(g).
 int LowerLogSoftmax(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
   const int log = low.Materialised(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner),
                                    parts.prefix + ".log_total");
-  const int result = low.Elementwise(NodeKind::kSub, {parts.shifted, log}, parts.inner);
-  return Finish(low, parts, result, {parts.shifted, parts.top, log}, 4);
+  const int result = Finish(low, parts, low.Elementwise(NodeKind::kSub, {parts.shifted, log}, parts.inner),
+                            {parts.shifted, parts.top, log}, 4);
+  low.own_gradients[result] = {
+      parts.x, [parts, result](Lowering& to, int grad) {
+        Backwards steps(to, parts);
+        const int exp = steps.Stored(NodeKind::kExp, {result}, "exp", 40);
+        const int share = steps.Stored(NodeKind::kMul, {exp, steps.Sum(grad, "total")}, "share");
+        return steps.Result(NodeKind::kSub, grad, share, {grad, share}, 6);
+      }};
+  return result;
 }
 
+/// Backwards: g exp(x - y).
 int LowerLogsumexp(Lowering& low, const OpCall& call) {
   const Exponentials parts = MakeExponentials(low, call);
   const int log = low.Materialised(low.Elementwise(NodeKind::kLog, {parts.total}, parts.inner),
                                    parts.prefix + ".log_total");
   const int result =
       Finish(low, parts, low.Elementwise(NodeKind::kAdd, {parts.top, log}, parts.inner), {parts.top, log}, 4);
+  low.own_gradients[result] = {
+      parts.x, [parts, result](Lowering& to, int grad) {
+        Backwards steps(to, parts);
+        const int away = steps.Stored(NodeKind::kSub, {parts.x, result}, "shifted");
+        steps.Slack(away, {parts.x, result}, 4);
+        return steps.Result(NodeKind::kMul, steps.Stored(NodeKind::kExp, {away}, "exp", 40), grad, {}, 4);
+      }};
   if (BoolAttr(call.step, "keepdim", false)) return result;
   Shape shape = low.at(result).shape;
   const int64_t dim = OneAxis(call)[0];

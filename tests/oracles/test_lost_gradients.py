@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What has no reference takes it from nothing but what is made from it: a gradient from no value and from no other gradient, a step that
-cannot be expanded from none of its neighbours; and gather's gradient is PyTorch's in float64."""
+cannot be expanded from none of its neighbours; and gradients are PyTorch's in float64."""
 import json
 import pathlib
 import sys
@@ -34,8 +34,9 @@ cases:
     program:
       - {op: linear, of: [x, w], as: logits}
       - {op: cross_entropy, of: [logits, target], as: loss}
-      - {op: backward, of: [loss]}
-    observe: [logits, loss, x.grad]
+      - {op: prod, of: [loss], as: end}
+      - {op: backward, of: [end]}
+    observe: [logits, loss, end, x.grad]
   - name: step
     tensors:
       x: {dtype: float32, shape: [4, 6], fill: normal}
@@ -55,6 +56,39 @@ cases:
     observe: [y, x.grad]
 """
 WITHOUT = {"gradient": {"x.grad"}, "cross_entropy": {"x.grad"}, "step": {"cubes"}, "gather": set()}
+X = "x: {dtype: float64, shape: [8, 10], fill: normal, requires_grad: true}"
+# name: other tensors, the step whose result is differentiated, the shape that it has
+IN_FLOAT64 = {
+    "softmax": ("", "op: softmax, of: [x], dim: 1", [8, 10]),
+    "log_softmax": ("", "op: log_softmax, of: [x], dim: 0", [8, 10]),
+    "logsumexp": ("", "op: logsumexp, of: [x], dim: 1", [8]),
+    "cross_entropy": ("target: {dtype: int64, shape: [8], fill: {integers: {low: 0, high: 9}}}", "op: cross_entropy, of: [x, target]", []),
+    "unreduced": ("target: {dtype: int64, shape: [8], fill: {integers: {low: 0, high: 9}}}",
+                  "op: cross_entropy, of: [x, target], reduction: none", [8]),
+    "nll_loss": ("target: {dtype: int64, shape: [8], fill: {integers: {low: 0, high: 9}}}", "op: nll_loss, of: [x, target]", []),
+    "amax": ("", "op: amax, of: [x], dim: [0, 1]", []),
+    "amin": ("", "op: amin, of: [x], dim: 0", [10]),
+    "cumsum": ("", "op: cumsum, of: [x], dim: 0", [8, 10]),
+    "slice": ("", "op: slice, of: [x], dim: 1, start: 1, step: 4", [8, 3]),
+    "addmm": ("c: {dtype: float64, shape: [8, 8], fill: normal, requires_grad: true}\n      w: {dtype: float64, shape: [10, 8], fill: normal}",
+              "op: addmm, of: [c, x, w], alpha: 3, beta: 0.7", [8, 8]),
+    "attention": ("k: {dtype: float64, shape: [6, 10], fill: normal}\n      v: {dtype: float64, shape: [6, 4], fill: normal}",
+                  "op: scaled_dot_product_attention, of: [x, k, v]", [8, 4]),
+}
+for each, (tensors, step, shape) in IN_FLOAT64.items():
+    others = "".join(f"\n      {line.strip()}" for line in (tensors.split("\n") if tensors else []))
+    if shape:
+        others += f"\n      g: {{dtype: float64, shape: {shape}, fill: normal}}"
+    leaves = "x.grad, c.grad" if "requires_grad" in tensors else "x.grad"
+    CASES += f"""  - name: in_float64_{each}
+    tensors:
+      {X}{others}
+    program:
+      - {{{step}, as: y}}
+      - {{op: backward, of: [y]{", grad: g" if shape else ""}}}
+    observe: [y, {leaves}]
+"""
+    WITHOUT["in_float64_" + each] = set()
 
 
 class Lost(unittest.TestCase):
@@ -74,6 +108,11 @@ class Lost(unittest.TestCase):
         gradient = found["gather"]["x.grad"]
         self.assertEqual(gradient["checked"], 4 * 7 * 2)
         self.assertLess(gradient["max_abs"], 1e-14)  # PyTorch's sums in float64, against the exact ones
+        for each in IN_FLOAT64:
+            for name, value in found["in_float64_" + each].items():
+                with self.subTest(each, value=name):
+                    self.assertEqual(value["checked"], value["elements"])
+                    self.assertLess(value["max_abs"], 1e-14)
 
 
 if __name__ == "__main__":
