@@ -97,6 +97,13 @@ const Type& FillMap() {
   static const Type record = ParametersType(
       "the parameters of record", {{"name", &NameType(), kRequired, "a file of backends/recorded/data"},
                                    {"tensor", &NameType(), kRequired, "a tensor of it"}});
+  static const Type tensor_file{
+      .kind = Kind::kText, .what = "a file of tensors", .pattern = &TensorFilePattern()};
+  static const Type digest{.kind = Kind::kText, .what = "a digest", .pattern = &DigestPattern()};
+  static const Type file = ParametersType(
+      "the parameters of file", {{"path", &tensor_file, kRequired, "a safetensors file beside the case file"},
+                                 {"tensor", &NameType(), kRequired, "a tensor of it"},
+                                 {"sha256", &digest, kRequired, "of the tensor's bytes"}});
   static const Type type{
       .kind = Kind::kMap,
       .what = "a fill with parameters",
@@ -113,7 +120,8 @@ const Type& FillMap() {
            {"ties", &ties, kOptional, "half-way between two values of a narrower format"},
            {"probe", &probe, kOptional, "dot products that tell how they were computed"},
            {"cross", &cross, kOptional, "the same for every row of the one and column of the other operand"},
-           {"record", &record, kOptional, "inputs of recorded hardware, row by row"}},
+           {"record", &record, kOptional, "inputs of recorded hardware, row by row"},
+           {"file", &file, kOptional, "a tensor beside the case file"}},
       .exactly_keys = 1};
   return type;
 }

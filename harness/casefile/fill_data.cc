@@ -7,6 +7,7 @@
 
 #include "backends/sdk/safetensors.h"
 #include "harness/base/build_info.h"
+#include "harness/base/sha256.h"
 #include "harness/base/text.h"
 #include "harness/casefile/element.h"
 #include "harness/casefile/number.h"
@@ -128,6 +129,8 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
 }
 
 constexpr uintmax_t kMostRecordBytes = uintmax_t{64} << 20;
+/// All tensors of a case are in memory, several times over.
+constexpr uintmax_t kMostFileBytes = uintmax_t{1} << 30;
 
 fs::path RecordFolder() {
   const char* root = std::getenv("ULPSCOPE_ROOT");
@@ -256,6 +259,61 @@ Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const Tenso
   if (with_values == WithValues::kNo) return elements;
   for (int64_t i = 0; i < ElementCount(spec.shape); ++i)
     elements.push_back(BitsOf(RoundTo(data.At(i), *format), spec.dtype));
+  return elements;
+}
+
+std::filesystem::path FileOfFill(const TensorSpec& spec) {
+  const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
+  const auto place = map == nullptr ? Attr::Map::const_iterator() : map->find("file");
+  if (map == nullptr || place == map->end()) return {};
+  const auto* parameters = std::get_if<Attr::Map>(&place->second.value);
+  const auto path = parameters == nullptr ? Result<std::string>("") : Word(*parameters, "path");
+  if (!path || path->empty()) return {};
+  return fs::path(spec.pos.file).parent_path() / *path;
+}
+
+Result<std::vector<uint64_t>> FileElements(const Attr& parameters, const TensorSpec& spec,
+                                           WithValues with_values) {
+  const auto* map = std::get_if<Attr::Map>(&parameters.value);
+  if (map == nullptr)
+    return Fail("fill 'file' takes named parameters, {file: {path: ..., tensor: ..., sha256: ...}}");
+  auto path = Word(*map, "path"), tensor = Word(*map, "tensor"), due = Word(*map, "sha256");
+  for (const auto* word : {&path, &tensor, &due}) {
+    if (!*word) return Fail(word->error());
+  }
+  if (!TensorFilePattern().matches(*path))
+    return Fail(Problem("no file of tensors", "'" + *path + "'", std::string(TensorFilePattern().what)));
+  const fs::path file = fs::path(spec.pos.file).parent_path() / *path;
+  const auto tensors = sdk::ReadSafetensors(file.string(), {.max_file_bytes = kMostFileBytes});
+  if (!tensors) {
+    return Fail(Problem(file.generic_string() + " cannot be read", tensors.error().message,
+                        "the tensors of the case, beside its file"));
+  }
+  const auto found = tensors->find(*tensor);
+  if (found == tensors->end()) {
+    std::vector<std::string> names;
+    for (const auto& [key, data] : *tensors) names.push_back(key);
+    return Fail(Problem("no such tensor in " + file.generic_string(), "'" + *tensor + "'", Join(names, ", "),
+                        DidYouMean(*tensor, names)));
+  }
+  const TensorData& data = found->second;
+  if (data.dtype != spec.dtype || data.shape != spec.shape) {
+    return Fail(Problem("another tensor than the case's", Describe(data.dtype, data.shape),
+                        Describe(spec.dtype, spec.shape)));
+  }
+  if (const std::string digest = Sha256(data.bytes); digest != *due) {
+    return Fail(Problem("tensor '" + *tensor + "' of " + file.generic_string() +
+                            " is not the one that the case was written for",
+                        "sha256 " + digest, *due));
+  }
+  std::vector<uint64_t> elements;
+  if (with_values == WithValues::kNo) return elements;
+  const size_t width = SizeOf(data.dtype);
+  elements.resize(static_cast<size_t>(data.size()));
+  for (size_t i = 0; i < elements.size(); ++i) {
+    for (size_t byte = width; byte-- > 0;)
+      elements[i] = elements[i] << 8 | std::to_integer<uint64_t>(data.bytes[i * width + byte]);
+  }
   return elements;
 }
 

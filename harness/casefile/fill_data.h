@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,15 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
 /// that folder.
 Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const TensorSpec& spec,
                                              WithValues with_values);
+
+/// {file: {path: NAME.safetensors, tensor: T, sha256: DIGEST}}: the tensor T of a file beside the case file, bit by bit. Dtype, shape
+/// and digest (of the tensor's bytes, row-major and little-endian) have to be those of the case. `path` is one name: it leads out of
+/// no folder.
+Result<std::vector<uint64_t>> FileElements(const Attr& parameters, const TensorSpec& spec,
+                                           WithValues with_values);
+
+/// The file beside the case file that the elements of `spec` stand in; empty where they stand in none.
+std::filesystem::path FileOfFill(const TensorSpec& spec);
 
 /// Dot products that a fill holds, and those that its probe has; nothing for other fills.
 struct ProbeShare {

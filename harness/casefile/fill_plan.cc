@@ -303,7 +303,8 @@ using Elements = Result<std::vector<uint64_t>>(const Attr&, const TensorSpec&, W
 constexpr std::pair<std::string_view, Elements*> kLookups[] = {{"values", GivenElements},
                                                                {"probe", ProbeElements},
                                                                {"cross", CrossElements},
-                                                               {"record", RecordElements}};
+                                                               {"record", RecordElements},
+                                                               {"file", FileElements}};
 
 }  // namespace
 

@@ -26,6 +26,7 @@
 //   {cross: {name: swamp, role: a, from: 0}}    dot products of every row of the one operand and column of the other
 //                                               (harness/model/cross.h): fill_data.h
 //   {record: {name: a100_bf16, tensor: a}}      rows of a record of hardware: fill_data.h
+//   {file: {path: c.safetensors, tensor: x, sha256: ...}}  the tensor x of a file beside the case file: fill_data.h
 // Defaults stand in the examples (integers, wide_exponent, lattice, full have none, but sub: 0 and div: 1).
 // Integer dtypes and bool take integers, lattice (div 1), values, full, arange, zeros and ones, without any
 // rounding.

@@ -92,6 +92,16 @@ bool MatchesAtenOp(std::string_view text) {
   return MatchesName(text.substr(0, dot)) && (dot == text.npos || MatchesName(text.substr(dot + 1)));
 }
 
+bool MatchesTensorFile(std::string_view text) {
+  constexpr std::string_view kEnd = ".safetensors";
+  return text.ends_with(kEnd) && MatchesCaseName(text.substr(0, text.size() - kEnd.size()));
+}
+
+bool MatchesDigest(std::string_view text) {
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
 bool MatchesNumber(std::string_view text) { return ParseNumber(text).has_value(); }
 bool MatchesInteger(std::string_view text) { return ParseInteger(text).has_value(); }
 bool MatchesLine(std::string_view text) { return !text.empty(); }
@@ -137,6 +147,15 @@ const Pattern& VersionsPattern() {
 const Pattern& DatePattern() {
   static const Pattern pattern{"a date, YYYY-MM-DD", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
                                MatchesDate};
+  return pattern;
+}
+const Pattern& TensorFilePattern() {
+  static const Pattern pattern{"a file beside the case file, NAME.safetensors",
+                               "^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}[.]safetensors$", MatchesTensorFile};
+  return pattern;
+}
+const Pattern& DigestPattern() {
+  static const Pattern pattern{"a SHA-256 (64 hexadecimal digits)", "^[0-9a-f]{64}$", MatchesDigest};
   return pattern;
 }
 const Pattern& OpPattern() {

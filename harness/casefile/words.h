@@ -27,10 +27,12 @@ const Pattern& TagPattern();
 const Pattern& ValueKeyPattern();  ///< a name, or name.grad
 const Pattern&
 ObservedPattern();  ///< a name, name.grad, name.grad_dtype, name.grad_metadata_dtype, trace, peak_bytes
-const Pattern& BackendPattern();   ///< NAME[@DEVICE][:knob=value,...]
-const Pattern& VersionsPattern();  ///< torch>=2.9,<2.16
-const Pattern& DatePattern();      ///< 2026-12-31
-const Pattern& OpPattern();        ///< aten::NAME (vocabulary words come from the op table)
+const Pattern& BackendPattern();     ///< NAME[@DEVICE][:knob=value,...]
+const Pattern& VersionsPattern();    ///< torch>=2.9,<2.16
+const Pattern& DatePattern();        ///< 2026-12-31
+const Pattern& TensorFilePattern();  ///< NAME.safetensors, without a folder
+const Pattern& DigestPattern();      ///< 64 hexadecimal digits
+const Pattern& OpPattern();          ///< aten::NAME (vocabulary words come from the op table)
 const Pattern& NumberPattern();
 const Pattern& IntegerPattern();
 const Pattern& LinePattern();  ///< any non-empty text

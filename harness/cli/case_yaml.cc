@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "harness/base/text.h"
 #include "harness/casefile/load.h"
@@ -228,7 +229,10 @@ Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backen
     text += "    contract: " + ContractText(test_case.contract) + "\n";
   }
   text += Expectations(test_case, backend);
-  const LoadResult again = LoadCaseText(text, "the repro bundle's case.yaml", "case", {});
+  // Read back where the case's own file lies: tensors may stand beside it.
+  const auto beside =
+      std::filesystem::path(test_case.pos.file).parent_path() / "the repro bundle's case.yaml";
+  const LoadResult again = LoadCaseText(text, beside.string(), "case", {});
   if (!again.errors.empty()) return Fail(again.errors.front());
   if (again.cases.size() != 1 || CaseDigest(again.cases[0]) != CaseDigest(test_case)) {
     return Fail("case " + test_case.id + " cannot be written as a file of its own");

@@ -11,6 +11,7 @@
 #include "harness/cli/case_yaml.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/recorded_cases.h"
 #include "harness/cli/recorded_run.h"
 #include "harness/cli/repro_script.h"
 #include "harness/cli/run_report_files.h"
@@ -49,6 +50,7 @@ Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, c
   if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
   const auto yaml = WriteCaseYaml(test_case, backend);
   if (!yaml) return Fail(yaml.error());
+  if (auto copied = CopyTensorFiles(test_case, dir); !copied) return Fail(copied.error());
   const auto inputs = MakeInputs(test_case, run.header.seed);
   if (!inputs) return Fail(inputs.error());
   if (auto written = WriteFile(dir / "case.yaml", *yaml); !written) return Fail(written.error());

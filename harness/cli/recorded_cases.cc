@@ -2,9 +2,13 @@
 #include "harness/cli/recorded_cases.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include "harness/base/text.h"
+#include "harness/casefile/fill_data.h"
 #include "harness/casefile/load.h"
 #include "harness/casefile/prove.h"
 #include "harness/cli/case_yaml.h"
@@ -51,12 +55,36 @@ bool LacksCases(const RecordedRun& run, const Workspace& workspace) {
   });
 }
 
+std::string Bytes(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
 }  // namespace
+
+Result<void> CopyTensorFiles(const Case& test_case, const std::filesystem::path& dir) {
+  std::set<std::filesystem::path> files;
+  for (const TensorSpec& tensor : test_case.tensors) files.insert(FileOfFill(tensor));
+  files.erase(std::filesystem::path());
+  for (const auto& from : files) {
+    const auto to = dir / from.filename();
+    std::error_code code;
+    if (std::filesystem::exists(to, code)) {
+      if (Bytes(from) == Bytes(to)) continue;
+      return Fail(to.string() + " would stand for two files, " + from.string() +
+                  " is the second: run them apart");
+    }
+    std::filesystem::copy_file(from, to, code);
+    if (code) return Fail(from.string() + " cannot be copied to " + dir.string() + ": " + code.message());
+  }
+  return {};
+}
 
 Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path& dir,
                          const std::string& run_id) {
   std::map<std::string, RecordedCase> cases;
   for (const Case& test_case : workspace.cases) {
+    if (auto copied = CopyTensorFiles(test_case, dir); !copied) return copied;
     auto yaml = WriteCaseYaml(test_case, kEveryBackend);
     if (!yaml) continue;
     const auto selector = workspace.selectors.find(test_case.id);

@@ -10,6 +10,9 @@
 
 namespace ulpscope {
 
+/// The files of tensors that lie beside the file of `test_case`, into `dir`: what is written there names them.
+Result<void> CopyTensorFiles(const Case& test_case, const std::filesystem::path& dir);
+
 /// Writes the cases of `workspace` into the folder of the run. One that cannot be written as a file of its own is
 /// left out: it is judged where its file is.
 Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path& dir,

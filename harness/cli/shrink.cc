@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/casefile/fill_data.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/open.h"
 #include "harness/cli/case_yaml.h"
@@ -86,6 +87,7 @@ class CaseShrinker {
     Values();
     Sizes();
     LessObserved();
+    if (auto held = HoldElements(); !held) return Fail(held.error());
     shrunk.test_case = current_;
     shrunk.target = *target_;
     shrunk.last = std::move(last_);
@@ -96,6 +98,17 @@ class CaseShrinker {
   }
 
  private:
+  /// What is printed lies beside no file of tensors: what stood in one stands in the case.
+  Result<void> HoldElements() {
+    for (size_t i = 0; i < current_.tensors.size(); ++i) {
+      if (FileOfFill(current_.tensors[i]).empty()) continue;
+      const auto elements = GenerateTensor(current_.tensors[i], options_.seed);
+      if (!elements) return Fail(elements.error());
+      current_ = WithElements(current_, i, *elements);
+    }
+    return {};
+  }
+
   void Tell(const std::string& line) const {
     if (options_.progress) options_.progress(line);
   }

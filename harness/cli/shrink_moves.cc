@@ -343,7 +343,7 @@ std::optional<Case> WithSmaller(const Case& c, const std::vector<Axis>& axes, in
     TensorSpec& spec = smaller.tensors[tensor];
     spec.strides = StridesInOrder(spec.shape, spec.strides);
     const auto* fill = std::get_if<Attr::Map>(&spec.fill.value);
-    const bool listed = fill != nullptr && fill->contains("values");
+    const bool listed = fill != nullptr && (fill->contains("values") || fill->contains("file"));
     if (elements == nullptr && !listed) continue;
     if (elements == nullptr) return std::nullopt;
     spec.fill = FillOfElements(FirstPart(elements->at(spec.name), spec.shape));

@@ -225,14 +225,68 @@ class Said(unittest.TestCase):
         self.assertIn("no argument and no parameter", self.refused(torch.relu, torch.randn(3), backward=True))
 
     def test_what_is_made_from_a_seed(self):
-        case = ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301) * 3), verify=())
+        case = ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301) * 3), verify=(), data="synthetic")
         self.assertIn("made from a seed", case.notes[-1])
-        made = [each for each in case.inputs if each.synthetic]
-        self.assertTrue(made)
+        self.assertTrue(all(each.synthetic for each in case.inputs))
         self.assertRegex(case.yaml(), r"fill: \{normal: \{scale: (2\.9|3)")
-        self.assertLess(len(case.yaml()), 1 << 20)
         with self.assertRaisesRegex(ValueError, "do not fit"):
-            ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301)), verify=(), data="real")
+            ulpscope.capture(torch.matmul, (torch.rand(300, 500), torch.randn(500, 301)), verify=(), data="inline")
+
+
+class Beside(unittest.TestCase):
+    """Tensors that a case file does not hold stand beside it, bit by bit, and are nobody else's."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        torch.manual_seed(3)
+        self.x, self.w = torch.rand(300, 500).bfloat16(), torch.randn(500, 2).bfloat16()
+        self.x[0, :3] = torch.tensor([float("-inf"), -0.0, 1e-40])
+        self.case = ulpscope.capture(torch.matmul, (self.x, self.w), name="product", verify=())
+        self.path = self.case.save(self.folder / "large.yaml")
+
+    def test_they_come_back_bit_by_bit(self):
+        self.assertEqual([each.beside for each in self.case.inputs], [True, False])
+        self.assertLess(len(self.case.yaml()), 1 << 20)
+        self.assertIn("file: {path: large.safetensors, tensor: ", self.path.read_text(encoding="utf-8"))
+        report = checking.run(self.path, ["torch-eager"], out=self.folder / "run")
+        found = checking._recorded(report)["torch-eager"]["result"]
+        with faithful.one_thread():
+            self.assertEqual(faithful.difference(torch.matmul(self.x, self.w), found), "")
+        self.assertEqual(report.results[0]["status"], "PASS")
+
+    def test_a_run_keeps_a_copy(self):
+        report = checking.run(self.path, ["torch-eager"], out=self.folder / "run")
+        cell = report.results[0]["id"] + "@torch-eager"
+        for each in ("large.yaml", "large.safetensors"):
+            (self.folder / each).unlink()
+        told = call(places.binary(), "explain", cell, "--run", self.folder / "run")
+        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+        self.assertIn("{op: matmul, of: [arg_0, arg_1], as: result}", told.stdout)
+        (self.folder / "run/large.safetensors").unlink()
+        told = call(places.binary(), "explain", cell, "--run", self.folder / "run")
+        self.assertIn("large.safetensors cannot be read", told.stdout + told.stderr)
+
+    def test_another_tensor_is_no_substitute(self):
+        def refused(text):
+            linted = call(places.binary(), "lint", self.path)
+            self.assertEqual(linted.returncode, 4)
+            self.assertIn(text, linted.stderr + linted.stdout)
+
+        beside, text = self.folder / "large.safetensors", self.path.read_text(encoding="utf-8")
+        before = beside.read_bytes()
+        beside.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+        refused("is not the one that the case was written for")
+        beside.write_bytes(before)
+        for old, new, why in (("tensor: ", "tensor: no_", "no such tensor"), ("path: ", "path: ../", "NAME.safetensors"),
+                              ("shape: [300, 500], fill", "shape: [500, 300], fill", "another tensor than the case's")):
+            if old in text:
+                self.path.write_text(text.replace(old, new), encoding="utf-8")
+                refused(why)
+        beside.unlink()
+        self.path.write_text(text, encoding="utf-8")
+        refused("large.safetensors")
 
 
 class Elements(unittest.TestCase):

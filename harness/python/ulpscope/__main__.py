@@ -34,7 +34,7 @@ def main(arguments=None):
     capture.add_argument("--args", help="FILE.py:NAME of a tuple of arguments, a dict of them by name, or a function that gives one")
     capture.add_argument("-o", "--out", help="the case file (default: NAME.yaml)")
     capture.add_argument("--name", help="of the case")
-    capture.add_argument("--data", choices=["auto", "real", "synthetic"], default="auto", help="whose values the tensors have")
+    capture.add_argument("--data", choices=["auto", "real", "inline", "synthetic"], default="auto", help="whose values the tensors have, and where they stand")
     capture.add_argument("--backward", action="store_true", help="gradients too")
     capture.add_argument("--verify", default="torch-eager", help="backends on which its bits are compared; empty for none")
     given = parser.parse_args(arguments)

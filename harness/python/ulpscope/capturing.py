@@ -24,8 +24,9 @@ def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, 
     `f` is a function or an nn.Module; tensors among its arguments, wherever they are nested, its parameters and buffers and the
     tensors that it closes over become tensors of the case, everything else a constant.
 
-    data      "auto": the real values, as long as a case file holds them (the largest are then made by the harness from a seed, with
-              the same dtype, shape, layout and scale, which `notes` says); "real": those or an error; "synthetic": none of them.
+    data      "auto" or "real": the real values, in the case file as long as it holds them, the largest tensors in a safetensors file
+              that save() writes beside it; "inline": in the case file, or an error; "synthetic": none of them, the harness makes
+              others from a seed, with the same dtype, shape, layout and scale.
     backward  also the gradients of the (one) result with respect to parameters and to arguments that require one, for a gradient
               of ones.
     verify    torch backends on which the case is run, on the real values, and compared in bits with `f` itself, compiled as that

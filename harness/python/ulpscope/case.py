@@ -4,13 +4,14 @@ What may stand in a case is the case language's business (cases/README.md): this
 the harness reads back the bits that they came from.
 """
 
+import hashlib
 import json
 import math
 import pathlib
 import re
 from dataclasses import dataclass, field
 
-# The harness refuses files above 1 MiB and 250,000 entries: what does not fit is made by the harness from a seed.
+# The harness refuses files above 1 MiB and 250,000 entries: what does not fit stands in a file of tensors beside it.
 MOST_TEXT = 900_000
 MOST_VALUES = 200_000
 WIDTH = 118
@@ -43,12 +44,14 @@ class Step:
 
 @dataclass
 class Input:
-    """A tensor of a case: the real one, and whether the case holds its values or a fill of the same scale."""
+    """A tensor of a case: the real one, and whether the case holds its values, names a file beside it, or has a fill of the same
+    scale."""
 
     name: str
     tensor: object  # torch.Tensor
     requires_grad: bool = False
     synthetic: bool = False
+    beside: bool = False
 
     @property
     def dtype(self):
@@ -87,8 +90,8 @@ class Case:
         """The words of the vocabulary, and the aten:: ops beside it, that the program uses."""
         return sorted({step.op for step in self.all_steps()})
 
-    def yaml(self):
-        """The case file."""
+    def yaml(self, tensors=""):
+        """The case file; `tensors`: the file beside it that holds what does not fit (NAME.safetensors without)."""
         lines = [f"about: {quoted(self.about)}"]
         lines += [line for note in self.notes for line in _comment(note)]
         lines += ["cases:", f"  - name: {self.name}"]
@@ -97,7 +100,7 @@ class Case:
         if self.inputs:
             lines.append("    tensors:")
             for each in self.inputs:
-                lines += _tensor_lines(each)
+                lines += _tensor_lines(each, tensors or f"{self.name}.safetensors")
         lines.append("    program:")
         lines += _step_lines(self.steps, 6, [None])
         lines.append("    observe: " + flow(self.observe))
@@ -106,9 +109,14 @@ class Case:
         return "\n".join(lines) + "\n"
 
     def save(self, path):
-        """Writes the case file; its path."""
+        """Writes the case file, and the file of the tensors that do not fit into it, of the same name; the path of the first."""
         path = pathlib.Path(path)
-        path.write_text(self.yaml(), encoding="utf-8")
+        beside = path.with_suffix(".safetensors")
+        path.write_text(self.yaml(beside.name), encoding="utf-8")
+        held = {each.name: each for each in self.inputs if each.beside}
+        if held:
+            from ulpscope import adapters
+            adapters.write_safetensors(str(beside), {name: adapters.to_wire(each.tensor) for name, each in held.items()})
         return path
 
     def wire_program(self, observe=None):
@@ -123,21 +131,23 @@ class Case:
 
 
 def fit(inputs, data):
-    """Decides which tensors keep their values. `data`: "real", "synthetic", or "auto": real until the file is full."""
+    """Decides where the values of tensors stand. `data`: "real" (or "auto"): in the case file until it is full, then in a file beside
+    it; "inline": in the case file, or an error; "synthetic": nowhere, the harness makes others of their scale. Names of those that
+    are made so."""
     values = text = 0
     for each in sorted(inputs, key=lambda each: each.tensor.numel()):
-        if data == "synthetic":
-            each.synthetic = not _short_fill(each)
-            continue
         if _short_fill(each):
+            continue
+        if data == "synthetic":
+            each.synthetic = True
             continue
         values += each.tensor.numel()
         text += len(_values_text(each)) if values <= MOST_VALUES else MOST_TEXT
         if values > MOST_VALUES or text > MOST_TEXT:
-            if data == "real":
+            if data == "inline":
                 raise ValueError(f"the values do not fit into a case file (1 MiB): {each.name} {each.dtype}"
-                                 f"{list(each.tensor.shape)}; capture(..., data=\"auto\") makes the largest from a seed")
-            each.synthetic = True
+                                 f"{list(each.tensor.shape)}; capture(..., data=\"real\") puts them into a file beside it")
+            each.beside = True
     return [each.name for each in inputs if each.synthetic]
 
 
@@ -187,13 +197,17 @@ def _comment(text):
     yield line
 
 
-def _tensor_lines(each):
+def _tensor_lines(each, file):
     entry = f"      {each.name}: {{dtype: {each.dtype}, shape: {flow(list(each.tensor.shape))}"
     if each.strides:
         entry += f", layout: {{strides: {flow(each.strides)}}}"
     if each.requires_grad:
         entry += ", requires_grad: true"
     fill = _scale_fill(each) if each.synthetic else _short_fill(each)
+    if each.beside:
+        from ulpscope import adapters
+        digest = hashlib.sha256(adapters.to_wire(each.tensor).data).hexdigest()
+        fill = f'{{file: {{path: {file}, tensor: {each.name}, sha256: "{digest}"}}}}'
     if fill:
         return [f"{entry}, fill: {fill}}}"]
     return [entry + ", fill: {values: [", *_wrapped(elements(each), 10), "      ]}}"]
