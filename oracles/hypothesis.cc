@@ -106,7 +106,9 @@ bool IsCutPoint(const PlanNode& node, StepsCut steps) {
   if (node.kind == NodeKind::kInput || node.kind == NodeKind::kConstant || node.kind == NodeKind::kView ||
       RoundsNothing(node.kind))
     return false;
-  return !IsStep(node) || node.materialised || (steps == StepsCut::kNamed && !node.name.empty());
+  // A sign changes no bit: what is rounded there is what it is the sign of, and has a name of its own.
+  const bool sign = node.kind == NodeKind::kNeg || node.kind == NodeKind::kAbs;
+  return !IsStep(node) || node.materialised || (steps == StepsCut::kNamed && !node.name.empty() && !sign);
 }
 
 /// The format that the program itself asks for at a node, if any.
@@ -201,22 +203,46 @@ CutChoice UniformCuts(const Plan& plan, const ValuePath& path, const std::string
   return choice;
 }
 
-std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
+/// The options of each group of cut points that share a choice.
+struct CutGroup {
+  std::vector<int> members;
+  std::vector<std::vector<std::string>> options;
+};
+
+std::vector<CutGroup> CutGroups(const Plan& plan, const ValuePath& path) {
   std::map<std::string, std::vector<int>> groups;
   const bool few = path.cut_points.size() <= 3;
   for (const int cut : path.cut_points)
     groups[few ? std::to_string(cut) : GroupKey(At(plan, cut))].push_back(cut);
-  std::vector<CutChoice> all{{}};
-  constexpr size_t kMost = 100;
-  for (const auto& [key, members] : groups) {
+  constexpr double kMost = 100;
+  double count = 1;
+  std::vector<CutGroup> all;
+  for (auto& [key, members] : groups) {
     auto options = CutOptions(plan, path, members.front());
     // Past the limit a group keeps two answers: unrounded, or as declared.
-    if (all.size() * options.size() > kMost && options.size() > 2) options.resize(2);
+    if (count * static_cast<double>(options.size()) > kMost && options.size() > 2) options.resize(2);
+    count *= static_cast<double>(options.size());
+    all.push_back({.members = std::move(members), .options = std::move(options)});
+  }
+  return all;
+}
+
+/// At most so many: they double with each group, and to list them all to count them would cost more than to judge with them.
+double CountCuts(const Plan& plan, const ValuePath& path) {
+  auto count = static_cast<double>(MidWords().size());
+  double product = 1;
+  for (const CutGroup& group : CutGroups(plan, path)) product *= static_cast<double>(group.options.size());
+  return count + product;
+}
+
+std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
+  std::vector<CutChoice> all{{}};
+  for (const CutGroup& group : CutGroups(plan, path)) {
     std::vector<CutChoice> next;
-    for (const auto& option : options) {
+    for (const auto& option : group.options) {
       for (const CutChoice& before : all) {
         CutChoice choice = before;
-        for (const int cut : members) choice[cut] = option;
+        for (const int cut : group.members) choice[cut] = option;
         next.push_back(std::move(choice));
       }
     }
@@ -224,12 +250,9 @@ std::vector<CutChoice> EnumerateCuts(const Plan& plan, const ValuePath& path) {
   }
   for (const auto& word : MidWords()) all.push_back(UniformCuts(plan, path, word));
   // Without a cut point they are all the same.
-  std::vector<CutChoice> distinct;
-  for (CutChoice& choice : all) {
-    if (std::find(distinct.begin(), distinct.end(), choice) == distinct.end())
-      distinct.push_back(std::move(choice));
-  }
-  return distinct;
+  std::set<CutChoice> seen;
+  std::erase_if(all, [&](const CutChoice& choice) { return !seen.insert(choice).second; });
+  return all;
 }
 
 /// Of more than 16 bits: what `in=WORD` for every operand means.
@@ -579,10 +602,19 @@ bool GoTogether(const ValuePath& path, const std::map<std::string, std::string>&
 }  // namespace
 
 int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed) {
+  constexpr double kMost = 0x1p40;
   const size_t prods = path.has_products ? ProdWords().size() : 1;
-  return static_cast<int64_t>(EnumerateIn(path).size() * prods *
-                              AccumulatorsFor(plan, path, observed).size() *
-                              EnumerateCuts(plan, path).size() * MidWords().size() * 2);
+  const auto others =
+      static_cast<double>(EnumerateIn(path).size() * prods * AccumulatorsFor(plan, path, observed).size() *
+                          MidWords().size() * 2);
+  return static_cast<int64_t>(std::min(kMost, others * CountCuts(plan, path)));
+}
+
+int64_t CountNaturals(const Plan& plan, const ValuePath& path) {
+  constexpr double kMost = 0x1p40;
+  double scalars = 1;
+  for (const auto& [scalar, words] : path.scalars) scalars *= 1 + static_cast<double>(words.size());
+  return static_cast<int64_t>(std::min(kMost, scalars * CountCuts(plan, path)));
 }
 
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed) {

@@ -61,6 +61,8 @@ Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice)
 
 /// What EnumerateChoices goes through, before it drops what is the same.
 int64_t CountChoices(const Plan& plan, const ValuePath& path, DType observed);
+/// What NaturalBank goes through.
+int64_t CountNaturals(const Plan& plan, const ValuePath& path);
 /// All canonical choices for a value stored as `observed`.
 std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DType observed);
 

@@ -417,7 +417,8 @@ class ConcreteOracle : public CaseOracle {
     if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
     const ValuePath path = PathOf(shared_->plan, node->second);
     const PlanNode& view = shared_->plan.nodes[static_cast<size_t>(node->second)];
-    ValueShape shape{.shape = view.shape,
+    ValueShape shape{.name = value,
+                     .shape = view.shape,
                      .declared = view.dtype,
                      .reduction_length = path.reduction_length,
                      .terms = path.terms,
@@ -437,8 +438,9 @@ class ConcreteOracle : public CaseOracle {
       if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
     }
     shape.tensors.assign(tensors.begin(), tensors.end());
-    if (!natural_ && path.cut_points.size() > 1)
-      shape.most_models = CountChoices(shared_->plan, path, shape.declared);
+    if (path.cut_points.size() > 1)
+      shape.most_models =
+          natural_ ? CountNaturals(shared_->plan, path) : CountChoices(shared_->plan, path, shape.declared);
     return shape;
   }
 

@@ -30,6 +30,8 @@ namespace {
 /// Terms of sums that judging several steps as one may cost: a second or so where they are observed only, minutes where a
 /// contract or an expectation asks.
 constexpr int64_t kJointWork = int64_t{1} << 28, kDemandedWork = int64_t{1} << 34;
+/// What it may cost to say which plain program gives the results of a value that was not judged as one.
+constexpr int64_t kNaturalWork = int64_t{1} << 26;
 
 /// What judging one case yields; workers fill one slot each, so that the order of the report is no matter of
 /// timing.
@@ -464,7 +466,7 @@ void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values
       natural = std::move(*opened);
     }
     options.search = false;
-    options.most_work = kDemandedWork;  // this bank is small
+    options.most_work = kNaturalWork;
     const Classification fits = ClassifyValue(*natural, name, values.at(name), options);
     pieces_ += natural->Counts();
     if (!fits.fits || fits.reproduced < kNearlyAll) continue;

@@ -24,14 +24,17 @@ bool HasNoModels(const Classification& one) {
 }
 
 /// The shape of a value as far as labels and facets ask for it, from a classification of it.
-ValueShape ShapeFrom(const Classification& one) {
+ValueShape ShapeFrom(const std::string& value, const Classification& one) {
   ValueShape shape;
+  shape.name = value;
   const auto applies = [&](const char* facet) {
     const auto words = one.facets.find(facet);
     return words != one.facets.end() && !words->second.empty();
   };
   shape.has_products = applies("prod");
-  shape.reduction_length = applies("acc") ? 1 : 0;
+  // Steps inside an op without a sum have that facet too: its own label tells which it is.
+  shape.has_steps = applies("acc") && one.label.find("accumulated in") == std::string::npos;
+  shape.reduction_length = applies("acc") && !shape.has_steps ? 1 : 0;
   for (const auto& [operand, words] : one.facets_in) shape.operands.push_back(operand);
   for (const auto& [cut, words] : one.cuts) shape.cut_points.push_back(cut);
   return shape;
@@ -70,11 +73,12 @@ std::string WhyItProvesNothing(const Observation& observation, const std::string
   return "";
 }
 
-Classification Combine(const Classification& base, DType observed, std::span<const ProofInput> inputs) {
+Classification Combine(const std::string& value, const Classification& base, DType observed,
+                       std::span<const ProofInput> inputs) {
   // Models of single steps are no rivals of those of the whole.
   if (HasNoModels(base) || base.kind == kUnmodelled || base.piece.starts_with("steps ")) return base;
   Classification joined = base;
-  const ValueShape shape = ShapeFrom(base);
+  const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
   for (const ProofInput& input : inputs) {
@@ -144,7 +148,7 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
   for (const auto& [value, one] : classifications) {
     const auto tensor = own.values.find(value);
     const DType dtype = tensor == own.values.end() ? DType::kFloat32 : tensor->second.dtype;
-    proof.values.emplace(value, Combine(one, dtype, by_value[value]));
+    proof.values.emplace(value, Combine(value, one, dtype, by_value[value]));
   }
   return proof;
 }

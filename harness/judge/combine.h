@@ -24,8 +24,9 @@ struct ProofInput {
 };
 
 /// `base` with what `inputs` exclude left out. Kinds without a reference are passed over; a base without one is
-/// returned as it is. `observed` is the dtype of the value.
-Classification Combine(const Classification& base, DType observed, std::span<const ProofInput> inputs);
+/// returned as it is. `value`, `observed`: its name and dtype.
+Classification Combine(const std::string& value, const Classification& base, DType observed,
+                       std::span<const ProofInput> inputs);
 
 /// One companion's run; `observation` is null where it was not reached.
 struct CompanionRun {

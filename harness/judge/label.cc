@@ -2,6 +2,7 @@
 #include "harness/judge/label.h"
 
 #include <algorithm>
+#include <map>
 
 #include "harness/base/text.h"
 #include "harness/words/facets.h"
@@ -35,6 +36,38 @@ std::string Or(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string StepInside(std::string_view cut, std::string_view value) {
+  std::string name(cut.substr(std::min(cut.size(), value.size() + 1)));
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+InsideSteps DescribeInside(const std::string& value, const Classification& classification) {
+  InsideSteps inside;
+  const std::string prefix = value + ".";
+  std::map<std::string, std::vector<std::string>> by_format;
+  size_t steps = 0, rounded = 0;
+  for (const auto& [cut, words] : classification.cuts) {
+    if (value.empty() || !cut.starts_with(prefix)) continue;
+    ++steps;
+    if (words == std::vector<std::string>{"none"}) continue;
+    if (words.size() != 1) return {};
+    ++rounded;
+    by_format[words[0]].push_back("the " + StepInside(cut, value));
+  }
+  for (const auto& [format, names] : by_format) {
+    if (inside.coarsest.empty() || ParseMid(format)->bits() < ParseMid(inside.coarsest)->bits())
+      inside.coarsest = format;
+    std::string who;
+    for (size_t i = 0; i < names.size(); ++i)
+      who += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    inside.text += (inside.text.empty() ? "" : ", ") + who + " inside rounded to " + format;
+  }
+  inside.all = by_format.size() == 1 && rounded == steps && steps > 1;
+  if (inside.all) inside.text = "each step inside rounded to " + inside.coarsest;
+  return inside;
+}
 
 void ProjectFacets(const ValueShape& shape, Classification* classification) {
   auto& facets = classification->facets;
@@ -109,10 +142,21 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const auto& prod = classification.facets.at("prod");
   if (!prod.empty() && prod != std::vector<std::string>{"exact"}) parts.push_back("products " + Or(prod));
   const auto& acc = classification.facets.at("acc");
-  if (!acc.empty() && acc != std::vector<std::string>{"exact"})
+  const InsideSteps inside = DescribeInside(shape.name, classification);
+  // Where all are rounded, what they were computed in shows in none.
+  if (!acc.empty() && acc != std::vector<std::string>{"exact"} &&
+      !(inside.all && shape.reduction_length == 0))
     parts.push_back((shape.reduction_length > 0 ? "accumulated in " : "each step in ") +
                     JoinAccumulators(acc, shape.reduction_length));
-  const auto& mid = classification.facets.at("mid");
+  if (!inside.text.empty()) parts.push_back(inside.text);
+  // The coarsest of all roundings before the store, unless it is one of those inside.
+  std::vector<std::string> own;
+  for (const PrecisionModel& model : classification.models) {
+    const auto before = model.cuts.find(shape.name);
+    Insert(&own, before == model.cuts.end() ? "none" : before->second);
+  }
+  const bool told = !inside.text.empty() && classification.facets.at("mid") == std::vector{inside.coarsest};
+  const std::vector<std::string>& mid = told ? own : classification.facets.at("mid");
   // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
   const bool wide = std::all_of(mid.begin(), mid.end(),
                                 [](const std::string& word) { return word == "none" || word == "float32"; });

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/model/oracle.h"
@@ -16,6 +17,17 @@ void ProjectFacets(const ValueShape& shape, Classification* classification);
 /// The join of what survives, in words: "operand b rounded to bfloat16_rne, accumulated in float32 or wider,
 /// rounded through bfloat16, stored float32"; "likely" in front when it rests on likelihood.
 std::string LabelOf(const ValueShape& shape, DType observed, const Classification& classification);
+
+/// What is said of the steps inside the op that gives a value, where each is known to be rounded to one format or not at all.
+struct InsideSteps {
+  std::string text;      ///< "the exp and the total inside rounded to bfloat16"; empty without one
+  std::string coarsest;  ///< of their formats
+  bool all = false;      ///< all that the op has names for, to one format
+};
+InsideSteps DescribeInside(const std::string& value, const Classification& classification);
+
+/// A step inside the op that gives `value`, as it is read: "exp in denominator" of the cut "p.exp_in_denominator".
+std::string StepInside(std::string_view cut, std::string_view value);
 
 /// The narrowest class that holds all accumulator words: "float32", "float32 or wider", "16 bits", ...
 /// `longest`: the most terms of a sum that showed them.

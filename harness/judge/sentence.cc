@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "harness/base/text.h"
 #include "harness/judge/label.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -121,21 +125,75 @@ bool HasStepsInside(const std::string& value, const Classification& classificati
                      [&](const auto& cut) { return IsInside(value, cut.first); });
 }
 
-/// An elementary step of the op that gives `value`, rounded on one side alone. A side whose op was explained without such a
-/// step did not round it.
+/// Elementary steps of the op that gives `value`, rounded on one side alone: all of them to one format, or the first. A side
+/// whose op was explained without such a step did not round it.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b) {
   std::map<std::string, Words> left = a.cuts, right = b.cuts;
   for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
   for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
+  const auto compare = [&](const std::string& cut, const std::string& step) {
+    return Compare(left, right, cut, "none", "rounds", "round",
+                   fmt::format("{} inside {} to {{}}", Braced(step), Braced(value)));
+  };
+  std::string first;
+  size_t steps = 0;
+  bool alike = true;
   for (const auto& [cut, words] : left) {
     if (!IsInside(value, cut)) continue;
-    auto parting =
-        Compare(left, right, cut, "none", "rounds", "round",
-                fmt::format("the {} inside {} to {{}}", Braced(cut.substr(value.size() + 1)), Braced(value)));
-    if (parting) return parting;
+    ++steps;
+    if (first.empty() && Disjoint(words, right.at(cut))) first = cut;
+    alike = alike && !first.empty() && words == left.at(first) && right.at(cut) == right.at(first);
   }
-  return std::nullopt;
+  if (first.empty()) return std::nullopt;
+  return compare(first, alike && steps > 1 ? "each step" : "the " + StepInside(first, value));
+}
+
+/// The formats of at most 16 bits that one of the roundings before a value's own store is to.
+std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& value) {
+  std::set<std::string> narrow;
+  const auto add = [&](const FloatFormat* format) {
+    if (format != nullptr && format->precision <= Binary16().precision)
+      narrow.insert(std::string(format->name));
+  };
+  for (const auto& [operand, word] : model.in) {
+    if (const auto in = ParseIn(word)) add(in->format);
+  }
+  if (const auto prod = ParseProd(model.prod)) add(prod->format);
+  if (const auto acc = ParseAcc(model.acc)) add(acc->partial != nullptr ? acc->partial : acc->format);
+  if (const auto mid = ParseMid(model.mid)) add(mid->format);
+  for (const auto& [cut, word] : model.cuts) {
+    if (const auto mid = ParseMid(word); mid && IsInside(value, cut)) add(mid->format);
+  }
+  return narrow;
+}
+
+/// No facet parts them by itself, and yet each model of the one side rounds something to 16 bits, and none of the other.
+std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
+                                          const Classification& b) {
+  if (a.models.empty() || b.models.empty()) return std::nullopt;
+  const auto narrow = [&](const Classification& each) {
+    return std::all_of(each.models.begin(), each.models.end(),
+                       [&](const PrecisionModel& model) { return !NarrowIn(model, value).empty(); });
+  };
+  const auto wide = [&](const Classification& each) {
+    return std::all_of(each.models.begin(), each.models.end(),
+                       [&](const PrecisionModel& model) { return NarrowIn(model, value).empty(); });
+  };
+  const bool left = narrow(a) && wide(b);
+  if (!left && !(narrow(b) && wide(a))) return std::nullopt;
+  const Classification& rounds = left ? a : b;
+  std::set<std::string> always = NarrowIn(rounds.models.front(), value);
+  for (const PrecisionModel& model : rounds.models) {
+    const std::set<std::string> mine = NarrowIn(model, value);
+    std::erase_if(always, [&](const std::string& format) { return !mine.contains(format); });
+  }
+  const std::string format = always.empty() ? "16 bits" : *always.begin();
+  const Deed deed =
+      Say("rounds", "round",
+          HasStepsInside(value, rounds) ? fmt::format("at least one step inside {} to {}", value, format)
+                                        : fmt::format("something on the way to {} to {}", value, format));
+  return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
 }
 
 /// The most telling facet in which the two classifications have no word in common.
@@ -148,15 +206,20 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const std::string own(Name(a.dtype));
   if (const auto operand = FindOtherRead(left, right)) {
     const auto deed = [&](const Words& words) {
-      if (words == Words{"stored"}) return Deed{};
+      // What may be no deed is none: the value before its rounding gives these bits too.
+      if (std::find(words.begin(), words.end(), "stored") != words.end()) return Deed{};
       if (words == Words{"flushed"})
         return Say("takes", "take",
                    *operand == value
                        ? "subnormal results of " + value + " as zero"
                        : fmt::format("subnormals of {} as zero when computing {}", *operand, value));
-      const std::string as =
-          words == Words{"unrounded"} ? "before it is rounded" : "as " + Join(words, " or ");
-      return Say("reads", "read", fmt::format("{} {} when computing {}", *operand, as, value));
+      if (words == Words{"unrounded"})
+        return Say("reads", "read",
+                   fmt::format("{} before it is rounded when computing {}", *operand, value));
+      if (words.size() == 1)
+        return Say("rounds", "round", fmt::format("{} to {} before computing {}", *operand, words[0], value));
+      return Say("reads", "read",
+                 fmt::format("{} as {} when computing {}", *operand, Join(words, " or "), value));
     };
     return Parting{.a = deed(left.reads.at(*operand)), .b = deed(right.reads.at(*operand))};
   }
@@ -200,7 +263,9 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   if (auto prod =
           Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
     return prod;
-  return Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}");
+  if (auto out = Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}"))
+    return out;
+  return FindNarrowAnywhere(value, left, right);
 }
 
 const ValueResult& ValueOf(const Side& side, const std::string& value) {
@@ -253,12 +318,35 @@ std::string Witness(const Side& first, const Side& second, const std::string& va
                      FormatDecimal(a.At(*index)), FormatDecimal(b.At(*index)));
 }
 
-std::string DescribeClass(const Classification& classification) {
-  constexpr std::string_view kLikely = "likely ";
-  if (classification.kind == ClassificationKind::kUnmodelled) return "in a way that no model explains";
-  std::string label = classification.label;
-  if (label.starts_with(kLikely)) label.erase(0, kLikely.size());  // the clause says it
-  return label.empty() ? fmt::format("by one of {} models", classification.models.size()) : "as " + label;
+/// How a value was computed, as far as the numbers tell: what they leave open is left out.
+std::string DescribeClass(const std::string& value, const Classification& classification) {
+  if (classification.kind == ClassificationKind::kUnmodelled) {
+    const double ulp = classification.max_ulp;
+    return std::string("in a way that no model explains") +
+           (std::isfinite(ulp) ? fmt::format(" ({:.2g} ulp from the exact value at most)", ulp) : "");
+  }
+  std::vector<std::string> parts;
+  for (const auto& [operand, words] : classification.facets_in) {
+    if (words.size() == 1 && words[0] != "as_is")
+      parts.push_back(fmt::format("operand {} rounded to {}", operand, Formats(words, "as_is")));
+  }
+  const auto words_of = [&](const char* facet) {
+    const auto found = classification.facets.find(facet);
+    return found == classification.facets.end() ? Words() : found->second;
+  };
+  if (const Words prod = words_of("prod"); prod.size() == 1 && prod[0] != "exact")
+    parts.push_back("products in " + prod[0]);
+  const InsideSteps inside = DescribeInside(value, classification);
+  const std::string acc = JoinAccumulators(words_of("acc"));
+  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all)
+    parts.push_back((HasStepsInside(value, classification) ? "each step in " : "sums in ") + acc);
+  if (!inside.text.empty()) parts.push_back(inside.text);
+  const Words mid = words_of("mid");
+  if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
+    parts.push_back("a rounding to " + mid[0]);
+  if (!parts.empty()) return "with " + Join(parts, ", ");
+  return classification.models.size() > 1 ? "in one of the ways that these inputs do not tell apart"
+                                          : "with one rounding";
 }
 
 std::string DescribeOutcome(const Side& side) {
@@ -353,7 +441,7 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
     const auto clause = [&](const Side& side, const ValueResult& mine) {
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
-                         value, DescribeClass(mine.classification));
+                         value, DescribeClass(value, mine.classification));
     };
     return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
   }

@@ -71,6 +71,7 @@ class Hypothesis {
 
 /// What the path from the tensors to a value looks like.
 struct ValueShape {
+  std::string name;  ///< of the value
   Shape shape;
   DType declared = DType::kFloat32;  ///< by PyTorch's type rules
   int64_t reduction_length = 0;      ///< longest sum on the path; 0 without any

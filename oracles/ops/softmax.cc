@@ -24,7 +24,11 @@ std::vector<int64_t> OneAxis(const OpCall& call) {
   return dim;
 }
 
-Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const std::vector<int64_t>& axis) {
+/// What reads the exponentials besides their sum: compilers round them for the one and not for the other.
+enum class OtherUse { kNone, kNumerator };
+
+Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const std::vector<int64_t>& axis,
+                              OtherUse other = OtherUse::kNone) {
   Exponentials made;
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
@@ -46,17 +50,22 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const st
   made.exp = stored(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
   low.at(made.exp).slack = {made.exp};
   low.at(made.exp).slack_factor = 40;
-  made.total = stored(low.Sum(made.exp, axis, true, made.inner), "total");
+  int summed = made.exp;
+  if (other == OtherUse::kNumerator) {
+    summed = low.Inner(low.Store(made.exp, made.inner), made.prefix + ".exp_in_denominator");
+    made.exp = low.Inner(low.Store(made.exp, made.inner), made.prefix + ".exp_in_numerator");
+  }
+  made.total = stored(low.Sum(summed, axis, true, made.inner), "total");
   return made;
 }
 
-Exponentials MakeExponentials(Lowering& low, const OpCall& call) {
+Exponentials MakeExponentials(Lowering& low, const OpCall& call, OtherUse other = OtherUse::kNone) {
   int x = call.args.at(0);
   if (const auto dtype = DTypeAttr(call.step, "dtype"); dtype && *dtype != low.at(x).dtype) {
     x = low.Cast(x, *dtype);
     if (!call.step.as.empty()) low.at(x).name = call.step.as + ".operand";
   }
-  return MakeExponentials(low, call, x, OneAxis(call));
+  return MakeExponentials(low, call, x, OneAxis(call), other);
 }
 
 int Finish(Lowering& low, const Exponentials& parts, int result, std::vector<int> slack, double factor) {
@@ -104,7 +113,7 @@ class Backwards {
 
 /// Backwards: y g - y sum(y g), or y (g - sum(y g)).
 int LowerSoftmax(Lowering& low, const OpCall& call) {
-  const Exponentials parts = MakeExponentials(low, call);
+  const Exponentials parts = MakeExponentials(low, call, OtherUse::kNumerator);
   int result = low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, parts.inner);
   result = Finish(low, parts, result, {result}, 12);
   low.own_gradients[result] = {

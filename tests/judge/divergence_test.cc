@@ -238,8 +238,44 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kPrecision);
   EXPECT_EQ(found[0].sentence,
-            "a computes product in a way that no model explains; b computes product as accumulated in "
-            "float32, stored float32: product[0,0] is 1 against 1.0009766.");
+            "a computes product in a way that no model explains (0.5 ulp from the exact value at most); b "
+            "computes product with sums in float32: product[0,0] is 1 against 1.0009766.");
+}
+
+/// What `a` is told of its steps inside `product`, against a plain float32 one.
+std::string SentenceOf(const std::vector<PrecisionModel>& models) {
+  Table table(MakeCase());
+  table.Add("a", Classify(models), kRounded).Add("b", Classify({Model("float32", "none")}), kUnrounded);
+  const auto found = table.Find();
+  return found.empty() ? "" : found[0].sentence.substr(0, found[0].sentence.find(';'));
+}
+
+TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
+  const auto inside = [](std::map<std::string, std::string> cuts, const std::string& acc = "float32") {
+    PrecisionModel model = Model(acc, cuts.empty() ? "none" : "bfloat16");
+    model.cuts = std::move(cuts);
+    return model;
+  };
+  const std::string exp = "product.exp_in_denominator", total = "product.total";
+  EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}})}),
+            "a rounds the exp in denominator inside product to bfloat16");
+  EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}})}),
+            "a rounds each step inside product to bfloat16");
+  // A step, or every one of them: no facet has a single word, and all models have bfloat16.
+  EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}}), inside({{total, "bfloat16"}}), inside({}, "bfloat16")}),
+            "a rounds at least one step inside product to bfloat16");
+}
+
+TEST(Divergence, WhatMayBeReadAsStoredIsNoDeed) {
+  Table table(MakeCase());
+  Classification narrow = Float32(), plain = Float32();
+  narrow.reads = {{"x", {"bfloat16"}}};
+  plain.reads = {{"x", {"stored", "unrounded"}}};
+  table.Add("a", narrow, kRounded).Add("b", plain, kUnrounded);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].sentence.substr(0, found[0].sentence.find(':')),
+            "a likely rounds x to bfloat16 before computing product; b likely does not");
 }
 
 TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {

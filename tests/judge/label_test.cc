@@ -9,6 +9,34 @@
 namespace ulpscope {
 namespace {
 
+TEST(Label, StepsInsideAreNamedWithTheirFormats) {
+  ValueShape shape;
+  shape.name = "p";
+  shape.has_steps = true;
+  shape.cut_points = {"p.exp_in_numerator", "p.total"};
+  const auto label = [&](std::map<std::string, std::string> cuts) {
+    PrecisionModel model;
+    model.acc = "float32";
+    model.mid = cuts.empty() ? "none" : "float16";
+    model.out = "float16_rne";
+    model.cuts = std::move(cuts);
+    Classification found;
+    found.kind = ClassificationKind::kIdentified;
+    found.models = {model};
+    ProjectFacets(shape, &found);
+    return LabelOf(shape, DType::kFloat16, found);
+  };
+  EXPECT_EQ(label({}), "each step in float32, stored float16");
+  EXPECT_EQ(label({{"p.exp_in_numerator", "float16"}}),
+            "each step in float32, the exp in numerator inside rounded to float16, stored float16");
+  EXPECT_EQ(label({{"p.exp_in_numerator", "float16"}, {"p.total", "float16"}}),
+            "each step inside rounded to float16, stored float16");
+  // Beside a step inside, the value itself before its store.
+  EXPECT_EQ(
+      label({{"p.total", "float16"}, {"p", "tf32"}}),
+      "each step in float32, the total inside rounded to float16, rounded through tf32, stored float16");
+}
+
 TEST(JoinAccumulators, WideOnesAreWideTogether) {
   EXPECT_EQ(JoinAccumulators({}), "");
   EXPECT_EQ(JoinAccumulators({"float32_rz"}), "float32_rz");

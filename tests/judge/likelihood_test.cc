@@ -247,6 +247,28 @@ TEST(Likelihood, AnHonestNormOfFewRowsIsModelled) {
 }
 
 /// A sum in float32 that is stored in float16 before it is divided; `reads`: what is summed.
+// Steps of 22 kinds, each rounded or not: to list four million programs in order to count them would take hours.
+TEST(Likelihood, ProgramsOfManyStepsAreCountedNotListed) {
+  Case c;
+  c.id = "many";
+  c.tensors = {testing::Tensor("x", DType::kBfloat16, {4, 8})};
+  std::string last = "x";
+  for (int i = 0; i < 6; ++i) {
+    const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
+    c.program.push_back(testing::MakeStep("softmax", {last}, a, {{"dim", testing::Integer(1)}}));
+    c.program.push_back(testing::MakeStep("silu", {a}, b));
+    last = b;
+  }
+  c.observe = {last};
+  for (const bool natural : {false, true}) {
+    auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 3), {.natural = natural});
+    ASSERT_TRUE(oracle);
+    const auto shape = (*oracle)->Describe(last);
+    ASSERT_TRUE(shape);
+    EXPECT_GT(shape->most_models, int64_t{1} << 22);
+  }
+}
+
 TEST(Likelihood, AMeanWhoseSumIsStored) {
   Case c;
   c.id = "mean";

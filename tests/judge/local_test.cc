@@ -65,6 +65,56 @@ std::map<std::string, Classification> Judge(const Chain& chain) {
   return Judge(chain.program, chain.inputs, chain.values);
 }
 
+// One op of one operand, a step of a program that gave it as it is stored.
+std::map<std::string, Classification> JudgeOne(const std::string& op, const TensorData& x,
+                                               const TensorData& y) {
+  Case program;
+  program.id = "one~opened";
+  program.companion_of = "one";
+  program.tensors = {testing::Tensor("z", x.dtype, x.shape)};
+  program.program = {
+      MakeStep("relu", {"z"}, "x"),
+      op == "softmax" ? MakeStep(op, {"x"}, "y", {{"dim", testing::Integer(0)}}) : MakeStep(op, {"x"}, "y")};
+  program.observe = {"x", "y"};
+  return Judge(program, {{"z", x}}, {{"x", x}, {"y", y}});
+}
+
+TEST(Local, AnOperandThatIsRoundedIsNoRoundedSign) {
+  // sigmoid negates first: rounding -x is rounding x.
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
+  for (int64_t i = 0; i < kCount; ++i) {
+    x.Set(i, RoundTo(0.01 + 0.0137 * static_cast<double>(i), Binary32()));
+    y.Set(i, RoundTo(1 / (1 + std::exp(-Bf16(x.At(i)))), Binary32()));
+  }
+  const Classification judged = JudgeOne("sigmoid", x, y).at("y");
+  EXPECT_THAT(judged.reads.at("x"), ElementsAre("bfloat16")) << judged.label;
+}
+
+TEST(Local, ExponentialsAreRoundedForOneOfTheirUses) {
+  constexpr int64_t kLine = 128;
+  const auto in_float32 = [](double value) { return RoundTo(value, Binary32()); };
+  for (const bool below : {false, true}) {
+    TensorData x = TensorData::Zeros(DType::kFloat32, {kLine}), y = x;
+    double top = 0, total = 0;
+    for (int64_t i = 0; i < kLine; ++i) {
+      x.Set(i, in_float32(0.013 * static_cast<double>((i * 37) % kLine)));
+      top = std::max(top, x.At(i));
+    }
+    const auto exp = [&](int64_t i, bool rounded) {
+      const double value = in_float32(std::exp(in_float32(x.At(i) - top)));
+      return rounded ? Bf16(value) : value;
+    };
+    for (int64_t i = 0; i < kLine; ++i) total = in_float32(total + exp(i, below));
+    for (int64_t i = 0; i < kLine; ++i) y.Set(i, in_float32(exp(i, !below) / total));
+    const Classification judged = JudgeOne("softmax", x, y).at("y");
+    EXPECT_NE(judged.label.find(below ? "the exp in denominator inside rounded to bfloat16"
+                                      : "the exp in numerator inside rounded to bfloat16"),
+              std::string::npos)
+        << judged.label;
+    EXPECT_THAT(judged.reads.at("x"), ::testing::Contains("stored"));
+  }
+}
+
 TEST(Local, EachUseIsReadAsItIsStoredOrAsItWasBefore) {
   Chain chain(DType::kBfloat16);
   for (int64_t i = 0; i < kCount; ++i) {

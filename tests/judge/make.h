@@ -31,6 +31,12 @@ inline Classification Classify(std::vector<PrecisionModel> models, std::vector<P
       AddWord(&c.facets_in[operand], in == model.in.end() ? "as_is" : in->second);
     }
   }
+  for (const auto& model : models) {
+    for (const auto& [cut, format] : model.cuts) c.cuts.emplace(cut, std::vector<std::string>());
+  }
+  for (auto& [cut, words] : c.cuts) {
+    for (const auto& model : models) AddWord(&words, model.cuts.contains(cut) ? model.cuts.at(cut) : "none");
+  }
   c.rests_on_likelihood = models.size() < proved.size();
   c.models = std::move(models);
   c.models_proved = std::move(proved);
