@@ -19,7 +19,7 @@ bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) 
       if (!NamesMade(step.steps, names)) return false;
       continue;
     }
-    if (step.op == "sync") continue;
+    if (step.op == "sync" || step.op == "backward") continue;
     const OpRow* op = FindOp(step.op);
     const bool value = op == nullptr ? GivesNewValue(step.op) : op->GivesValue() && step.op != "empty";
     if (!value || !step.out.empty() || step.as.empty()) return false;
@@ -27,6 +27,11 @@ bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) 
     names->push_back(step.as);
   }
   return true;
+}
+
+bool HoldsBackward(const std::vector<Step>& steps) {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return step.op == "backward" || HoldsBackward(step.steps); });
 }
 
 }  // namespace
@@ -59,8 +64,10 @@ std::optional<Case> Opened(const Case& c) {
 
 bool IsOneStep(const Case& c) {
   std::vector<std::string> names;
-  return c.companion_of.empty() && NamesMade(c.program, &names) && names.size() == 1;
+  return c.companion_of.empty() && !Differentiates(c) && NamesMade(c.program, &names) && names.size() == 1;
 }
+
+bool Differentiates(const Case& c) { return HoldsBackward(c.program); }
 
 bool IsOpened(const Case& c) { return !c.companion_of.empty() && c.id == c.companion_of + kSuffix; }
 

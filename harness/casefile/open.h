@@ -15,15 +15,18 @@
 namespace ulpscope {
 
 /// `c` with every intermediate observed, without contract and expectations. None where the program is a single step, or
-/// writes into what exists already (out=, in-place ops, set_data) or differentiates: what stands under a name at the end is then
-/// not what a step gave. An op of the dispatcher that no word is for gives a value like any other: it has no reference, and the
+/// writes into what exists already (out=, in-place ops, set_data): what stands under a name at the end is then not what a step
+/// gave. Of a program that differentiates the steps on the way forward are observed; its gradients are no values of steps. An op of the dispatcher that no word is for gives a value like any other: it has no reference, and the
 /// steps behind it are judged from what it gave.
 std::optional<Case> Opened(const Case& c);
 /// Whether Opened gives one.
 bool CanBeOpened(const Case& c);
 
-/// True where the program is one step that gives one new value.
+/// True where the program is one step that gives one new value, and nothing else.
 bool IsOneStep(const Case& c);
+
+/// True where the program holds a `backward`.
+bool Differentiates(const Case& c);
 
 /// True for what Opened gave.
 bool IsOpened(const Case& c);

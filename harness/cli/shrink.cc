@@ -123,7 +123,7 @@ class CaseShrinker {
     const std::vector<std::string> made = NamesMadeBy(c);
     std::set<std::string> there(made.begin(), made.end());
     for (const TensorSpec& spec : c.tensors) there.insert(spec.name);
-    if (CanBeOpened(c) && made.size() <= kMostObserved) {
+    if (CanBeOpened(c) && !Differentiates(c) && made.size() <= kMostObserved) {
       std::erase_if(c.observe, [&](const std::string& name) { return name != "trace"; });
       c.observe.insert(c.observe.begin(), made.begin(), made.end());
       return c;

@@ -67,6 +67,20 @@ TEST(Opened, NotWhereANameDoesNotStandForOneStep) {
         << op;
 }
 
+TEST(Opened, OfAProgramThatDifferentiatesTheWayForward) {
+  const std::string text =
+      "cases:\n  - name: c\n    tensors:\n      x: {dtype: float32, shape: [4], fill: normal, requires_grad: "
+      "true}\n"
+      "    program:\n" +
+      std::string(kTwoSteps) + "      - {op: backward, of: [y]}\n    observe: [y, x.grad]\n";
+  LoadResult loaded = LoadCaseText(text, "c.yaml", "c", Vocabulary{});
+  ASSERT_THAT(loaded.errors, ::testing::IsEmpty());
+  const auto opened = Opened(loaded.cases.at(0));
+  ASSERT_TRUE(opened);
+  EXPECT_THAT(opened->observe, ElementsAre("y", "square"));
+  EXPECT_EQ(opened->program.size(), 3u);
+}
+
 TEST(Opened, AnOpOfTheDispatcherGivesAValueLikeAnyOther) {
   const auto opened = Opened(Load(
       "      - {op: mul, of: [x, 2], as: y}\n      - {op: \"aten::flip\", of: [y], dims: [0], as: turned}\n"
