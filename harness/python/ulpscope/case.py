@@ -97,6 +97,7 @@ class Case:
         lines += ["cases:", f"  - name: {self.name}"]
         if self.source:
             lines.append(f"    source: {quoted(self.source)}")
+        lines.append("    tags: [nightly]")
         if self.inputs:
             lines.append("    tensors:")
             for each in self.inputs:

@@ -120,6 +120,23 @@ def _counted(walk, node, arguments):
     return walk.add(node, "arange", [], {**attrs, "dtype": dtype_name(dtype_of(node))})
 
 
+def _between(walk, node, arguments):
+    """linspace, with the dtype that came out."""
+    ends = [arguments.get(key) for key in ("start", "end")]
+    if "linspace" not in words.OPS or not all(isinstance(each, (int, float)) for each in ends):
+        return None
+    return walk.add(node, "linspace", [], {"start": ends[0], "end": ends[1], "num": arguments.get("steps"), "dtype": dtype_name(dtype_of(node))})
+
+
+def _instance_norm(walk, node, arguments):
+    """By the statistics of the batch itself, none of which are kept."""
+    of = [arguments.get(key) for key in ("input", "weight", "bias")]
+    if "instance_norm" not in words.OPS or arguments.get("running_mean") is not None or not arguments.get("use_input_stats", True) \
+            or (of[1] is None and of[2] is not None):
+        return None
+    return walk.add(node, "instance_norm", [each for each in of if each is not None], {"eps": arguments.get("eps", 1e-5)})
+
+
 def _index(walk, node, arguments):
     """x[indices] with one list of whole numbers: index_select."""
     given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
@@ -169,7 +186,7 @@ def _logic(walk, node, arguments):
 
 
 SPELLED = {
-    "arange": _counted, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
+    "arange": _counted, "linspace": _between, "instance_norm": _instance_norm, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
     "bitwise_not": _logic, "bitwise_and": _logic,
     "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
     "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,
