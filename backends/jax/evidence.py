@@ -91,8 +91,9 @@ class _Jaxprs:
 
 
 def stablehlo_nodes(text):
-    """The operations of every function; those of one that is called under the (first) call."""
-    nodes, function, callers = [], "", {}
+    """The operations of every function; those of one that is called under the (first) call. Regions side by side (two scatters) call
+    their results by the same names: the later one is the one that is meant from there on."""
+    nodes, function, callers, meant = [], "", {}, {}
     for line in text.splitlines():
         header = _STABLEHLO_FUNCTION.search(line)
         if header:
@@ -104,11 +105,15 @@ def stablehlo_nodes(text):
         match = _STABLEHLO.match(line)
         if match:
             name, op, operands, shape, dtype = match.groups()
-            name = f"{function}:{name}"
+            plain = f"{function}:{name}"
+            times = meant.get(plain, (0, ""))[0]
+            name = plain + f"'{times}" * bool(times)
             called = _STABLEHLO_CALLED.search(operands) if op == "call" else None
             if called:
                 callers.setdefault(called[1], name)
-            inputs = tuple(f"{function}:{operand}" for operand in re.findall(r"%\w+", operands))
+            read = (f"{function}:{operand}" for operand in re.findall(r"%\w+", operands))
+            inputs = tuple(meant[each][1] if each in meant else each for each in read)
+            meant[plain] = (times + 1, name)
             nodes.append(_node(name, _DTYPES.get(dtype, dtype), brackets.extents(shape.replace("x", " ")), op, inputs, function))
     return [replace(node, parent=callers.get(node.parent, "")) for node in nodes]
 

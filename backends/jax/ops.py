@@ -188,6 +188,32 @@ def _loss(each):
     return lambda a, target, reduction="mean", **attrs: _REDUCTIONS[reduction](each(a, target, **attrs))
 
 
+def _instance_norm(x, weight=None, bias=None, *, eps=1e-5):
+    return _group_norm(x, weight, bias, num_groups=x.shape[1], eps=eps)
+
+
+def _kl_div(a, target):
+    return jnp.where(target == 0, 0, target * jnp.log(target)) - target * a
+
+
+def _binary_cross_entropy(a, target):
+    return (target - 1) * jnp.maximum(jnp.log1p(-a), -100) - target * jnp.maximum(jnp.log(a), -100)
+
+
+def _margin_ranking_loss(a, b, target, margin=0, reduction="mean"):
+    return _REDUCTIONS[reduction](jnp.maximum(-target * (a - b) + margin, 0))
+
+
+def _index_add(a, index, source, dim, alpha=1):
+    return jnp.moveaxis(jnp.moveaxis(a, dim, 0).at[index].add(jnp.moveaxis(_scaled(alpha, source), dim, 0)), 0, dim)
+
+
+def _scatter_add(a, index, source, dim):
+    places = list(jnp.indices(index.shape, sparse=True))
+    places[dim] = index
+    return a.at[tuple(places)].add(source)
+
+
 def _smooth_l1(a, target, beta=1):
     size = jnp.abs(a - target)
     return size if beta == 0 else jnp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
@@ -288,6 +314,13 @@ OPS = {
     "bce_with_logits": _loss(lambda a, target: (1 - target) * a - jax.nn.log_sigmoid(a)),
     "nll_loss": _loss(_nll),
     "cross_entropy": _loss(lambda a, target: _nll(jax.nn.log_softmax(a, axis=min(1, a.ndim - 1)), target)),
+    "instance_norm": _instance_norm,
+    "kl_div": _loss(_kl_div),
+    "binary_cross_entropy": _loss(_binary_cross_entropy),
+    "margin_ranking_loss": _margin_ranking_loss,
+    "index_add": _index_add,
+    "scatter_add": _scatter_add,
+    "linspace": lambda start, end, num, dtype: jnp.linspace(start, end, num, dtype=dtype),
     "slice": _slice,
     "narrow": lambda a, dim, start, length: jax.lax.slice_in_dim(a, start, start + length, axis=dim),
     "flatten": _flatten,

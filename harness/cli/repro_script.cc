@@ -203,6 +203,15 @@ const std::map<std::string, std::string>& JaxFunctions() {
         {"tril", "(a, diagonal=0):\n    return jnp.tril(a, diagonal)\n"},
         {"triu", "(a, diagonal=0):\n    return jnp.triu(a, diagonal)\n"},
         {"gather", "(a, index, dim):\n    return jnp.take_along_axis(a, index, axis=dim)\n"},
+        {"index_add",
+         "(a, index, source, dim, alpha=1):\n    moved = jnp.moveaxis(a, dim, "
+         "0).at[index].add(jnp.moveaxis(source * alpha "
+         "if alpha != 1 else source, dim, 0))\n    return jnp.moveaxis(moved, 0, dim)\n"},
+        {"scatter_add",
+         "(a, index, source, dim):\n    places = list(jnp.indices(index.shape, sparse=True))\n    "
+         "places[dim] = index\n"
+         "    return a.at[tuple(places)].add(source)\n"},
+        {"linspace", "(start, end, num, dtype):\n    return jnp.linspace(start, end, num, dtype=dtype)\n"},
         {"index_select", "(a, index, dim):\n    return jnp.take(a, index, axis=dim)\n"},
         {"embedding", "(weight, index):\n    return jnp.take(weight, index, axis=0)\n"},
         {"arange", "(end, dtype, start=0, step=1):\n    return jnp.arange(start, end, step, dtype)\n"},
@@ -497,11 +506,29 @@ class Script {
   // ---- PyTorch
 
   std::string TorchExpression(const Step& step) const {
-    static const std::set<std::string> kFunctional{
-        "linear",   "gelu",         "silu",       "softmax", "log_softmax",    "scaled_dot_product_attention",
-        "hardtanh", "relu6",        "leaky_relu", "elu",     "softplus",       "mish",
-        "one_hot",  "avg_pool2d",   "mse_loss",   "l1_loss", "smooth_l1_loss", "huber_loss",
-        "nll_loss", "cross_entropy"};
+    static const std::set<std::string> kFunctional{"linear",
+                                                   "gelu",
+                                                   "silu",
+                                                   "softmax",
+                                                   "log_softmax",
+                                                   "scaled_dot_product_attention",
+                                                   "hardtanh",
+                                                   "relu6",
+                                                   "leaky_relu",
+                                                   "elu",
+                                                   "softplus",
+                                                   "mish",
+                                                   "one_hot",
+                                                   "avg_pool2d",
+                                                   "mse_loss",
+                                                   "l1_loss",
+                                                   "smooth_l1_loss",
+                                                   "huber_loss",
+                                                   "nll_loss",
+                                                   "cross_entropy",
+                                                   "binary_cross_entropy",
+                                                   "kl_div",
+                                                   "margin_ranking_loss"};
     static const std::set<std::string> kMethods{"reshape", "view", "expand"};
     const auto attr = [&](const std::string& key) {
       const Attr* found = FindAttr(step, key);
@@ -526,6 +553,19 @@ class Script {
     }
     if (step.op == "gather" || step.op == "index_select")
       return fmt::format("torch.{}({}, {}, {})", step.op, operand(0), attr("dim"), operand(1));
+    if (step.op == "index_add" || step.op == "scatter_add")
+      return fmt::format("torch.{}({}, {}, {}, {}{})", step.op, operand(0), attr("dim"), operand(1),
+                         operand(2), FindAttr(step, "alpha") == nullptr ? "" : ", alpha=" + attr("alpha"));
+    if (step.op == "linspace")
+      return fmt::format("torch.linspace({}, {}, {}, dtype={})", attr("start"), attr("end"), attr("num"),
+                         attr("dtype"));
+    if (step.op == "instance_norm") {
+      std::vector<std::string> parts{operand(0)};
+      for (size_t i = 1; i < step.of.size(); ++i)
+        parts.push_back((i == 1 ? "weight=" : "bias=") + operand(i));
+      if (FindAttr(step, "eps") != nullptr) parts.push_back("eps=" + attr("eps"));
+      return fmt::format("F.instance_norm({})", Join(parts, ", "));
+    }
     if (step.op == "einsum") {
       std::vector<std::string> parts{attr("equation")};
       for (size_t i = 0; i < step.of.size(); ++i) parts.push_back(operand(i));

@@ -1,6 +1,8 @@
 // Data movement: joining, cutting, taking by numbers, and what is made of counting. Nothing here rounds: the store of what was
 // moved is the step that may.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "oracles/ops/composite.h"
 
@@ -132,6 +134,107 @@ int LowerEmbedding(Lowering& low, const OpCall& call) {
   NeedOperands(call, 2, 2);
   if (low.at(call.args[0]).shape.size() != 2) throw LoweringError{"embedding: the weight is no matrix"};
   return Moved(low, low.Pick(call.args[0], 0, call.args[1]));
+}
+
+namespace {
+
+/// x, and added to each element of a line what the places gave that name it: x + given @ (index == number).
+int Received(Lowering& low, int x, int index, int given, double alpha) {
+  const int64_t count = low.at(x).shape.back();
+  const int numbers = low.Count(0, 1, count, low.at(index).dtype);
+  const int named =
+      low.Store(low.Elementwise(NodeKind::kEqual, {index, numbers}, DType::kBool), low.at(x).dtype);
+  const auto autocast = std::exchange(low.autocast, std::nullopt);
+  const int sums = low.Matmul(given, named, x, alpha);
+  low.autocast = autocast;
+  return sums;
+}
+
+/// The order of dimensions with `axis` last.
+std::vector<int64_t> WithLast(size_t rank, size_t axis) {
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < rank; ++i) {
+    if (i != axis) order.push_back(static_cast<int64_t>(i));
+  }
+  order.push_back(static_cast<int64_t>(axis));
+  return order;
+}
+
+std::vector<int64_t> Inverse(const std::vector<int64_t>& order) {
+  std::vector<int64_t> inverse(order.size());
+  for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+
+size_t AxisOf(const OpCall& call, const Shape& shape) {
+  const int64_t dim = IntegerOr(call.step, "dim", 0);
+  const int64_t axis = dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim;
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    throw LoweringError{call.step.op + ": dimension out of range"};
+  return static_cast<size_t>(axis);
+}
+
+}  // namespace
+
+int LowerIndexAdd(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  const Shape shape = low.at(call.args[0]).shape, of = low.at(call.args[2]).shape;
+  const size_t axis = AxisOf(call, shape);
+  Shape due = shape;
+  const int64_t places = low.plan.size(call.args[1]);
+  due[axis] = places;
+  if (IsFloating(low.at(call.args[1]).dtype) || of != due)
+    throw LoweringError{
+        "index_add: the source has another shape, or the index is no tensor of whole numbers"};
+  const auto order = WithLast(shape.size(), axis);
+  const int x = low.Permute(call.args[0], order), source = low.Permute(call.args[2], order);
+  const Shape moved = low.at(x).shape;
+  const int64_t count = shape[axis], lines = low.plan.size(x) / std::max<int64_t>(1, count);
+  const int sums = Received(low, low.Reshape(x, {lines, count}), low.Reshape(call.args[1], {places, 1}),
+                            low.Reshape(source, {lines, places}), NumberAttr(call.step, "alpha", 1));
+  return low.Permute(low.Reshape(sums, moved), Inverse(order));
+}
+
+int LowerScatterAdd(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  const Shape shape = low.at(call.args[0]).shape, of = low.at(call.args[1]).shape;
+  const size_t axis = AxisOf(call, shape);
+  Shape due = shape;
+  if (of.size() == shape.size()) due[axis] = of[axis];
+  if (of != due || low.at(call.args[2]).shape != of)
+    throw LoweringError{"the oracle has no scatter_add into a part of the lines, or of a part of the source"};
+  const auto order = WithLast(shape.size(), axis);
+  const int x = low.Permute(call.args[0], order), index = low.Permute(call.args[1], order),
+            source = low.Permute(call.args[2], order);
+  const Shape moved = low.at(x).shape;
+  const int64_t count = shape[axis], places = of[axis],
+                lines = low.plan.size(x) / std::max<int64_t>(1, count);
+  const int sums = Received(low, low.Reshape(x, {lines, 1, count}), low.Reshape(index, {lines, places, 1}),
+                            low.Reshape(source, {lines, 1, places}), 1);
+  return low.Permute(low.Reshape(sums, moved), Inverse(order));
+}
+
+/// start + i * step. PyTorch counts the second half back from the end; the slack bounds both.
+int LowerLinspace(Lowering& low, const OpCall& call) {
+  const int64_t count = IntegerOr(call.step, "num", 0);
+  if (count < 1) throw LoweringError{"linspace: num is positive"};
+  const DType dtype = DTypeAttr(call.step, "dtype").value_or(DType::kFloat32);
+  const DType inner = dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const std::string prefix = call.step.as.empty() ? "linspace" : call.step.as;
+  const int first = low.Scalar(NumberAttr(call.step, "start", 0), inner),
+            last = low.Scalar(NumberAttr(call.step, "end", 0), inner);
+  const int span = low.Inner(low.Elementwise(NodeKind::kSub, {last, first}, inner), prefix + ".span");
+  const int between = low.Constant(std::max<int64_t>(1, count - 1), 1, inner);
+  const int step =
+      low.Materialised(low.Elementwise(NodeKind::kDiv, {span, between}, inner), prefix + ".step");
+  const int offset = low.Materialised(
+      low.Elementwise(NodeKind::kMul, {low.Count(0, 1, count, inner), step}, inner), prefix + ".offset");
+  const int result = low.Elementwise(NodeKind::kAdd, {first, offset}, inner);
+  low.at(result).slack = {first, last};
+  low.at(result).slack_factor = 8;
+  low.at(result).dtype = dtype;
+  low.at(result).inner = true;
+  return result;
 }
 
 /// start, start + step, ... below end.

@@ -107,6 +107,53 @@ int LowerBceWithLogits(Lowering& low, const OpCall& call) {
   return Reduced(low, call, op, each);
 }
 
+/// (target - 1) max(log1p(-p), -100) - target max(log(p), -100).
+int LowerBinaryCrossEntropy(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  Composite op(low, call, CommonType(low, call, {0, 1}));
+  const int p = call.args[0], target = call.args[1];
+  const auto bounded = [&](int log, const char* part) {
+    return low.Inner(low.Elementwise(NodeKind::kLarger, {log, op.Number(-100)}, op.inner()), op.Part(part));
+  };
+  const int rest = op.Stored(NodeKind::kSub, {target, op.Number(1)}, "rest");
+  const int no = bounded(op.Stored(NodeKind::kLog1p, {op.Step(NodeKind::kNeg, {p}, "minus")}, "log1p"), "no");
+  const int yes = bounded(op.Stored(NodeKind::kLog, {p}, "log"), "yes");
+  const int against = op.Stored(NodeKind::kMul, {rest, no}, "against");
+  const int towards = op.Stored(NodeKind::kMul, {target, yes}, "towards");
+  const int each = op.Stored(NodeKind::kSub, {against, towards}, "each");
+  op.Slack(each, {against, towards}, 8);
+  return Reduced(low, call, op, each);
+}
+
+/// target log(target) - target x; nothing where the target is zero.
+int LowerKlDiv(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  Composite op(low, call, CommonType(low, call, {0, 1}));
+  const int x = call.args[0], target = call.args[1];
+  const int log = op.Stored(NodeKind::kLog, {target}, "log");
+  const int own = op.Stored(NodeKind::kMul, {target, log}, "own");
+  const int none = low.Elementwise(NodeKind::kEqual, {target, op.Number(0)}, DType::kBool);
+  const int entropy = op.Choose(none, op.Number(0), own);
+  const int cross = op.Stored(NodeKind::kMul, {target, x}, "cross");
+  const int each = op.Stored(NodeKind::kSub, {entropy, cross}, "each");
+  op.Slack(each, {entropy, cross}, 8);
+  return Reduced(low, call, op, each);
+}
+
+/// max(0, margin - target (a - b)).
+int LowerMarginRankingLoss(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 3, 3);
+  Composite op(low, call, CommonType(low, call, {0, 1, 2}));
+  const int difference = op.Stored(NodeKind::kSub, {call.args[0], call.args[1]}, "difference");
+  const int away = op.Step(NodeKind::kNeg, {call.args[2]}, "minus");
+  const int product = op.Stored(NodeKind::kMul, {away, difference}, "product");
+  const int margin = op.Scalar(NumberAttr(call.step, "margin", 0), call.step.op);
+  const int sum = op.Slack(op.Stored(NodeKind::kAdd, {product, margin}, "sum"), {product}, 2);
+  const int each =
+      low.Inner(low.Elementwise(NodeKind::kLarger, {sum, op.Number(0)}, op.inner()), op.Part("each"));
+  return Reduced(low, call, op, each);
+}
+
 int LowerNllLoss(Lowering& low, const OpCall& call) {
   NeedOperands(call, 2, 2);
   Composite op(low, call);

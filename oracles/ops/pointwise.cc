@@ -245,4 +245,15 @@ int LowerAddcdiv(Lowering& low, const OpCall& call) {
   return op.Result(op.Slack(result, {ratio}, 4));
 }
 
+/// sqrt(a^2 + b^2).
+int LowerHypot(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  Composite op(low, call, CommonType(low, call, {0, 1}));
+  const int a = op.Stored(NodeKind::kMul, {call.args[0], call.args[0]}, "first");
+  const int b = op.Stored(NodeKind::kMul, {call.args[1], call.args[1]}, "second");
+  const int sum = op.Stored(NodeKind::kAdd, {a, b}, "sum");
+  const int result = op.Step(NodeKind::kSqrt, {sum}, "result");
+  return op.Result(op.Slack(result, {result}, 8));
+}
+
 }  // namespace ulpscope

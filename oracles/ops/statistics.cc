@@ -137,16 +137,17 @@ int LowerBatchNorm(Lowering& low, const OpCall& call) {
   return op.Result(op.Slack(result, forms, 10));
 }
 
+namespace {
+
 /// layer_norm over groups of channels, with an affine part by channel.
-int LowerGroupNorm(Lowering& low, const OpCall& call) {
+int InGroups(Lowering& low, const OpCall& call, int64_t groups) {
   NeedOperands(call, 1, 3);
   Composite op(low, call);
   const int x = call.args[0];
   const Shape shape = low.at(x).shape;
-  const auto groups = IntAttr(call.step, "num_groups");
-  if (!groups || *groups < 1 || shape.size() < 2 || shape[1] % *groups != 0)
-    throw LoweringError{"group_norm: num_groups does not divide the channels"};
-  const int rows = low.Reshape(x, {shape[0], *groups, -1});
+  if (groups < 1 || shape.size() < 2 || shape[1] % groups != 0)
+    throw LoweringError{call.step.op + ": the groups do not divide the channels"};
+  const int rows = low.Reshape(x, {shape[0], groups, -1});
   const int64_t count = low.at(rows).shape[2];
   const int length = low.Constant(count, 1, op.inner());
   const int mean = op.Stored(
@@ -190,6 +191,19 @@ int LowerGroupNorm(Lowering& low, const OpCall& call) {
     }
   }
   return op.Result(op.Slack(result, forms, 10));
+}
+
+}  // namespace
+
+int LowerGroupNorm(Lowering& low, const OpCall& call) {
+  return InGroups(low, call, IntAttr(call.step, "num_groups").value_or(0));
+}
+
+/// Every channel is a group.
+int LowerInstanceNorm(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 3);
+  const Shape& shape = low.at(call.args[0]).shape;
+  return InGroups(low, call, shape.size() < 3 ? 0 : shape[1]);
 }
 
 }  // namespace ulpscope

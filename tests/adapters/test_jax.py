@@ -239,6 +239,21 @@ def test_layer_norm_against_float64():
         assert any(note.startswith("layer_norm: mean, variance") for note in answer["notes"])
 
 
+def test_regions_side_by_side_are_nodes_of_their_own():
+    tensors = {"x": normal("float32", [6, 8], 1), "s": normal("float32", [6, 8], 2)}
+    tensors["i"] = Tensor("int64", (6, 8), struct.pack("<48q", *(k * 5 % 8 for k in range(48))))
+    steps = [step("scatter_add", "x", "i", "s", name="a", dim=1), step("scatter_add", "a", "i", "x", name="b", dim=1)]
+    for backend in BACKENDS:
+        answer = warm(backend).run(tensors, steps, ["b"])
+        ids = [node["id"] for node in answer["nodes"]]
+        assert len(ids) > 4 and len(ids) == len(set(ids))
+        x, s = values(tensors["x"]), values(tensors["s"])
+        expected = list(x)
+        for k in range(48):
+            expected[k // 8 * 8 + k * 5 % 8] += s[k] + x[k]
+        assert max(abs(a - e) for a, e in zip(values(answer["values"]["b"]), expected, strict=True)) < 1e-5
+
+
 def test_shapes_and_scalars():
     a = Tensor("float32", (2, 3), struct.pack("<6f", *range(6)))
     steps = [

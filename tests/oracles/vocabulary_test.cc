@@ -117,6 +117,23 @@ std::vector<Row> Rows() {
        [](const At& at) { return Big(at.x) + Big(0.1) * at.y * at.z; }},
       {"addcdiv", Make("addcdiv", {"x", "y", "z"}, {{"value", Number(-0.1)}}),
        [](const At& at) { return Big(at.x) - Big(0.1) * at.y / at.z; }},
+      {"hypot", Make("hypot", {"x", "y"}),
+       [](const At& at) { return (Big(at.x) * at.x + Big(at.y) * at.y).Apply(mpfr_sqrt); }},
+      {"kl_div", Make("kl_div", {"x", "p"}, {{"reduction", testing::Text("none")}}),
+       [](const At& at) { return Big(std::fabs(at.x)) * (F(mpfr_log, std::fabs(at.x)) - at.x); }},
+      {"binary_cross_entropy",
+       Make("binary_cross_entropy", {"q", "x"}, {{"reduction", testing::Text("none")}}),
+       [](const At& at) {
+         const double q = std::fabs(at.z) / 16;
+         return Big(-at.x) * F(mpfr_log, q) - (Big(1) - at.x) * (Big(1) - q).Apply(mpfr_log);
+       }},
+      {"margin",
+       Make("margin_ranking_loss", {"x", "y", "z"},
+            {{"margin", Number(0.5)}, {"reduction", testing::Text("none")}}),
+       [](const At& at) {
+         const Big loss = Big(0.5) - Big(at.z) * (Big(at.x) - at.y);
+         return Compare(loss, Big(0)) < 0 ? Big(0) : loss;
+       }},
       {"masked_fill", With("masked_fill", {"x", "mask"}, 0.5),
        [](const At& at) { return Big(at.mask ? 0.5 : at.x); }},
       {"chosen", Make("where", {"below", "x", "y"}), [](const At& at) { return Big(std::fmin(at.x, at.y)); }},
@@ -128,11 +145,11 @@ std::vector<Row> Rows() {
 constexpr const char* kPlaces[] = {"x", "y", "z"};
 
 /// Every row on the same operands: x and y of many magnitudes, now and then equal, whole or half-way; p = |x|; n between
-/// 1/2 and 2.
+/// 1/2 and 2; q = |z| / 16.
 Case AllRows(DType dtype, int64_t count) {
   Case c;
   c.id = "test/vocabulary";
-  for (const char* name : {"x", "y", "z", "p", "n"}) c.tensors.push_back(Tensor(name, dtype, {count}));
+  for (const char* name : {"x", "y", "z", "p", "n", "q"}) c.tensors.push_back(Tensor(name, dtype, {count}));
   c.tensors.push_back(Tensor("mask", DType::kBool, {count}));
   c.program = {MakeStep("lt", {"x", "y"}, "below"),
                MakeStep("eq", {"y", "z"}, "equal"),
@@ -168,6 +185,7 @@ std::map<std::string, TensorData> Inputs(const Case& c) {
       in.at(name).Set(i, RoundTo(value, format));
     }
     in.at("p").Set(i, std::fabs(in.at("x").At(i)));
+    in.at("q").Set(i, RoundTo(std::fabs(in.at("z").At(i)) / 16, format));
     const double near = in.at("n").At(i);
     in.at("n").Set(i, RoundTo(std::copysign(1 + std::fabs(near) / 64, near), format));
   }

@@ -49,6 +49,10 @@ def _group_norm(x, weight=None, bias=None, *, num_groups, eps=1e-5):
     return F.group_norm(x, num_groups, weight, bias, eps)
 
 
+def _instance_norm(x, weight=None, bias=None, *, eps=1e-5):
+    return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
+
+
 # Where the word or its attributes are not torch's own; every other op is torch.NAME or torch.nn.functional.NAME.
 _FUNCTIONS = {
     "zeros": lambda shape, dtype: torch.zeros(shape, dtype=dtype, device=_device),
@@ -67,6 +71,12 @@ _FUNCTIONS = {
     "slice": _slice,
     "gather": lambda a, index, dim: torch.gather(a, dim, index),
     "index_select": lambda a, index, dim: torch.index_select(a, dim, index),
+    "index_add": lambda a, index, source, dim, alpha=1: torch.index_add(a, dim, index, source, alpha=alpha),
+    "scatter_add": lambda a, index, source, dim: torch.scatter_add(a, dim, index, source),
+    "linspace": lambda start, end, num, dtype: torch.linspace(start, end, num, dtype=dtype, device=_device),
+    "instance_norm": _instance_norm,
+    "kl_div": F.kl_div,
+    "margin_ranking_loss": F.margin_ranking_loss,
     "arange": lambda end, dtype, start=0, step=1: torch.arange(start, end, step, dtype=dtype, device=_device),
     "einsum": lambda *tensors, equation: torch.einsum(equation, *tensors),
     "norm": lambda a, p=2, **keywords: torch.linalg.vector_norm(a, p, **keywords),
