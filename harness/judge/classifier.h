@@ -164,8 +164,8 @@ class Classifier {
   /// not to nearest. What the search finds for them takes its place.
   void DoubtLikelihood(std::set<PrecisionModel>* likely);
 
-  /// What is likely of an op with steps inside it gives the bits in no order. Where sums in float32 and some of the steps
-  /// rounded give all of them, that is the explanation.
+  /// What is likely of an op with steps inside it gives the bits in no order, or a narrow sum does. Where sums in float32 and
+  /// some of the steps rounded give all of them, that is the explanation, or another one.
   void LookInside(std::set<PrecisionModel>* likely);
 
   /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.

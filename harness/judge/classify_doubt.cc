@@ -82,9 +82,15 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
   constexpr int64_t kMostWork = int64_t{1} << 18;
   if (!shape_.has_steps || only_ != nullptr || sample_.empty()) return;
+  bool narrow = false;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
-    if (trial.survived && likely->contains(model) && (trial.match.matches > 0 || IsAsAsked(model))) return;
+    if (!trial.survived || !likely->contains(model)) continue;
+    if (IsAsAsked(model)) return;
+    if (trial.match.matches == 0) continue;
+    const auto acc = ParseAcc(model.acc);
+    if (!acc || acc->wide()) return;
+    narrow = true;
   }
   const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };
   if (!std::all_of(shape_.cut_points.begin(), shape_.cut_points.end(), own)) return;
@@ -109,7 +115,11 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
       if (std::find(known.begin(), known.end(), step) == known.end()) known.push_back(step);
     }
   }
-  *likely = std::move(found);
+  // A narrow sum that gives the bits as well is no better than these.
+  if (narrow)
+    likely->insert(found.begin(), found.end());
+  else
+    *likely = std::move(found);
   result_.says.clear();
 }
 

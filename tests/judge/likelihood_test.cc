@@ -210,6 +210,33 @@ TEST(Likelihood, StepsStoredWhereNobodyIsKnownToDoSoAreNoNarrowSum) {
   for (const std::string& step : stored) EXPECT_TRUE(cuts.contains("y." + step)) << step;
 }
 
+// Few short rows, all steps stored: a sum in bfloat16 may give every bit of them too, and is no better an explanation.
+TEST(Likelihood, ANarrowSumThatGivesTheBitsIsNotTheOnlyOne) {
+  Case c;
+  c.id = "norm";
+  const int64_t rows = 4, columns = 8;
+  c.tensors.push_back(testing::Tensor("x", DType::kBfloat16, {rows, columns}));
+  Step norm =
+      testing::MakeStep("layer_norm", {"x"}, "y", {{"normalized_shape", testing::Integers({columns})}});
+  norm.attrs["eps"] = Attr{.value = 1e-5};
+  c.program = {norm};
+  c.observe = {"y"};
+  int narrow = 0;
+  for (const uint64_t seed : {4, 5, 10, 14}) {
+    auto inputs = testing::NormalInputs(c, seed);
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const TensorData y =
+        NormWithStoredSteps(inputs.at("x"), {"mean", "centered", "var", "rstd", "normalized"});
+    const Classification found = ClassifyValue(**oracle, "y", y);
+    if (!Holds(found, [](const PrecisionModel& model) { return model.acc == "bfloat16"; })) continue;
+    ++narrow;
+    EXPECT_TRUE(Holds(found, [](const PrecisionModel& model) { return model.acc == "float32"; }))
+        << seed << " " << found.label;
+  }
+  EXPECT_GT(narrow, 0);
+}
+
 // Rows of one number times one vector: all that is made of one mean errs with it, and four rows are four pieces of evidence.
 TEST(Likelihood, AnHonestNormOfFewRowsIsModelled) {
   const int64_t rows = 4, columns = 8;
