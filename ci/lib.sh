@@ -87,6 +87,34 @@ base_python() {
   stop "no Python 3.11 to 3.13 found (the range that torch 2.13.0 and jax 0.10.2 share); name one in ULPSCOPE_BASE_PYTHON"
 }
 
+# requirements_of NAME: the file that lists what .venv-NAME holds. That of PACKAGE==VERSION is the pinned one with another version of
+# that one framework, so that nothing else differs between two columns; and it is complete, for --without-nvidia.
+requirements_of() {
+  local name="$1" package version file
+  if [[ "$name" != *==* ]]; then
+    printf '%s\n' "$root/ci/requirements-$name.txt"
+    return
+  fi
+  package="${name%%==*}" version="${name##*==}"
+  file="$root/build/requirements-$package-$version.txt"
+  if [[ "$version" == newest ]]; then
+    version="$("$venv/bin/python" -m pip index versions "$package" --disable-pip-version-check 2>/dev/null |
+      sed -n "1s/^$package (\([0-9A-Za-z.+]*\)).*/\1/p")"
+    [[ -n "$version" ]] || stop "pip finds no version of $package"
+  fi
+  mkdir -p "$root/build"
+  {
+    if [[ "$package" == torch ]]; then
+      printf 'torch==%s\n' "$version"
+      grep -vE '^(#|torch|numpy|jax)' "$root/ci/requirements-torch-xla.txt"
+    else
+      printf 'jax==%s\njaxlib==%s\n' "$version" "$version"
+    fi
+    grep -vE '^(#|torch|jax)' "$root/ci/requirements.txt"
+  } >"$file"
+  printf '%s\n' "$file"
+}
+
 # need_venv DIR REQUIREMENTS [without-nvidia]: a virtual environment that holds exactly these requirements. Its stamp is
 # written last, and whatever has no matching stamp is built again from nothing: a pip that was killed leaves half an
 # environment. without-nvidia: the requirements alone, with stand-ins for NVIDIA's libraries (ci/stub_nvidia.py).

@@ -9,6 +9,7 @@
 
 #include "harness/base/text.h"
 #include "reports/cell.h"
+#include "reports/environments.h"
 #include "reports/findings.h"
 #include "reports/html_assets.h"
 #include "reports/html_details.h"
@@ -94,7 +95,7 @@ class Page {
 
   std::string Body() const {
     return "<body><a class=skip href=#matrix>To the matrix</a>\n" + Top() + "<main>\n" + Findings() +
-           Failures() + MatrixPart() + Legend() + Skips() + NotInstalled() + "</main>\n";
+           Environments() + Failures() + MatrixPart() + Legend() + Skips() + NotInstalled() + "</main>\n";
   }
 
   std::string Top() const {
@@ -166,6 +167,33 @@ class Page {
       for (const Divergence* divergence : cause.findings) text += Finding(*divergence);
       text += "</ul></details>\n";
       shown += cause.findings.size();
+    }
+    return text;
+  }
+
+  /// What changed from one environment of this run to another: every status, class and divergence of class.
+  std::string Environments() const {
+    std::string text;
+    for (const EnvironmentDiff& pair : CompareEnvironments(report_)) {
+      text += "<h2>From " + HtmlText(pair.before) + " to " + HtmlText(pair.after) + "</h2>\n<p class=soft>" +
+              Counted(pair.diff.compared, "result") + " compared; " +
+              HtmlText(pair.diff.versions.empty() ? "no version differs" : Join(pair.diff.versions, "; ")) +
+              "</p>\n";
+      std::string rows;
+      for (const RunChange& change : pair.diff.changes) {
+        if (change.kind == RunChange::Kind::kCasts) continue;
+        const char* way = change.way == RunChange::Way::kWorse    ? "for the worse"
+                          : change.way == RunChange::Way::kBetter ? "for the better"
+                                                                  : "changed";
+        const auto row = rows_.find(change.id);
+        rows += "<li>" + (row == rows_.end() ? HtmlText(change.id)
+                                             : fmt::format("<a class=id href=#r{}>{}</a>", row->second,
+                                                           HtmlText(change.id)));
+        rows += fmt::format(" {}{} <span class=kind>{}</span></li>\n",
+                            change.backend.empty() ? "" : HtmlText(change.backend) + " ",
+                            HtmlText(change.what), way);
+      }
+      text += rows.empty() ? "<p>No class changed.</p>\n" : "<ul>\n" + rows + "</ul>\n";
     }
     return text;
   }

@@ -25,6 +25,8 @@ _ALLOCATE = re.compile(
     r"(\w+) = empty_strided\w*\((\([^)]*\)), \([^)]*\),\s*(?:device='?\w+'?, )?(?:dtype=)?torch\.(\w+)\)")
 _VIEW = re.compile(r"(\w+) = reinterpret_tensor\((\w+), (\([^)]*\)),")
 _SHAPE = re.compile(r"assert_size_stride\((\w+), (\([^)]*\))")
+# Several at once, as PyTorch 2.15 writes them: assert_size_stride_grouped((a, b), ((2, 3), (4,)), ...)
+_SHAPES = re.compile(r"assert_size_stride_grouped\(\(([\w, ]+)\), \((\(.*?\))\), \(\(")
 _SAME = re.compile(r"(\w+) = (\w+)(?:\[\d+\])?$")
 _EXTERN = re.compile(
     r"(?:(\w+) = )?((?:extern_kernels|torch\.ops\.\w+|aten|inductor_ops|_quantized)\.[\w.]+)\((.*)\)$")
@@ -62,7 +64,11 @@ def nodes_of(code, prefix):
     for name, shape, dtype in _ARGUMENT.findall(code):
         reader.input(name, dtype, brackets.extents(shape))
     for line in _lines(code):
-        reader.line(line)
+        try:
+            reader.line(line)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # Another version's spelling costs its evidence, never the result.
+            reader.problems.append(f"generated: not understood ({type(error).__name__}): {line[:80]}")
     return reader.nodes, reader.problems
 
 
@@ -94,6 +100,7 @@ class _Reader:
 
     def line(self, text):
         allocated, view, same = _ALLOCATE.match(text), _VIEW.match(text), _SAME.match(text)
+        shape, grouped = _SHAPE.match(text), _SHAPES.match(text)
         extern, call = _EXTERN.match(text), _CALL.match(text)
         if allocated:
             self._buffers[allocated[1]] = _Buffer(allocated[3], brackets.extents(allocated[2]))
@@ -102,8 +109,11 @@ class _Reader:
             self._buffers[view[1]] = _Buffer(old.dtype, brackets.extents(view[3]), old.made)
         elif same and same[2] in self._buffers:
             self._buffers[same[1]] = self._buffers[same[2]]
-        elif text.startswith("assert_size_stride"):
-            self._told(*_SHAPE.match(text).groups())
+        elif grouped:
+            for name, extents in zip(brackets.split(grouped[1]), brackets.split(grouped[2]), strict=True):
+                self._told(name, extents)
+        elif shape:
+            self._told(*shape.groups())
         elif extern:
             self._extern(*extern.groups())
         elif call and call[1] in self._kernels:

@@ -377,6 +377,7 @@ const Type& KnobsType() {
           values.push_back({.kind = Kind::kInteger, .what = "a count", .low = 1, .high = 999});
           break;
         case KnobRow::Form::kOpen:
+        case KnobRow::Form::kName:
           values.push_back(TextType());
       }
       knobs.fields.push_back({row.name, &values.back(), kOptional, row.about});

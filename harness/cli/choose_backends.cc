@@ -39,9 +39,9 @@ Result<void> CheckInstalled(const Registry& registry, const std::vector<BackendS
   for (const auto& backend : backends) {
     const RegistryRow* row = registry.Find(backend.name);
     if (row == nullptr) continue;
-    const Availability availability = registry.Check(*row);
+    const Availability availability = registry.Check(InEnvironment(*row, backend.knobs));
     if (availability.installed) continue;
-    return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
+    return Fail(Problem("backend " + backend.Text() + " is not installed: " + availability.reason, {}, {},
                         availability.install.empty() ? "" : "install it: " + availability.install));
   }
   return {};

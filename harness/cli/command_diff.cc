@@ -1,13 +1,17 @@
 // ulpscope diff A B: what changed from one recorded run to another.
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "harness/base/text.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/judged_run.h"
 #include "harness/cli/terminal.h"
+#include "reports/environments.h"
 #include "reports/run_diff.h"
 
 namespace ulpscope {
@@ -15,6 +19,7 @@ namespace {
 
 struct DiffArguments {
   std::string before, after;
+  std::vector<std::string> environments;  ///< none, or two
   bool verbose = false;
 };
 
@@ -28,13 +33,36 @@ std::set<std::string> Rewritten(const RunHeader& before, const RunHeader& after)
   return ids;
 }
 
+/// The part of a report that an environment computed.
+Result<RunReport> Environment(const RunReport& report, const std::string& name) {
+  const std::vector<std::string> names = EnvironmentsOf(report);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    return Fail(Problem("the run has no column in environment", "'" + name + "'", Join(names, ", "),
+                        DidYouMean(name, names)));
+  return OfEnvironment(report, name);
+}
+
 int RunDiffCommand(const DiffArguments& arguments) {
   const auto before = JudgeRecorded(arguments.before, {}, Source::kRecorded);
   if (!before) return UsageError(before.error());
-  const auto after = JudgeRecorded(arguments.after, {}, Source::kRecorded);
-  if (!after) return UsageError(after.error());
-  const RunDiff diff = CompareRuns((*before)->report, (*after)->report,
-                                   Rewritten((*before)->run.header, (*after)->run.header));
+  if (arguments.after.empty() && arguments.environments.empty())
+    return UsageError(Problem("diff compares two runs", {}, "a second run folder, or --env FROM,TO"));
+  // Two environments of one run: it is read once.
+  const auto second = arguments.after.empty() ? Result<std::unique_ptr<JudgedRun>>()
+                                              : JudgeRecorded(arguments.after, {}, Source::kRecorded);
+  if (!second) return UsageError(second.error());
+  const JudgedRun& after = arguments.after.empty() ? **before : **second;
+  const std::set<std::string> rewritten = Rewritten((*before)->run.header, after.run.header);
+  RunDiff diff;
+  if (arguments.environments.empty()) {
+    diff = CompareRuns((*before)->report, after.report, rewritten);
+  } else {
+    const auto was = Environment((*before)->report, arguments.environments.front());
+    if (!was) return UsageError(was.error());
+    const auto now = Environment(after.report, arguments.environments.back());
+    if (!now) return UsageError(now.error());
+    diff = CompareRuns(WithBackendsOf(*was, *now), WithBackendsOf(*now, *was), rewritten);
+  }
   if (diff.compared == 0) {
     PrintError(Problem("the runs have no result in common", arguments.before + " and " + arguments.after,
                        "two runs of the same cases on the same backends"));
@@ -49,9 +77,15 @@ int RunDiffCommand(const DiffArguments& arguments) {
 
 void AddDiffCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<DiffArguments>();
-  CLI::App* command = app.add_subcommand("diff", "what changed between two recorded runs");
+  CLI::App* command =
+      app.add_subcommand("diff", "what changed between two recorded runs, or two environments of one");
   command->add_option("before", arguments->before, "a run folder")->required();
-  command->add_option("after", arguments->after, "a later one")->required();
+  command->add_option("after", arguments->after, "a later one; may be left out with --env");
+  command
+      ->add_option("--env", arguments->environments,
+                   "FROM,TO: compare these Python environments; columns that name none are 'default'")
+      ->delimiter(',')
+      ->expected(2);
   command->add_flag("-v,--verbose", arguments->verbose, "every change, not the first twenty of each part");
   command->footer(
       "Exits 1 where something changed for the worse: a status fell or what ran is skipped, a value keeps "

@@ -254,8 +254,9 @@ int RunAdapterCheck(const DoctorArguments& arguments) {
   size_t passed = 0, failed = 0, skipped = 0;
   for (const BackendSpec& spec : *subjects) {
     if (subjects->size() > 1) Print(TerminalSafe(spec.Text()) + "\n");
-    const AdapterSubject subject{
-        .backend = spec, .row = *registry.Find(spec.name), .timeout_s = arguments.timeout};
+    const AdapterSubject subject{.backend = spec,
+                                 .row = InEnvironment(*registry.Find(spec.name), spec.knobs),
+                                 .timeout_s = arguments.timeout};
     for (const CheckLine& line : CheckAdapter(subject, registry, **scratch)) {
       passed += line.mark == CheckLine::Mark::kOk;
       failed += line.mark == CheckLine::Mark::kFail;

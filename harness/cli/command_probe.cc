@@ -66,7 +66,7 @@ Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry
   if (!backend) return Fail(backend.error());
   question.backend = std::move(*backend);
   const RegistryRow* row = registry.Find(question.backend.name);
-  const Availability availability = registry.Check(*row);
+  const Availability availability = registry.Check(InEnvironment(*row, question.backend.knobs));
   if (!availability.installed) {
     return Fail(Problem("backend " + question.backend.name + " is not installed: " + availability.reason, {},
                         {}, availability.install.empty() ? "" : "install it: " + availability.install));

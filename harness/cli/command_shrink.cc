@@ -55,7 +55,8 @@ Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Regi
     return Fail(Problem("shrink looks at two backends", "'" + text + "'", "A,B"));
   for (const auto& backend : *named) {
     const RegistryRow* row = registry.Find(backend.name);
-    const Availability availability = row == nullptr ? Availability{} : registry.Check(*row);
+    const Availability availability =
+        row == nullptr ? Availability{} : registry.Check(InEnvironment(*row, backend.knobs));
     if (!availability.installed)
       return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
                           availability.install.empty() ? "" : "install it: " + availability.install));

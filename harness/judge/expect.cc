@@ -9,6 +9,7 @@
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
 #include "harness/words/backend_name.h"
+#include "harness/words/environment_name.h"
 
 namespace ulpscope {
 namespace {
@@ -98,13 +99,16 @@ std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
 
 Result<const Expectation*> FindExpectation(const Case& test_case, std::string_view backend,
                                            const Versions& versions) {
-  const std::string wanted = CanonicalBackend(backend);
-  for (const auto& [name, expectations] : test_case.expect) {
-    if (CanonicalBackend(name) != wanted) continue;
-    for (const Expectation& expectation : expectations) {
-      const auto matches = VersionsMatch(expectation.versions, versions);
-      if (!matches) return Fail(matches.error());
-      if (*matches) return &expectation;
+  // An environment is a choice of versions, and an entry says itself which of those it speaks of: what names the backend alone
+  // holds in every environment, unless another entry names that one.
+  for (const std::string& wanted : {CanonicalBackend(backend), SplitEnvironment(backend).backend}) {
+    for (const auto& [name, expectations] : test_case.expect) {
+      if (CanonicalBackend(name) != wanted) continue;
+      for (const Expectation& expectation : expectations) {
+        const auto matches = VersionsMatch(expectation.versions, versions);
+        if (!matches) return Fail(matches.error());
+        if (*matches) return &expectation;
+      }
     }
   }
   return nullptr;

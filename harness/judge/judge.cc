@@ -13,6 +13,7 @@
 #include "harness/judge/sentence.h"
 #include "harness/judge/status.h"
 #include "harness/words/backend_name.h"
+#include "harness/words/environment_name.h"
 
 namespace ulpscope {
 namespace {
@@ -245,7 +246,9 @@ Result<std::vector<Deviation>> LiveDeviations(const Case& test_case, const std::
                                               const JudgeContext& context) {
   std::vector<Deviation> live;
   for (const Deviation& deviation : context.deviations) {
-    if (deviation.case_id != test_case.id || CanonicalBackend(deviation.backend) != CanonicalBackend(backend))
+    if (deviation.case_id != test_case.id ||
+        (CanonicalBackend(deviation.backend) != CanonicalBackend(backend) &&
+         CanonicalBackend(deviation.backend) != SplitEnvironment(backend).backend))
       continue;
     const auto matches = VersionsMatch(deviation.versions, context.versions);
     if (!matches) return Fail(matches.error());

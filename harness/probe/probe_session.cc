@@ -59,7 +59,7 @@ ProbeSession::ProbeSession(ProbeQuestion question, const Registry& registry)
   options_.timeout_s = question_.timeout_s;
   key_.backend = question_.backend;
   key_.knobs_asked = question_.backend.knobs;
-  key_.row = *registry.Find(question_.backend.name);
+  key_.row = InEnvironment(*registry.Find(question_.backend.name), question_.backend.knobs);
   using enum Asking;
   askings_ =
       question_.dtype == question_.out ? std::vector{kPlain} : std::vector{kOutDtype, kPreferred, kBuffer};

@@ -8,6 +8,7 @@
 #include "harness/record/observation_json.h"
 #include "harness/run/environment.h"
 #include "harness/run/scratch.h"
+#include "harness/words/knobs.h"
 
 namespace ulpscope {
 namespace {
@@ -71,9 +72,10 @@ std::optional<Outcome> WhyUnserved(const BackendInfo& info, const BackendSpec& b
 }
 
 Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& registry, double timeout_s) {
-  const RegistryRow* row = registry.Find(backend.name);
-  if (row == nullptr) return Fail("unknown backend " + backend.name);
-  const Availability availability = registry.Check(*row);
+  const RegistryRow* known = registry.Find(backend.name);
+  if (known == nullptr) return Fail("unknown backend " + backend.name);
+  const RegistryRow row = InEnvironment(*known, backend.knobs);
+  const Availability availability = registry.Check(row);
   if (!availability.installed) {
     return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
                       .pos = SourcePos(),
@@ -81,7 +83,7 @@ Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& 
                       .expected = {},
                       .hint = availability.install});
   }
-  return DescribeAdapter(backend, *row, registry, timeout_s);
+  return DescribeAdapter(backend, row, registry, timeout_s);
 }
 
 Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& adapter,
@@ -111,6 +113,7 @@ Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& 
   for (const auto& name : info->backends) {
     std::vector<std::string> knobs;
     for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
+    if (script) knobs.emplace_back(kEnvKnob);
     registry.AddRow({.backend = name,
                      .title = "adapter " + path.filename().string(),
                      .adapter = command,

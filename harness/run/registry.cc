@@ -72,6 +72,18 @@ bool RegistryRow::TakesKnob(std::string_view knob) const {
   return knobs.empty() || std::find(knobs.begin(), knobs.end(), knob) != knobs.end();
 }
 
+RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs) {
+  const auto env = knobs.find(std::string(kEnvKnob));
+  if (env == knobs.end() || row.adapter.empty() || row.adapter.front() != "{python}") return row;
+  row.adapter.front() = std::string(kVenvPlace) + env->second + "}";
+  // The environments that a version makes are called PACKAGE-VERSION: ci/setup --with PACKAGE==VERSION.
+  const size_t dash = env->second.find('-');
+  const std::string package = env->second.substr(0, dash);
+  const bool version = dash != std::string::npos && (package == "torch" || package == "jax");
+  row.install = "ci/setup --with " + (version ? package + "==" + env->second.substr(dash + 1) : env->second);
+  return row;
+}
+
 Result<Registry> Registry::Load(const fs::path& file, Places places) {
   std::ifstream stream(file);
   if (!stream) return Fail("cannot read " + file.string());
@@ -140,7 +152,9 @@ const Registry::Packages& Registry::PackagesOf(const fs::path& interpreter) cons
   if (known != packages_.end()) return known->second;
   std::set<std::string> modules;
   for (const auto& row : rows_) {
-    if (Interpreter(row) == interpreter)
+    // Any environment may be named for a row that has none of its own.
+    const bool movable = !row.adapter.empty() && row.adapter.front() == "{python}";
+    if (movable || Interpreter(row) == interpreter)
       modules.insert(row.python_packages.begin(), row.python_packages.end());
   }
   Packages packages;

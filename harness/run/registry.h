@@ -37,6 +37,9 @@ struct RegistryRow {
   bool TakesKnob(std::string_view knob) const;
 };
 
+/// The row as these knobs ask for it: with `env=NAME`, on the interpreter of .venv-NAME in place of {python}.
+RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs);
+
 /// Can this machine start the backend? `reason` says what is missing, `install` what to paste.
 struct Availability {
   bool installed = false;

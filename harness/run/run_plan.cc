@@ -65,11 +65,12 @@ class Planner {
     auto [it, fresh] = by_key_.emplace(KeyText(backend, knobs), nullptr);
     if (!fresh) return *it->second;
     auto group = std::make_unique<TaskGroup>();
-    const RegistryRow* row = registry_.Find(backend.name);
+    const RegistryRow* known = registry_.Find(backend.name);
+    const RegistryRow row = known == nullptr ? RegistryRow() : InEnvironment(*known, knobs);
     group->key.backend = backend;
     group->key.knobs_asked = knobs;
-    group->key.refusal = Refusal(backend, knobs, row, registry_);
-    if (row != nullptr) group->key.row = *row;
+    group->key.refusal = Refusal(backend, knobs, known == nullptr ? nullptr : &row, registry_);
+    group->key.row = row;
     it->second = group.get();
     plan_.groups.push_back(std::move(group));
     return *it->second;

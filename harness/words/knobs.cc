@@ -15,6 +15,14 @@ Names With(Names names, const Names& more) {
   return names;
 }
 
+/// One that leads to a folder beside the registry and nowhere else: no slash, no leading dot.
+bool IsEnvironmentName(std::string_view text) {
+  const auto inner = [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !text.empty() && text.size() <= 64 && inner(text.front()) && inner(text.back()) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return inner(c) || c == '.' || c == '_' || c == '-'; });
+}
+
 std::vector<KnobRow> MakeKnobRows() {
   using enum KnobRow::Form;
   using enum KnobRow::Use;
@@ -100,6 +108,12 @@ std::vector<KnobRow> MakeKnobRows() {
        {"torch-custom"},
        "the torch.compile backend, by its registered name",
        kChoice},
+      {kEnvKnob,
+       kName,
+       {},
+       {"torch-aot-eager", "torch-inductor", "torch-custom", "jax", "jax-eager"},
+       "the environment .venv-NAME that it runs in, as ci/setup --with made it",
+       kChoice},
       {"fault", kOpen, {}, faulty, "the fault", kChoice},
       {"case", kOpen, {}, faulty, "the case that it happens in", kChoice},
       {"record", kOpen, {}, {"recorded"}, "the record that is replayed", kChoice},
@@ -144,6 +158,11 @@ bool ChoosesWhatRuns(std::string_view knob) {
 Result<void> CheckKnobValue(std::string_view knob, std::string_view value) {
   const KnobRow* row = FindKnob(knob);
   if (row == nullptr || row->form == KnobRow::Form::kOpen) return {};
+  if (row->form == KnobRow::Form::kName) {
+    if (IsEnvironmentName(value)) return {};
+    return Fail(Problem("wrong value for knob " + std::string(knob), "'" + std::string(value) + "'",
+                        "a name of letters, digits and . _ - inside, as in .venv-NAME"));
+  }
   const bool count = row->form == KnobRow::Form::kCount;
   const bool is_count = !value.empty() && value.size() <= 3 && value[0] != '0' &&
                         value.find_first_not_of("0123456789") == value.npos;

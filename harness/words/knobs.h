@@ -19,6 +19,7 @@ struct KnobRow {
     kListed,  ///< one of `values`
     kCount,   ///< a positive integer; `values` are examples
     kOpen,    ///< any text; the library knows more words than `values`
+    kName,    ///< the name of an environment: letters, digits, and . _ - inside
   };
   enum class Use {
     kSetting,  ///< how a backend computes: a case may ask for it
@@ -32,6 +33,10 @@ struct KnobRow {
   std::string_view about;
   Use use = Use::kSetting;
 };
+
+/// The Python environment .venv-NAME that an adapter runs in: which version computes. The harness acts on it, and
+/// every adapter written with the Python SDK reads it back.
+inline constexpr std::string_view kEnvKnob = "env";
 
 std::span<const KnobRow> KnobRows();
 /// Null for an unknown word: an adapter outside this tree may have knobs of its own.

@@ -224,6 +224,31 @@ def get_args():
 '''
 
 
+def test_shapes_that_a_later_version_asserts_together():
+    single = "assert_size_stride(buf3, (64, ), (1, ), 'torch.ops.aten.cumsum.default')"
+    assert single in CODE
+    grouped = "assert_size_stride_grouped((primals_2, buf3), ((8, 4), (64, )), ((4, 1), (1, )), 'input')"
+    again = "\n        cpp_fused_copy_0(buf3, buf2)"  # whose parameter says of what dtype buf3 is
+    widening = kernel(LOAD.format("at::BFloat16") + f"auto tmp1 = {UP}(tmp0);\ntmp1.store(out_ptr0 + x0);")
+    code = CODE.replace("{kernel}", widening)
+    found = [generated.nodes_of(code.replace(single, text + again), "") for text in (single, grouped)]
+    assert found[0] == found[1], found
+    cumsum = [node for node in found[1][0] if "cumsum" in node.op]
+    assert [(node.dtype, node.shape) for node in cumsum] == [("bfloat16", (64, ))], cumsum
+    assert not found[1][1]
+
+
+def test_what_another_version_spells_otherwise_costs_its_evidence_and_not_the_result():
+    # More names than shapes: nothing that can be read.
+    odd = "assert_size_stride_grouped((primals_1, primals_2), ((8, 4)), ((4, 1)), 'input')"
+    code = CODE.replace("{kernel}", kernel("")).replace("args.clear()", odd)
+    nodes, problems = generated.nodes_of(code, "")
+    assert any("cumsum" in node.op for node in nodes), nodes
+    assert problems == [f"generated: not understood (ValueError): {odd[:80]}"], problems
+    future = "assert_size_stride_of_a_later_version(primals_1)"
+    assert generated.nodes_of(CODE.replace("{kernel}", kernel("")).replace("args.clear()", future), "")[1] == []
+
+
 def test_calls_their_operands_and_what_made_them():
     widening = kernel(LOAD.format("at::BFloat16") + f"auto tmp1 = {UP}(tmp0);\ntmp1.store(out_ptr0 + x0);")
     code = CODE.replace("{kernel}", widening)

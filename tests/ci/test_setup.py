@@ -129,6 +129,42 @@ esac""")
         return folder
 
 
+class OtherVersions(unittest.TestCase):
+    def requirements_of(self, name, script=""):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "ci").symlink_to(ROOT / "ci")
+            done = bash(f'root={folder} venv={folder}/.venv\n{script}\nfile="$(requirements_of {name})"\ncat "$file"')
+            return done, [line for line in done.stdout.splitlines() if not line.startswith("#")]
+
+    def test_nothing_but_the_version_differs(self):
+        _, pinned = self.requirements_of("torch-xla")
+        self.assertIn("torch_xla==2.9.0", pinned, "a name stands for its own file")
+        done, lines = self.requirements_of("torch==2.15.0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line for line in lines if line.startswith(("torch", "jax"))], ["torch==2.15.0"])
+        common = (ROOT / "ci/requirements.txt").read_text(encoding="utf-8").splitlines()
+        for package in ("numpy", "ml_dtypes", "safetensors"):
+            self.assertEqual([line for line in lines if line.startswith(package + "==")],
+                             [line for line in common if line.startswith(package + "==")])
+        self.assertIn("sympy", " ".join(lines), "complete, for --without-nvidia")
+        _, lines = self.requirements_of("jax==0.9.0")
+        self.assertEqual([line for line in lines if line.startswith(("torch", "jax"))], ["jax==0.9.0", "jaxlib==0.9.0"])
+
+    def test_the_newest_is_what_pip_finds(self):
+        pip = 'mkdir -p "$venv/bin"; printf "#!/bin/bash\\necho \'%s\'\\n" "{0}" >"$venv/bin/python"; chmod +x "$venv/bin/python"'
+        done, lines = self.requirements_of("torch==newest", pip.format("torch (9.8.7)"))
+        self.assertEqual((done.returncode, lines[:1]), (0, ["torch==9.8.7"]), done.stderr)
+        done, _ = self.requirements_of("jax==newest", pip.format("ERROR: No matching distribution"))
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("pip finds no version of jax", done.stderr)
+
+    def test_a_version_that_is_none_is_refused_before_anything_is_done(self):
+        for name in ("torch==../x", "torch==", "numpy==1.0", "torch==1;rm", "nosuch"):
+            done = call("bash", ROOT / "ci/setup", "--with", name)
+            self.assertEqual(done.returncode, 4, name)
+            self.assertIn(name, done.stderr)
+
+
 class Counting(unittest.TestCase):
     def ran(self, text):
         with tempfile.NamedTemporaryFile("w", suffix=".log", encoding="utf-8") as log:

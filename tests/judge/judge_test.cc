@@ -164,6 +164,24 @@ TEST(Judge, FirstExpectationWhoseVersionsMatch) {
       << "unreadable conditions are said, never passed over";
 }
 
+TEST(Judge, AnEnvironmentIsAVersionOfTheSameBackend) {
+  Case c = MakeCase({"product"});
+  c.expect["torch-inductor"] = {ExpectMid({"bfloat16"})};
+  const auto judge = [&](const std::string& backend, const std::string& torch) {
+    JudgeContext context = Torch213();
+    context.versions["torch"] = torch;
+    return JudgeCase(c, backend, Product(), {{"product", Classify({Model("float32", "none")})}}, context)
+        .status;
+  };
+  EXPECT_EQ(judge("torch-inductor:env=later", "2.15.0"), Status::kFail);
+  EXPECT_EQ(judge("torch-inductor:env=later,threads=2", "2.15.0"), Status::kPass) << "other knobs";
+  c.expect["torch-inductor"][0].versions = "torch<2.14";
+  EXPECT_EQ(judge("torch-inductor:env=later", "2.15.0"), Status::kPass);
+  EXPECT_EQ(judge("torch-inductor:env=later", "2.13.0"), Status::kFail);
+  c.expect["torch-inductor:env=later"] = {ExpectMid({"none"})};
+  EXPECT_EQ(judge("torch-inductor:env=later", "2.13.0"), Status::kPass) << "what names it comes first";
+}
+
 TEST(Judge, ExpectationsBelongToOneBackendString) {
   Case c = MakeCase({"product"});
   c.expect["torch-inductor@cpu:b=2,a=1"] = {ExpectMid({"bfloat16"})};

@@ -128,6 +128,23 @@ TEST(RegistryTest, AMissingInterpreterOrFileIsSaidWithTheLineThatInstalls) {
   EXPECT_NE(registry->Check(*registry->Find("jax")).reason.find("/nonexistent/python"), std::string::npos);
 }
 
+TEST(RegistryTest, AnEnvironmentReplacesThePythonOfARowThatHasNoneOfItsOwn) {
+  const Registry registry = TestRegistry();
+  const std::map<std::string, std::string> asked{{"env", "torch-9.9.9"}};
+  const RegistryRow& inductor = *registry.Find("torch-inductor");
+  const auto command = [&](const RegistryRow& row) { return registry.Command(row).front(); };
+  EXPECT_EQ(command(InEnvironment(inductor, {})), registry.places().python.string());
+  const RegistryRow moved = InEnvironment(inductor, asked);
+  EXPECT_EQ(command(moved), (registry.places().root / ".venv-torch-9.9.9/bin/python").string());
+  EXPECT_EQ(moved.install, "ci/setup --with torch==9.9.9");
+  EXPECT_EQ(InEnvironment(inductor, {{"env", "mine"}}).install, "ci/setup --with mine");
+  const Availability missing = registry.Check(moved);
+  EXPECT_FALSE(missing.installed);
+  EXPECT_NE(missing.reason.find(".venv-torch-9.9.9/bin/python"), std::string::npos) << missing.reason;
+  const RegistryRow& xla = *registry.Find("torch-xla");
+  EXPECT_EQ(command(InEnvironment(xla, asked)), command(xla)) << "its own stays";
+}
+
 TEST(RegistryTest, ARowMayRunInAnEnvironmentOfItsOwn) {
   const fs::path root = fs::temp_directory_path() / ("ulpscope-venv-" + std::to_string(::getpid()));
   Places places = Places::Detect();

@@ -44,6 +44,15 @@ TEST(Knobs, ABackendIsOfferedWhatItTakesOnItsDevice) {
   EXPECT_EQ(WhyNotTaken("nonsense", "jax", "cpu"), "unknown knob 'nonsense'");
 }
 
+TEST(Knobs, AnEnvironmentIsANameAndNoPath) {
+  for (const char* value : {"torch-2.15.0", "a", "jax-0.9.0.1", "torch-xla", "x_1"})
+    EXPECT_TRUE(CheckKnobValue(kEnvKnob, value)) << value;
+  for (const char* value : {"", ".", "..", "../x", "a/b", "a b", ".a", "a.", "-a", "a}", "{python}", "a%"})
+    EXPECT_FALSE(CheckKnobValue(kEnvKnob, value)) << value;
+  EXPECT_FALSE(CheckKnobValue(kEnvKnob, std::string(65, 'a')));
+  EXPECT_TRUE(ChoosesWhatRuns(kEnvKnob)) << "no case may set it";
+}
+
 TEST(Knobs, SomeChooseWhatRuns) {
   EXPECT_TRUE(ChoosesWhatRuns("backend_name"));
   EXPECT_TRUE(ChoosesWhatRuns("fault"));

@@ -1,5 +1,9 @@
 """The table of knobs (harness/words/knobs.cc): what a backend offers, and why it does not take what it does not."""
 
+import os
+import sys
+
+from ulpscope_adapter.request import Unsupported
 from ulpscope_adapter.words import WORDS
 
 _ROWS = WORDS["knobs"]
@@ -27,3 +31,13 @@ def reasons(backend, device):
         knob: f"{backend} on {device} does not take it ({row['about']}; of {', '.join(row['backends'])})"
         for knob, row in _ROWS.items() if knob not in taken
     }
+
+
+def own_environment(asked):
+    """{"env": [NAME]} of the .venv-NAME that this interpreter belongs to, as it says itself; {} where none was asked for."""
+    if asked is None:
+        return {}
+    folder = os.path.basename(sys.prefix)
+    if folder != ".venv-" + asked:
+        raise Unsupported(f"knob env={asked}: this interpreter belongs to {folder}")
+    return {"env": [folder.removeprefix(".venv-")]}

@@ -10,6 +10,7 @@ import traceback
 
 from ulpscope_adapter.adapter import check_request, check_worker, filled_capabilities
 from ulpscope_adapter.fpenv import fp_environment
+from ulpscope_adapter.knobs import own_environment
 from ulpscope_adapter.request import Unsupported, parse_request
 from ulpscope_adapter.tensor import Tensor, element_bytes, read_safetensors, write_safetensors
 
@@ -102,6 +103,7 @@ class _Worker:
     def __init__(self, adapter):
         self._adapter = adapter
         self._table = None
+        self._environment = {}
 
     def hello(self, message):
         answer = {
@@ -120,8 +122,11 @@ class _Worker:
         try:
             if message["protocol"] != PROTOCOL:
                 raise Unsupported(f"protocol {message['protocol']}: this adapter speaks {PROTOCOL}")
-            self._adapter.configure(message["backend"], message["device"], dict(message["knobs"]))
+            knobs = dict(message["knobs"])
+            self._environment = own_environment(knobs.pop("env", None))
+            self._adapter.configure(message["backend"], message["device"], knobs)
             table = filled_capabilities(self._adapter)
+            table["knobs"] = {**table["knobs"], **self._environment}
             answer.update({key: table[key] for key in answer if key in table})
             answer["ops"] = sorted(table["ops"])
             check_worker(table, message["backend"], message["device"], message["knobs"])
@@ -176,6 +181,7 @@ class _Worker:
         answer["durations_ms"]["run"] = (time.perf_counter() - begin) * 1e3
         answer["fp"] = {"before": before, "after": fp_environment(self._adapter.threads())}
         answer["knobs"] = {key: str(value) for key, value in self._adapter.read_back().items()}
+        answer["knobs"].update({key: values[0] for key, values in self._environment.items()})
         return answer
 
     def _prepared(self, request):

@@ -1,0 +1,32 @@
+// One run whose columns stand in several Python environments (torch-inductor, torch-inductor:env=torch-2.15.0): what changed from
+// one of them to another, as if each were a run of its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/model/run_report.h"
+#include "reports/run_diff.h"
+
+namespace ulpscope {
+
+/// Those that a report's columns name, "default" first where a column names none, the others in alphabetical order.
+std::vector<std::string> EnvironmentsOf(const RunReport& report);
+
+/// The part of a report that one environment computed; its backends are called as if they named none. A divergence between
+/// environments is not part of it.
+RunReport OfEnvironment(const RunReport& report, std::string_view environment);
+
+/// The same without the backends that `other`, a part too, does not have.
+RunReport WithBackendsOf(RunReport report, const RunReport& other);
+
+struct EnvironmentDiff {
+  std::string before, after;
+  RunDiff diff;
+};
+
+/// Each environment of a run against the first one that has a backend in common with it; empty where there is but one.
+std::vector<EnvironmentDiff> CompareEnvironments(const RunReport& report);
+
+}  // namespace ulpscope
