@@ -9,7 +9,7 @@ std::string UnknownAttribute(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     const OpRow* row = FindOp(step.op);
     for (const auto& [key, value] : step.attrs) {
-      const auto is_it = [&](const OpAttribute& attribute) { return attribute.key == key; };
+      const auto is_it = [&key = key](const OpAttribute& attribute) { return attribute.key == key; };
       if (row != nullptr && !value.IsNull() &&
           std::none_of(row->attributes.begin(), row->attributes.end(), is_it))
         return "op '" + step.op + "' has no attribute '" + key + "'";
