@@ -1,0 +1,32 @@
+// The table of targets, and how a broken promise and a planted fault end the process.
+#include "tests/fuzz/targets.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace ulpscope::fuzz {
+
+std::span<const NamedTarget> Targets() {
+  static constexpr NamedTarget kTargets[] = {
+      {"casefile", Casefile}, {"journal", Journal}, {"protocol", Protocol}, {"safetensors", Safetensors}};
+  return kTargets;
+}
+
+void Demand(bool kept, const char* promise) {
+  if (kept) return;
+  std::fprintf(stderr, "broken promise: %s\n", promise);
+  std::abort();
+}
+
+void Plant(bool reached) {
+  static const char* const planted = std::getenv("ULPSCOPE_FUZZ_PLANT");
+  if (planted == nullptr || !reached) return;
+  // Of a length that no compiler knows: GCC would refuse to compile it.
+  const std::vector<char> buffer(std::strlen(planted) + 8, 'x');
+  const volatile char* bytes = buffer.data();
+  std::fprintf(stderr, "%c", bytes[buffer.size()]);
+}
+
+}  // namespace ulpscope::fuzz

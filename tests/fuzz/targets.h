@@ -1,0 +1,35 @@
+// What is fuzzed: one function for each reader of bytes that others wrote. Each takes anything, and stops the process (abort,
+// or a sanitizer's report) where the reader breaks a promise of its own. fuzz_main.cc gives one of them to libFuzzer,
+// corpus_test.cc gives all of them the recorded corpus.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ulpscope::fuzz {
+
+/// How far into the reader an input came: a target that refuses everything at the door tests nothing.
+enum class Reached { kRefused, kAccepted };
+
+using Target = Reached (*)(std::string_view input);
+Reached Casefile(std::string_view input);
+Reached Protocol(std::string_view input);
+Reached Journal(std::string_view input);
+Reached Safetensors(std::string_view input);
+
+struct NamedTarget {
+  std::string_view name;  ///< also that of its folder in corpus/
+  Target run = nullptr;
+};
+std::span<const NamedTarget> Targets();
+
+/// Stops the process with a line that says which promise fell.
+void Demand(bool kept, const char* promise);
+
+/// The planted fault that shows that a target finds one: where ULPSCOPE_FUZZ_PLANT is set and `reached` holds, a byte behind
+/// the end of a buffer is read. Each target calls it at a place that no file of its corpus reaches.
+void Plant(bool reached);
+
+}  // namespace ulpscope::fuzz
