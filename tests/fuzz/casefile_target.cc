@@ -1,6 +1,4 @@
 // The case loader on any text: cases or errors, never both and never neither; what loads has a digest and can be sent.
-#include <algorithm>
-
 #include "harness/casefile/load.h"
 #include "harness/record/observation_json.h"
 #include "tests/fuzz/targets.h"
@@ -16,9 +14,7 @@ Reached Casefile(std::string_view input) {
     Demand(!c.id.empty() && !c.program.empty() && !c.observe.empty(), "a case has an id, a program, a value");
     Demand(CaseDigest(c).size() == 8, "a case has a digest");
     Demand(ProgramToJson(c, "cpu").is_object(), "a case can be sent");
-    Plant(std::any_of(c.tensors.begin(), c.tensors.end(), [](const TensorSpec& tensor) {
-      return !tensor.shape.empty() && tensor.shape[0] % 100 == 91;
-    }));
+    Plant(c.id.starts_with("fuzz/Q"));
   }
   return loaded.cases.empty() ? Reached::kRefused : Reached::kAccepted;
 }

@@ -13,9 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Target {
+  std::string_view name;  ///< also that of its folder in corpus/
+  Reached (*run)(std::string_view input) = nullptr;
+};
+constexpr Target kTargets[] = {
+    {"casefile", Casefile}, {"journal", Journal}, {"protocol", Protocol}, {"safetensors", Safetensors}};
+
 TEST(FuzzCorpus, EveryTargetReadsItsOwn) {
   const fs::path corpus = fs::path(SourceDir()) / "tests/fuzz/corpus";
-  for (const NamedTarget& target : Targets()) {
+  for (const Target& target : kTargets) {
     size_t files = 0, accepted = 0, bytes = 0;
     for (const auto& entry : fs::directory_iterator(corpus / target.name)) {
       std::ifstream stream(entry.path(), std::ios::binary);
@@ -36,7 +43,7 @@ TEST(FuzzCorpus, EveryTargetReadsItsOwn) {
 TEST(FuzzCorpus, EveryFolderHasATarget) {
   for (const auto& entry : fs::directory_iterator(fs::path(SourceDir()) / "tests/fuzz/corpus")) {
     size_t found = 0;
-    for (const NamedTarget& target : Targets()) found += entry.path().filename() == target.name;
+    for (const Target& target : kTargets) found += entry.path().filename() == target.name;
     EXPECT_EQ(found, 1U) << entry.path();
   }
 }

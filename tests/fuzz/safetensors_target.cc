@@ -1,5 +1,5 @@
 // The safetensors reader on any bytes: what it accepts holds exactly what it says, and survives being written again.
-#include <algorithm>
+#include <span>
 
 #include "backends/sdk/safetensors.h"
 #include "tests/fuzz/targets.h"
@@ -16,7 +16,7 @@ Reached Safetensors(std::string_view input) {
   size_t total = 0;
   for (const auto& [name, tensor] : *tensors) {
     total += tensor.bytes.size();
-    Plant(tensor.shape.size() == 2 && tensor.shape[1] == 1 && tensor.shape[0] == 3);
+    Plant(name.size() == 1 && name != "a" && name != "b");
   }
   Demand(total <= bytes.size(), "tensors hold no more than the file");
   const auto again = sdk::ParseSafetensors(sdk::FormatSafetensors(*tensors), "again");

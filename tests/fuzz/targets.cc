@@ -1,4 +1,4 @@
-// The table of targets, and how a broken promise and a planted fault end the process.
+// How a broken promise and a planted fault end the process.
 #include "tests/fuzz/targets.h"
 
 #include <cstdio>
@@ -7,12 +7,6 @@
 #include <vector>
 
 namespace ulpscope::fuzz {
-
-std::span<const NamedTarget> Targets() {
-  static constexpr NamedTarget kTargets[] = {
-      {"casefile", Casefile}, {"journal", Journal}, {"protocol", Protocol}, {"safetensors", Safetensors}};
-  return kTargets;
-}
 
 void Demand(bool kept, const char* promise) {
   if (kept) return;

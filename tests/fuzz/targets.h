@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace ulpscope::fuzz {
@@ -13,17 +12,10 @@ namespace ulpscope::fuzz {
 /// How far into the reader an input came: a target that refuses everything at the door tests nothing.
 enum class Reached { kRefused, kAccepted };
 
-using Target = Reached (*)(std::string_view input);
 Reached Casefile(std::string_view input);
 Reached Protocol(std::string_view input);
 Reached Journal(std::string_view input);
 Reached Safetensors(std::string_view input);
-
-struct NamedTarget {
-  std::string_view name;  ///< also that of its folder in corpus/
-  Target run = nullptr;
-};
-std::span<const NamedTarget> Targets();
 
 /// Stops the process with a line that says which promise fell.
 void Demand(bool kept, const char* promise);
