@@ -644,12 +644,38 @@ Result<void> CheckInputs(const Case& c, const std::map<std::string, TensorData>&
 
 }  // namespace
 
+namespace {
+
+/// Two numbers of two steps are converted each in its own way: of as many as can be tried, each gets the name of the value that
+/// reads it besides ("scalar.mul@half").
+void TellScalarsApart(Plan* plan) {
+  constexpr size_t kMost = 3;
+  std::map<std::string, std::map<int, std::string>> readers;  // of the numbers of an op
+  size_t numbers = 0;
+  for (const PlanNode& node : plan->nodes) {
+    for (const int arg : node.args) {
+      const int root = plan->Root(arg);
+      const PlanNode& constant = plan->nodes[static_cast<size_t>(root)];
+      if (!constant.scalar || node.name.empty()) continue;
+      if (readers[constant.tensor].emplace(root, node.name).second) ++numbers;
+    }
+  }
+  if (numbers > kMost) return;
+  for (const auto& [name, nodes] : readers) {
+    if (nodes.size() < 2) continue;
+    for (const auto& [node, reader] : nodes) plan->nodes[static_cast<size_t>(node)].tensor += "@" + reader;
+  }
+}
+
+}  // namespace
+
 Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,
                                                    OracleOptions options) {
   if (auto ok = CheckInputs(c, inputs); !ok) return Fail(ok.error());
   auto plan = Lower(c);
   if (!plan) return Fail(plan.error());
   for (PlanNode& node : plan->nodes) node.handed_on = options.unrounded.contains(node.name);
+  if (!options.unrounded.empty()) TellScalarsApart(&*plan);
   return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id,
                                           options);
 }

@@ -1,4 +1,4 @@
-// The classifier of one value: what its parts share. Only classify*.cc include it; everybody else asks classify.h.
+// The classifier of one value: what its parts share. Only classif*.cc include it; everybody else asks classify.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/judge/classify.h"
+#include "harness/judge/classify_options.h"
 #include "harness/judge/likelihood.h"
 #include "harness/model/oracle.h"
 

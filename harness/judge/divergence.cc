@@ -61,8 +61,9 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   if (!(HasModels(a) || unmodelled_a) || !(HasModels(b) || unmodelled_b)) return Basis::kSame;
   if (unmodelled_a && unmodelled_b)
     return Basis::kSame;  // nothing is known of either; the bits are compared as `value`
-  if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
+  // A copy of what is stored is exact, whatever computes it; another reads what it was before it was stored.
   if (FindOtherRead(a, b)) return Basis::kLikely;
+  if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
   if (a.piece != b.piece) return Basis::kSame;
   if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
   return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;

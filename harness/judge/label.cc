@@ -5,6 +5,7 @@
 #include <map>
 
 #include "harness/base/text.h"
+#include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -74,7 +75,11 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   for (const char* facet : {"prod", "acc", "mid", "out"}) facets[facet] = {};
   for (const auto& operand : shape.operands) classification->facets_in[operand] = {};
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
+  // Steps that are computed in 16 bits, all of them, are each rounded to 16 bits.
+  const bool steps_alone = shape.has_steps && shape.reduction_length == 0 && !shape.name.empty();
   for (const PrecisionModel& model : classification->models) {
+    const auto acc = ParseAcc(model.acc);
+    const bool narrow = steps_alone && acc && acc->binary() && acc->bits() <= Binary16().precision;
     if (shape.has_products) Insert(&facets["prod"], model.prod);
     if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets["acc"], model.acc);
     Insert(&facets["mid"], model.mid);
@@ -85,7 +90,10 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
     }
     for (auto& [cut, words] : classification->cuts) {
       const auto format = model.cuts.find(cut);
-      Insert(&words, format == model.cuts.end() ? "none" : format->second);
+      const bool inside = narrow && cut.starts_with(shape.name + ".");
+      Insert(&words, format != model.cuts.end() ? format->second
+                     : inside                   ? std::string(acc->format->name)
+                                                : "none");
     }
   }
 }
@@ -122,7 +130,9 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
       return classification.says.empty() ? "no model of the bank gives these bits"
                                          : "unmodelled: " + Join(classification.says, "; ");
     case ClassificationKind::kExactOnly:
-      return "exact: every model gives these bits";
+      // One rounding of a function is no exact value, though every model rounds it alike.
+      return classification.max_ulp == 0 ? "exact: every model gives these bits"
+                                         : "stored " + std::string(Name(observed)) + ", rounded once";
     case ClassificationKind::kNotFloating:
       return "not a floating-point value";
     case ClassificationKind::kNoReference:
@@ -156,7 +166,9 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
     Insert(&own, before == model.cuts.end() ? "none" : before->second);
   }
   const bool told = !inside.text.empty() && classification.facets.at("mid") == std::vector{inside.coarsest};
-  const std::vector<std::string>& mid = told ? own : classification.facets.at("mid");
+  std::vector<std::string> mid = told ? own : classification.facets.at("mid");
+  // Beside steps that are all rounded, what is left open says nothing.
+  if (inside.all && mid.size() > 1) mid = {"none"};
   // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
   const bool wide = std::all_of(mid.begin(), mid.end(),
                                 [](const std::string& word) { return word == "none" || word == "float32"; });

@@ -302,26 +302,30 @@ class StepJudge {
     found->label = LabelOf(*shape, values_.at(name).dtype, *found);
   }
 
-  /// The uses of `last` in `operands` and, with them, those by which their producers were explained.
-  Uses With(size_t last, const std::vector<std::string>& operands, bool all_before) const {
+  /// How the producer of what is read unrounded read its own operands.
+  enum class Before { kAsExplained, kStored, kUnrounded };
+
+  /// The uses of `last` in `operands` and, with them, those of their producers.
+  Uses With(size_t last, const std::vector<std::string>& operands, Before before) const {
     Uses uses;
-    for (const std::string& operand : operands) AddChain(last, operand, all_before, &uses);
+    for (const std::string& operand : operands) AddChain(last, operand, before, &uses);
     return uses;
   }
 
-  void AddChain(size_t reader, const std::string& operand, bool all_before, Uses* uses) const {
+  void AddChain(size_t reader, const std::string& operand, Before before, Uses* uses) const {
     if (!uses->insert({reader, operand}).second) return;
     const auto maker = made_by_.find(operand);
     if (maker == made_by_.end()) return;
     if (IsArrangement(maker->second)) {
       const Step& view = steps_[maker->second].step;
       if (!view.of.empty() && !view.of.front().IsScalar())
-        AddChain(maker->second, view.of.front().name, all_before, uses);
+        AddChain(maker->second, view.of.front().name, before, uses);
       return;
     }
-    if (all_before) {
-      for (const std::string& before : ComputedOperands(maker->second))
-        AddChain(maker->second, before, all_before, uses);
+    if (before == Before::kStored) return;
+    if (before == Before::kUnrounded) {
+      for (const std::string& each : ComputedOperands(maker->second))
+        AddChain(maker->second, each, before, uses);
       return;
     }
     const auto known = explained_.find(maker->second);
@@ -462,16 +466,18 @@ class StepJudge {
     if (const auto form = ProductThenBias(last); !stored->fits && !form.empty())
       Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
     std::set<Uses> tried;
-    const auto grow = [&](bool all_before, bool natural) {
+    const auto grow = [&](Before before, bool natural) {
       for (const auto& some : Combinations(operands)) {
-        const Uses uses = With(last, some, all_before);
+        const Uses uses = With(last, some, before);
         if (found.size() >= kMostKept || !tried.insert(uses).second) continue;
         if (!natural && SumsBefore(last, uses)) continue;
         Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), &found);
       }
     };
-    grow(false, true);
-    if (Best(last, found).empty()) grow(true, true);
+    grow(Before::kAsExplained, true);
+    // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
+    if (Best(last, found).empty()) grow(Before::kStored, true);
+    if (Best(last, found).empty()) grow(Before::kUnrounded, true);
     found = Best(last, std::move(found));
     if (found.empty()) {
       // Where subnormals are dropped, a format of a smaller range drops them too.
@@ -481,7 +487,7 @@ class StepJudge {
     }
     if (found.empty()) {
       tried.clear();
-      grow(false, false);
+      grow(Before::kAsExplained, false);
       found = Best(last, std::move(found));
     }
     if (found.empty()) {
@@ -494,6 +500,8 @@ class StepJudge {
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
     for (const Explanation& each : found) {
+      // Beside a plain explanation, one that takes a narrower number besides is none.
+      if (simplest.plain && !each.plain) continue;
       std::map<std::string, std::string> words = each.changed;
       for (const std::string& operand : operands)
         words.try_emplace(Shown(operand), each.unrounded.contains({last, operand}) ? "unrounded" : "stored");

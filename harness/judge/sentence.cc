@@ -196,33 +196,65 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
   return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
 }
 
-/// The most telling facet in which the two classifications have no word in common.
-std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
-                                   const ValueResult& b) {
+/// Every operand that the one reads otherwise than the other.
+std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b) {
+  std::vector<Parting> found;
+  for (const auto& [name, words] : a.reads) {
+    const auto other = b.reads.find(name);
+    if (other == b.reads.end() || !Disjoint(words, other->second)) continue;
+    const auto deed = [&, &operand = name](const Words& mine) {
+      // What may be no deed is none: the value before its rounding gives these bits too.
+      if (std::find(mine.begin(), mine.end(), "stored") != mine.end()) return Deed{};
+      if (mine == Words{"flushed"})
+        return Say("takes", "take",
+                   operand == value
+                       ? "subnormal results of " + value + " as zero"
+                       : fmt::format("subnormals of {} as zero when computing {}", operand, value));
+      if (mine == Words{"unrounded"})
+        return Say("reads", "read", fmt::format("{} before it is rounded when computing {}", operand, value));
+      if (mine.size() == 1)
+        return Say("rounds", "round", fmt::format("{} to {} before computing {}", operand, mine[0], value));
+      return Say("reads", "read",
+                 fmt::format("{} as {} when computing {}", operand, Join(mine, " or "), value));
+    };
+    found.push_back({.a = deed(words), .b = deed(other->second)});
+  }
+  return found;
+}
+
+/// Every operand of a product or sum, and every Python number, that the one rounds and the other does not.
+std::vector<Parting> FindOperands(const std::string& value, const Classification& a,
+                                  const Classification& b) {
+  constexpr std::string_view kNumber = "scalar.";  // a Python number, by the op that takes it
+  std::vector<Parting> found;
+  for (const auto& [operand, words] : a.facets_in) {
+    // In a piece of several steps, of which two take a number: "scalar.mul@half".
+    const size_t at = operand.find('@');
+    const std::string op = operand.substr(std::min(kNumber.size(), operand.size()), at - kNumber.size());
+    const std::string what =
+        operand.starts_with(kNumber)
+            ? fmt::format("the number in the {} that gives {}", Braced(op),
+                          Braced(at == std::string::npos ? value : operand.substr(at + 1)))
+            : "operand " + Braced(operand);
+    auto in = Compare(a.facets_in, b.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
+    if (!in) continue;
+    const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
+    const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
+    if (flushes(words)) in->a = flush;
+    if (flushes(b.facets_in.at(operand))) in->b = flush;
+    found.push_back(std::move(*in));
+  }
+  return found;
+}
+
+/// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
+std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
+                                    const ValueResult& b) {
   const Classification& left = a.classification;
   const Classification& right = b.classification;
   const std::string where = fmt::format("before the {} {}", Name(a.dtype),
                                         WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
   const std::string own(Name(a.dtype));
-  if (const auto operand = FindOtherRead(left, right)) {
-    const auto deed = [&](const Words& words) {
-      // What may be no deed is none: the value before its rounding gives these bits too.
-      if (std::find(words.begin(), words.end(), "stored") != words.end()) return Deed{};
-      if (words == Words{"flushed"})
-        return Say("takes", "take",
-                   *operand == value
-                       ? "subnormal results of " + value + " as zero"
-                       : fmt::format("subnormals of {} as zero when computing {}", *operand, value));
-      if (words == Words{"unrounded"})
-        return Say("reads", "read",
-                   fmt::format("{} before it is rounded when computing {}", *operand, value));
-      if (words.size() == 1)
-        return Say("rounds", "round", fmt::format("{} to {} before computing {}", *operand, words[0], value));
-      return Say("reads", "read",
-                 fmt::format("{} as {} when computing {}", *operand, Join(words, " or "), value));
-    };
-    return Parting{.a = deed(left.reads.at(*operand)), .b = deed(right.reads.at(*operand))};
-  }
   if (auto step = FindStepInside(value, left, right)) return step;
   const auto only_own = [&](const Classification& classification) {
     const auto mid = classification.facets.find("mid");
@@ -241,25 +273,39 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const bool steps =
       HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
   const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
-  if (auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
-                         steps ? "compute" : "accumulate",
-                         (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators)) {
-    return acc;
+  return Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
+                 steps ? "compute" : "accumulate",
+                 (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators);
+}
+
+/// What each side does that the other does not: all of it, where one result takes several.
+Parting Together(const std::vector<Parting>& partings) {
+  constexpr size_t kMost = 3;
+  const auto join = [&](Deed Parting::*side) {
+    Deed all;
+    for (size_t i = 0; i < std::min(kMost, partings.size()); ++i) {
+      const Deed& deed = partings[i].*side;
+      if (deed.Nothing()) continue;
+      all.singular += (all.Nothing() ? "" : " and ") + deed.singular;
+      all.plural += (all.plural.empty() ? "" : " and ") + deed.plural;
+    }
+    return all;
+  };
+  return {.a = join(&Parting::a), .b = join(&Parting::b)};
+}
+
+/// In what the two classifications have no word in common. Where one of them reads an operand otherwise, other facets are those of
+/// other steps, but for the numbers of the program.
+std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
+                                   const ValueResult& b) {
+  const Classification& left = a.classification;
+  const Classification& right = b.classification;
+  std::vector<Parting> found = FindReads(value, left, right);
+  if (found.empty()) {
+    if (auto rounding = FindRounding(test_case, value, a, b)) found.push_back(std::move(*rounding));
   }
-  for (const auto& [operand, words] : left.facets_in) {
-    constexpr std::string_view kNumber = "scalar.";  // a Python number, by the op that takes it
-    const std::string what = operand.starts_with(kNumber)
-                                 ? fmt::format("the number in the {} that gives {}",
-                                               Braced(operand.substr(kNumber.size())), Braced(value))
-                                 : "operand " + Braced(operand);
-    auto in = Compare(left.facets_in, right.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
-    if (!in) continue;
-    const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
-    const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
-    if (flushes(words)) in->a = flush;
-    if (flushes(right.facets_in.at(operand))) in->b = flush;
-    return in;
-  }
+  for (Parting& operand : FindOperands(value, left, right)) found.push_back(std::move(operand));
+  if (!found.empty()) return Together(found);
   if (auto prod =
           Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
     return prod;

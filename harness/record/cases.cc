@@ -9,6 +9,8 @@ namespace ulpscope {
 namespace {
 
 constexpr int64_t kMostCaseBytes = int64_t{1} << 30;
+/// Of one case: tensors whose values are written out take some 10 bytes an element.
+constexpr size_t kMostYaml = size_t{1} << 28;
 
 std::filesystem::path CasesFile(const std::filesystem::path& dir) { return dir / "cases.jsonl"; }
 
@@ -35,7 +37,7 @@ Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesys
     if (type == "run" && fields.Text("id") != run_id) return std::map<std::string, RecordedCase>();
     if (type != "case") continue;
     cases[fields.Text("id")] = {
-        .digest = fields.Text("digest"), .yaml = fields.Text("yaml"), .selector = fields.Text("selector")};
+        .digest = fields.Text("digest"), .yaml = fields.Text("yaml", kMostYaml), .selector = fields.Text("selector")};
     if (!problem.empty()) return Fail(file.string() + ": " + problem);
   }
   return cases;

@@ -98,7 +98,6 @@ LISTS_ALLOWED = {
     ("harness/casefile/width.cc", "ops"): COPY,
     ("harness/cli/repro_script.cc", "ops"): "a script says in its framework's own terms what the adapter does",
     ("harness/judge/contract.cc", "facets"): COPY,
-    ("harness/judge/label.cc", "facets"): COPY,
     ("oracles/models.cc", "facets"): COPY,
     ("oracles/plan.cc", "ops"): COPY,
 }

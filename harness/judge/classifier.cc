@@ -1,0 +1,202 @@
+// The course of a classification: hard evidence, then likelihood, then doubt.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/judge/classifier.h"
+#include "harness/judge/label.h"
+#include "harness/judge/sample.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+Classification Classifier::Run() {
+  result_.elements = observed_.size();
+  const auto shape = oracle_.Describe(value_);
+  if (shape && shape->shape != observed_.shape) return WrongShape(shape->shape);
+  if (!IsFloating(observed_.dtype)) {
+    result_.kind = ClassificationKind::kNotFloating;
+    result_.label = "not a floating-point value";
+    return result_;
+  }
+  if (!shape) return NoReference(shape.error().message);
+  shape_ = *shape;
+  MeasureErrors();
+  if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
+  // To list a model costs about as much as some thousand terms.
+  constexpr int64_t kTermsOfOne = 2048;
+  spent_ = shape_.most_models * kTermsOfOne;
+  if (TooMuch()) return NotJudged();
+  spent_ = 0;
+  TryAll(oracle_.Bank(value_, observed_.dtype));
+  spent_ += WorkOfLikelihood();
+  const auto survived = [](const Trial& trial) { return trial.survived; };
+  if (options_.search && !GaveUp() &&
+      (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
+    TryFlushing();
+  if (GaveUp()) return NotJudged();
+  Conclude();
+  return GaveUp() ? NotJudged() : result_;
+}
+
+Classification Classifier::NoReference(const std::string& why) {
+  result_.kind = ClassificationKind::kNoReference;
+  result_.notes.push_back(why);
+  result_.label = "no reference";
+  return result_;
+}
+
+Classification Classifier::WrongShape(const std::vector<int64_t>& due) {
+  result_.kind = ClassificationKind::kWrongShape;
+  result_.label = fmt::format("of shape {}, where the program has {}",
+                              Describe(observed_.dtype, observed_.shape), Describe(observed_.dtype, due));
+  result_.says = {result_.label};
+  return result_;
+}
+
+int64_t Classifier::WorkOf(size_t elements) const {
+  return std::min(static_cast<int64_t>(elements) * shape_.work_of_one, shape_.work_of_all);
+}
+
+int64_t Classifier::WorkOfOrders(const Hypothesis& hypothesis, size_t elements) const {
+  return static_cast<int64_t>(hypothesis.orders().size()) * WorkOf(elements);
+}
+
+int64_t Classifier::WorkOfLikelihood() const {
+  constexpr int64_t kOrders = 16, kElements = 4;
+  const auto left =
+      std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+  return HardOnly() ? 0 : left * kOrders * WorkOf(kElements);
+}
+
+bool Classifier::WillBeTooMuch(size_t models) {
+  constexpr size_t kPart = 16, kBetween = 64;
+  if (trials_.size() % kBetween != 0) return false;
+  if (trials_.size() * kPart < models || options_.most_work <= 0 || shape_.cut_points.size() < 2)
+    return false;
+  const double all = static_cast<double>(spent_ + WorkOfLikelihood()) * static_cast<double>(models) /
+                     static_cast<double>(trials_.size());
+  stopped_ = stopped_ || all > 2 * static_cast<double>(options_.most_work);
+  return stopped_;
+}
+
+Classification Classifier::NotJudged() {
+  result_.kind = ClassificationKind::kNotJudged;
+  result_.says = {
+      fmt::format("not judged as one: too many models of {} roundings on the way and of their sums",
+                  shape_.cut_points.size())};
+  result_.label = LabelOf(shape_, observed_.dtype, result_);
+  return result_;
+}
+
+void Classifier::MeasureErrors() {
+  const auto all = only_ != nullptr ? *only_ : ElementsToCheck(observed_.shape, options_.most_elements);
+  const auto references = oracle_.References(value_, all);
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  int64_t undecided = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Reference& reference = references[i];
+    const double stored = observed_.At(all[i]);
+    if (reference.kind == ReferenceKind::kUndecided) {
+      ++undecided;
+      continue;
+    }
+    if (reference.kind == ReferenceKind::kDomain) continue;
+    elements_.push_back(all[i]);
+    stored_.push_back(stored);
+    references_.push_back(reference);
+    result_.max_ulp = std::max(result_.max_ulp,
+                               std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
+    const double error = std::fabs((stored - reference.hi) - reference.lo);
+    result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
+  }
+  result_.checked = static_cast<int64_t>(elements_.size());
+  if (undecided > 0)
+    result_.notes.push_back(fmt::format("{} element(s) are undecided by the oracle", undecided));
+}
+
+void Classifier::Conclude() {
+  std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
+  if (GaveUp()) return;
+  if (!HardOnly()) KeepOrderWitnesses(likely);
+  TryRest(&likely);
+  if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
+  if (!HardOnly() && options_.search) LookInside(&likely);
+  const Trial* natural = HardOnly() ? nullptr : Natural(likely);
+  if (natural != nullptr) {
+    const bool rounded = DoubtReading(&likely);
+    if (!rounded) LookEverywhere(natural, &likely);
+    if (!rounded && likely.empty() && options_.search) likely = Search(*natural);
+  }
+  const std::set<PrecisionModel> proved = Survivors();
+  std::set<PrecisionModel> tried;
+  for (const Trial& trial : trials_) tried.insert(trial.hypothesis->model());
+  result_.models_tried = static_cast<int64_t>(tried.size());
+  result_.models_proved.assign(proved.begin(), proved.end());
+  result_.models.assign(likely.begin(), likely.end());
+  result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
+  if (!result_.fits) result_.models.clear();
+  if (!result_.models.empty() && only_ == nullptr && !HardOnly() && options_.search) MeasureFloors();
+  if (result_.models.empty()) {
+    result_.kind = ClassificationKind::kUnmodelled;
+  } else {
+    result_.rests_on_likelihood = likely.size() < proved.size();
+    const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
+    result_.kind = nothing_fell && all_points_ ? ClassificationKind::kExactOnly
+                   : likely.size() == 1        ? ClassificationKind::kIdentified
+                                               : ClassificationKind::kIndistinguishable;
+  }
+  if (!HardOnly()) result_.reproduced = Reproduced();
+  DoubtForms();
+  KeepExclusions(proved);
+  ProjectFacets(shape_, &result_);
+  result_.label = LabelOf(shape_, observed_.dtype, result_);
+}
+
+bool Classifier::IsAsAsked(const PrecisionModel& model) const {
+  const int precision = FormatOf(observed_.dtype)->precision;
+  const auto acc = ParseAcc(model.acc);
+  const auto mid = ParseMid(model.mid);
+  return model.in.empty() && model.prod == "exact" && acc && mid &&
+         (acc->exact() || (acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven &&
+                           acc->bits() >= precision)) &&
+         (mid->none() || mid->bits() >= std::max(precision, Binary32().precision));
+}
+
+std::set<PrecisionModel> Classifier::Survivors() const {
+  std::set<PrecisionModel> left;
+  for (const Trial& trial : trials_) {
+    if (trial.survived) left.insert(trial.hypothesis->model());
+  }
+  return left;
+}
+
+int Classifier::Differences(const PrecisionModel& a, const PrecisionModel& b) {
+  return (a.in != b.in) + (a.prod != b.prod) + (a.acc != b.acc) + (a.mid != b.mid || a.cuts != b.cuts) +
+         (a.out != b.out);
+}
+
+void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
+  std::map<PrecisionModel, const Trial*> fallen;
+  for (const Trial& trial : trials_) {
+    if (trial.survived || proved.contains(trial.hypothesis->model())) continue;
+    const Trial*& kept = fallen[trial.hypothesis->model()];
+    if (kept == nullptr || trial.passed > kept->passed) kept = &trial;
+  }
+  std::vector<const Trial*> rivals;
+  for (const auto& [model, trial] : fallen) {
+    const bool near = std::any_of(
+        result_.models.begin(), result_.models.end(),
+        [&, &rival = model](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
+    if (proved.empty() || near) rivals.push_back(trial);
+  }
+  if (proved.empty())
+    std::stable_sort(rivals.begin(), rivals.end(),
+                     [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
+  if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
+  for (const Trial* trial : rivals) result_.excluded.push_back(trial->exclusion);
+}
+
+}  // namespace ulpscope

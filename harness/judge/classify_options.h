@@ -1,0 +1,27 @@
+// What a classification may cost, and what it takes for evidence.
+#pragma once
+
+#include <cstdint>
+
+namespace ulpscope {
+
+/// The share of the results that a model has to give bit by bit where worst-case bounds and likelihood would hold more.
+inline constexpr double kNearlyAll = 0.9;
+
+struct ClassifyOptions {
+  int64_t most_elements = 4096;       ///< larger results are judged on a fixed sample of this size
+  int64_t likelihood_elements = 128;  ///< at most this many elements enter the likelihood
+  int64_t most_terms =
+      int64_t{1} << 25;  ///< terms of sums that the look at every element may cost; then it is a sample too
+  /// Terms of sums that enclosing a value of several steps may cost; what costs more is not judged (its errors are
+  /// measured). 0: any.
+  int64_t most_work = 0;
+  double keep_factor = 1e6;  ///< models this much less likely than the best one are set aside
+  double worst_fit = -6;     ///< z-score below which a model does not explain the bits
+  /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.
+  bool search = true;
+  enum class Evidence { kAll, kHard };
+  Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
+};
+
+}  // namespace ulpscope
