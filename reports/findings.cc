@@ -112,7 +112,8 @@ std::string FindingCause(const Divergence& divergence) {
 }
 
 bool PartsClasses(const Divergence& divergence) {
-  return divergence.kind != DivergenceKind::kOrder && divergence.kind != DivergenceKind::kCasts;
+  using enum DivergenceKind;
+  return divergence.kind != kOrder && divergence.kind != kBits && divergence.kind != kCasts;
 }
 
 std::string FindingValues(const Divergence& divergence) {

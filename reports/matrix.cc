@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "reports/cell.h"
+#include "reports/findings.h"
 
 namespace ulpscope {
 namespace {
@@ -23,7 +24,7 @@ std::map<Place, char> Marks(const RunReport& report) {
   std::map<Place, char> marks;
   std::map<std::string, std::map<std::vector<std::string>, char>> groups;  ///< of each case
   for (const Divergence& divergence : report.divergences) {
-    if (divergence.kind == DivergenceKind::kOrder || divergence.kind == DivergenceKind::kCasts) continue;
+    if (!PartsClasses(divergence)) continue;
     std::vector<std::string> values = divergence.also;
     values.insert(values.begin(), divergence.value);
     auto& of_case = groups[divergence.case_id];

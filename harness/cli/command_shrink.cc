@@ -32,8 +32,8 @@ struct ShrinkArguments {
 };
 
 constexpr DivergenceKind kShrinkable[] = {
-    DivergenceKind::kOutcome, DivergenceKind::kDtype,   DivergenceKind::kPrecision, DivergenceKind::kOrder,
-    DivergenceKind::kValue,   DivergenceKind::kSpecial, DivergenceKind::kCasts};
+    DivergenceKind::kOutcome, DivergenceKind::kDtype, DivergenceKind::kPrecision, DivergenceKind::kOrder,
+    DivergenceKind::kBits,    DivergenceKind::kValue, DivergenceKind::kSpecial,   DivergenceKind::kCasts};
 
 std::vector<std::string> KindNames() {
   std::vector<std::string> names;

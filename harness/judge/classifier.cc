@@ -1,10 +1,11 @@
 // The course of a classification: hard evidence, then likelihood, then doubt.
+#include "harness/judge/classifier.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "harness/judge/classifier.h"
 #include "harness/judge/label.h"
 #include "harness/judge/sample.h"
 #include "harness/num/float_format.h"

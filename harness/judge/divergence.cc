@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <set>
@@ -105,6 +106,7 @@ class Comparison {
     Collect(DivergenceKind::kDtype, dtype, dtype);
     Collect(DivergenceKind::kPrecision, precision, precision);
     for (const auto& [kind, member] : {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder},
+                                       std::pair{DivergenceKind::kBits, &Comparison::PartInBits},
                                        std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
                                        std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
       const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
@@ -229,8 +231,38 @@ class Comparison {
     });
   }
 
+  /// One value where the other has a zero, below the numbers that keep all their bits.
+  bool Flushes(size_t i, size_t j, const std::string& name) const {
+    const TensorData *a = FindTensor(i, name), *b = FindTensor(j, name);
+    if (a == nullptr || b == nullptr || a->dtype != b->dtype || a->shape != b->shape) return false;
+    for (int64_t k = 0; k < a->size(); ++k) {
+      const double x = a->At(k), y = b->At(k);
+      if ((x == 0) != (y == 0) && IsSubnormal(x == 0 ? y : x, a->dtype)) return true;
+    }
+    return false;
+  }
+
+  /// The op sums and does nothing else that libraries do in their own ways.
+  static bool SumsAlone(const Classification& classification) {
+    const auto acc = classification.facets.find("acc");
+    return acc != classification.facets.end() && !acc->second.empty() && classification.cuts.empty() &&
+           classification.label.find("accumulated in") != std::string::npos;
+  }
+
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
-    if (Inherited(i, j, name)) return Basis::kSame;
+    if (PartInLastBits(i, j, name) == Basis::kSame) return Basis::kSame;
+    const bool sums =
+        SumsAlone(FindValue(i, name)->classification) && SumsAlone(FindValue(j, name)->classification);
+    return sums ? Basis::kProved : Basis::kSame;
+  }
+
+  Basis PartInBits(size_t i, size_t j, const std::string& name) const {
+    return PartInOrder(i, j, name) == Basis::kSame ? PartInLastBits(i, j, name) : Basis::kSame;
+  }
+
+  /// Of one class, with other bits.
+  Basis PartInLastBits(size_t i, size_t j, const std::string& name) const {
+    if (Inherited(i, j, name) || Flushes(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification) ||
@@ -250,7 +282,8 @@ class Comparison {
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr) return Basis::kSame;
     const bool rivals = a->classification.piece == b->classification.piece;
-    if (rivals && (HasModels(a->classification) || HasModels(b->classification))) return Basis::kSame;
+    if (rivals && !Flushes(i, j, name) && (HasModels(a->classification) || HasModels(b->classification)))
+      return Basis::kSame;
     if (!rivals && PartInPrecision(i, j, name) != Basis::kSame) return Basis::kSame;
     if (Nondeterministic(i, name) || Nondeterministic(j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
@@ -324,45 +357,88 @@ class Comparison {
     }
   }
 
+  /// Who parts in one value, or in several for one cause.
+  struct Parted {
+    std::set<size_t> left, right, values;
+    size_t speakers[2] = {0, 0};  ///< of the first value
+    bool all_proved = true;
+  };
+
   void Compare(DivergenceKind kind, const std::vector<size_t>& left, const std::vector<size_t>& right,
                const Relation& relation) {
-    std::set<size_t> left_members, right_members, values;
-    size_t speakers[2] = {0, 0};
-    bool all_proved = true;
+    std::map<size_t, Parted> by_value;
     for (const size_t i : left) {
       for (const size_t j : right) {
-        const Parts parts = relation(i, j);
-        if (parts.empty()) continue;
-        left_members.insert(i);
-        right_members.insert(j);
-        for (const Part& part : parts) {
-          if (values.empty() || part.value < *values.begin()) {
-            speakers[0] = i;
-            speakers[1] = j;
+        for (const Part& part : relation(i, j)) {
+          const auto [entry, is_new] = by_value.try_emplace(part.value);
+          Parted& parted = entry->second;
+          if (is_new) {
+            parted.speakers[0] = i;
+            parted.speakers[1] = j;
           }
-          values.insert(part.value);
+          parted.left.insert(i);
+          parted.right.insert(j);
+          parted.values.insert(part.value);
+          parted.all_proved = parted.all_proved && part.basis == Basis::kProved;
         }
-        all_proved = all_proved && parts.front().basis == Basis::kProved;
       }
     }
-    if (values.empty()) return;
+    // Of a program that was judged as a whole one cause goes on from value to value; each step has its own.
+    const bool apart = kind == DivergenceKind::kPrecision && !operands_.empty();
+    std::vector<std::pair<std::string, Parted>> causes;
+    for (auto& [value, parted] : by_value) {
+      const std::string cause = apart ? CauseOf(value, parted) : "";
+      const auto known =
+          std::find_if(causes.begin(), causes.end(), [&](const auto& each) { return each.first == cause; });
+      if (known == causes.end()) {
+        causes.emplace_back(cause, std::move(parted));
+        continue;
+      }
+      known->second.left.merge(parted.left);
+      known->second.right.merge(parted.right);
+      known->second.values.insert(value);
+      known->second.all_proved = known->second.all_proved && parted.all_proved;
+    }
+    for (const auto& [cause, parted] : causes) divergences_.push_back(Said(kind, parted));
+  }
+
+  Divergence Said(DivergenceKind kind, const Parted& parted) const {
     Divergence divergence;
     divergence.case_id = case_.id;
     divergence.kind = kind;
-    divergence.basis = all_proved ? "proved" : "likely";
+    divergence.basis = parted.all_proved ? "proved" : "likely";
     const bool names_values = kind != DivergenceKind::kOutcome && kind != DivergenceKind::kCasts;
     if (names_values) {
-      divergence.value = names_[*values.begin()];
-      for (const size_t v : values) {
-        if (v != *values.begin()) divergence.also.push_back(names_[v]);
+      divergence.value = names_[*parted.values.begin()];
+      for (const size_t v : parted.values) {
+        if (v != *parted.values.begin()) divergence.also.push_back(names_[v]);
       }
     }
-    const Side a = MakeSide(left_members, speakers[0]);
-    const Side b = MakeSide(right_members, speakers[1]);
+    const size_t i = parted.speakers[0], j = parted.speakers[1];
+    const Side a = MakeSide(parted.left, i);
+    const Side b = MakeSide(parted.right, j);
     divergence.backends = {a.names, b.names};
-    if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(speakers[0], speakers[1])};
-    divergence.sentence = Sentence(divergence, a, b, speakers[0], speakers[1]);
-    divergences_.push_back(std::move(divergence));
+    if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(i, j)};
+    divergence.sentence = Sentence(divergence, a, b, i, j);
+    return divergence;
+  }
+
+  /// The sentence of one value with nothing in it that is this value's alone: names, and the element that shows it.
+  std::string CauseOf(size_t value, const Parted& parted) const {
+    std::string sentence = Said(DivergenceKind::kPrecision, parted).sentence;
+    sentence.resize(std::min(sentence.rfind(": " + names_[value]), sentence.size()));
+    std::string cause;
+    const auto in_a_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '~';
+    };
+    for (size_t at = 0; at < sentence.size();) {
+      size_t end = at;
+      while (end < sentence.size() && in_a_word(sentence[end])) ++end;
+      const std::string word = sentence.substr(at, std::max<size_t>(end - at, 1));
+      cause += operands_.contains(word) || case_.FindTensor(word) != nullptr ? "#" : word;
+      at += word.size();
+    }
+    return cause;
   }
 
   Side MakeSide(const std::set<size_t>& members, size_t speaker) const {

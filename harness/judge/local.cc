@@ -11,6 +11,7 @@
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/label.h"
+#include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 #include "harness/words/ops.h"
@@ -46,14 +47,12 @@ constexpr const char* kScalar = "scalar.";
 constexpr const char* kFlushed = "flushed";
 /// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
 constexpr int64_t kGrownTerms = int64_t{1} << 21, kFewestGrown = 256;
+/// What it may cost to try one such set of steps (ClassifyOptions::most_work): through norms and softmaxes the ways to round multiply.
+constexpr int64_t kGrownWork = int64_t{1} << 23;
 
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;
 constexpr size_t kMostKept = 4;
-
-bool IsSubnormal(double value, DType dtype) {
-  return value != 0 && std::fabs(value) < std::ldexp(1.0, FormatOf(dtype)->emin);
-}
 
 class StepJudge {
  public:
@@ -267,6 +266,7 @@ class StepJudge {
     options.search = !natural;
     // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
     if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
+      options.most_work = kGrownWork;
       options.most_terms = kGrownTerms;
       options.most_elements =
           std::clamp(kGrownTerms / std::max<int64_t>(1, 4 * terms), kFewestGrown, options.most_elements);
@@ -278,16 +278,35 @@ class StepJudge {
     return found;
   }
 
+  static std::string CoarsestOf(const std::map<std::string, std::string>& cuts) {
+    std::string coarsest = "none";
+    for (const auto& [cut, word] : cuts) {
+      if (word != "none" && (coarsest == "none" || ParseMid(word)->bits() < ParseMid(coarsest)->bits()))
+        coarsest = word;
+    }
+    return coarsest;
+  }
+
   /// What is read before its rounding is said by `reads`, not by the models.
   void LeaveOut(const std::set<std::string>& unrounded, const CaseOracle& oracle, const std::string& name,
                 Classification* found) const {
     auto shape = oracle.Describe(name);
     if (!shape) return;
-    std::erase_if(shape->cut_points, [&](const std::string& cut) { return unrounded.contains(cut); });
+    std::erase_if(shape->cut_points, [&](const std::string& cut) {
+      return unrounded.contains(cut) ||
+             std::any_of(unrounded.begin(), unrounded.end(),
+                         [&](const auto& each) { return cut.starts_with(each + "."); });
+    });
     const auto strip = [&](std::vector<PrecisionModel>* models) {
       std::set<PrecisionModel> left;
       for (PrecisionModel& model : *models) {
-        for (const std::string& each : unrounded) model.cuts.erase(each);
+        // The steps inside the op that gave an operand are no steps of this one.
+        const size_t foreign = std::erase_if(model.cuts, [&](const auto& cut) {
+          return std::any_of(unrounded.begin(), unrounded.end(), [&](const std::string& each) {
+            return cut.first == each || cut.first.starts_with(each + ".");
+          });
+        });
+        if (foreign > 0) model.mid = CoarsestOf(model.cuts);
         if (model.mid == "float32" && model.cuts.empty()) model.mid = "none";
         left.insert(std::move(model));
       }

@@ -11,6 +11,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/label.h"
+#include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -504,6 +505,26 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
                      Witness(first, second, value));
 }
 
+namespace {
+
+/// "jax gives zero for subnormal numbers of product; torch-eager does not"; empty where neither does, or both.
+std::string WhoFlushes(const Side& a, const Side& b, const std::string& value) {
+  const TensorData &left = a.speaker.observation->values.at(value),
+                   &right = b.speaker.observation->values.at(value);
+  bool left_zero = false, right_zero = false;
+  for (int64_t k = 0; k < left.size(); ++k) {
+    left_zero = left_zero || (left.At(k) == 0 && IsSubnormal(right.At(k), right.dtype));
+    right_zero = right_zero || (right.At(k) == 0 && IsSubnormal(left.At(k), left.dtype));
+  }
+  if (left_zero == right_zero) return "";
+  const Side &zero = left_zero ? a : b, &keeps = left_zero ? b : a;
+  return fmt::format("{} {} zero where {} {} subnormal numbers in {}", JoinNames(zero.names),
+                     Verb(zero, "gives", "give"), JoinNames(keeps.names), Verb(keeps, "gives", "give"),
+                     value);
+}
+
+}  // namespace
+
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
                                const TensorDifference& difference) {
   const bool special = kind == DivergenceKind::kSpecial;
@@ -526,6 +547,15 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
         JoinNames(a.names), Verb(a, "computes", "compute"), value, other,
         Share(difference.number, difference.elements), spread, witness);
   }
+  if (kind == DivergenceKind::kBits) {
+    return fmt::format(
+        "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): these inputs do not "
+        "tell why.",
+        JoinNames(a.names), Verb(a, "computes", "compute"), value, other,
+        Share(difference.number, difference.elements), spread, witness);
+  }
+  if (const std::string zero = WhoFlushes(a, b, value); !zero.empty())
+    return fmt::format("{} ({}, first {}).", zero, Share(difference.number, difference.elements), witness);
   const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   return fmt::format("{} in {} ({}{}, first {}).", differs, value,
                      Share(difference.number, difference.elements), size, witness);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "harness/base/check.h"
+#include "harness/num/float_format.h"
 
 namespace ulpscope {
 namespace {
@@ -21,6 +22,11 @@ bool DiffersInNumber(double left, double right) {
 }
 
 }  // namespace
+
+bool IsSubnormal(double value, DType dtype) {
+  const FloatFormat* format = FormatOf(dtype);
+  return format != nullptr && value != 0 && std::fabs(value) < std::ldexp(1.0, format->emin);
+}
 
 TensorDifference CompareTensors(const TensorData& left, const TensorData& right) {
   ULPSCOPE_CHECK(left.dtype == right.dtype && left.shape == right.shape, "tensors of one dtype and shape");

@@ -21,6 +21,9 @@ struct TensorDifference {
   bool Same() const { return number == 0 && special == 0; }
 };
 
+/// Below the numbers of a floating `dtype` that keep all their bits; false for other dtypes.
+bool IsSubnormal(double value, DType dtype);
+
 /// The tensors must have the same dtype and shape.
 TensorDifference CompareTensors(const TensorData& left, const TensorData& right);
 

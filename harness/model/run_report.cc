@@ -22,8 +22,8 @@ std::string_view Name(ContractVerdict verdict) {
 }
 
 std::string_view Name(DivergenceKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames{
-      "outcome", "dtype", "precision", "order", "value", "special", "casts", "graph_vs_execution"};
+  static constexpr std::array<std::string_view, 9> kNames{
+      "outcome", "dtype", "precision", "order", "bits", "value", "special", "casts", "graph_vs_execution"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -95,13 +95,14 @@ enum class DivergenceKind {
   kOutcome,
   kDtype,
   kPrecision,
-  kOrder,
+  kOrder,  ///< of one class, in sums alone: no more than their order parts them
+  kBits,   ///< of one class; what parts them these inputs do not tell
   kValue,
   kSpecial,
   kCasts,
   kGraphVsExecution
 };
-/// outcome dtype precision order value special casts graph_vs_execution
+/// outcome dtype precision order bits value special casts graph_vs_execution
 std::string_view Name(DivergenceKind kind);
 
 struct Divergence {
