@@ -48,7 +48,7 @@ constexpr const char* kFlushed = "flushed";
 /// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
 constexpr int64_t kGrownTerms = int64_t{1} << 21, kFewestGrown = 256;
 /// What it may cost to try one such set of steps (ClassifyOptions::most_work): through norms and softmaxes the ways to round multiply.
-constexpr int64_t kGrownWork = int64_t{1} << 23;
+constexpr int64_t kGrownWork = int64_t{1} << 27;
 
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;

@@ -20,6 +20,17 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// "operand x"; of a Python number, which facets know by the op that takes it and, of two in one piece, by what that op gives:
+/// "the number in the mul that gives half" of "scalar.mul@half".
+std::string OperandPhrase(const std::string& operand, const std::string& value) {
+  constexpr std::string_view kNumber = "scalar.";
+  if (!operand.starts_with(kNumber)) return "operand " + operand;
+  const size_t at = operand.find('@');
+  return fmt::format("the number in the {} that gives {}",
+                     operand.substr(kNumber.size(), at == std::string::npos ? at : at - kNumber.size()),
+                     at == std::string::npos ? value : operand.substr(at + 1));
+}
+
 /// Picks the verb that fits the number of names.
 std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural) {
   return side.names.size() == 1 ? singular : plural;
@@ -226,17 +237,9 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
 /// Every operand of a product or sum, and every Python number, that the one rounds and the other does not.
 std::vector<Parting> FindOperands(const std::string& value, const Classification& a,
                                   const Classification& b) {
-  constexpr std::string_view kNumber = "scalar.";  // a Python number, by the op that takes it
   std::vector<Parting> found;
   for (const auto& [operand, words] : a.facets_in) {
-    // In a piece of several steps, of which two take a number: "scalar.mul@half".
-    const size_t at = operand.find('@');
-    const std::string op = operand.substr(std::min(kNumber.size(), operand.size()), at - kNumber.size());
-    const std::string what =
-        operand.starts_with(kNumber)
-            ? fmt::format("the number in the {} that gives {}", Braced(op),
-                          Braced(at == std::string::npos ? value : operand.substr(at + 1)))
-            : "operand " + Braced(operand);
+    const std::string what = Braced(OperandPhrase(operand, value));
     auto in = Compare(a.facets_in, b.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
     if (!in) continue;
     const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
@@ -375,7 +378,8 @@ std::string DescribeClass(const std::string& value, const Classification& classi
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
     if (words.size() == 1 && words[0] != "as_is")
-      parts.push_back(fmt::format("operand {} rounded to {}", operand, Formats(words, "as_is")));
+      parts.push_back(
+          fmt::format("{} rounded to {}", OperandPhrase(operand, value), Formats(words, "as_is")));
   }
   const auto words_of = [&](const char* facet) {
     const auto found = classification.facets.find(facet);
