@@ -89,7 +89,8 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
     if (IsAsAsked(model)) return;
     if (trial.match.matches == 0) continue;
     const auto acc = ParseAcc(model.acc);
-    if (!acc || acc->wide()) return;
+    // Without a sum, steps in 16 bits are steps that are each rounded to 16 bits.
+    if (!acc || acc->wide() || shape_.reduction_length < 2) return;
     narrow = true;
   }
   const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };

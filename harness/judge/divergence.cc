@@ -361,7 +361,7 @@ class Comparison {
   struct Parted {
     std::set<size_t> left, right, values;
     size_t speakers[2] = {0, 0};  ///< of the first value
-    bool all_proved = true;
+    bool all_proved = true;       ///< in the first value, which is what is said
   };
 
   void Compare(DivergenceKind kind, const std::vector<size_t>& left, const std::vector<size_t>& right,
@@ -397,7 +397,6 @@ class Comparison {
       known->second.left.merge(parted.left);
       known->second.right.merge(parted.right);
       known->second.values.insert(value);
-      known->second.all_proved = known->second.all_proved && parted.all_proved;
     }
     for (const auto& [cause, parted] : causes) divergences_.push_back(Said(kind, parted));
   }

@@ -65,7 +65,15 @@ InsideSteps DescribeInside(const std::string& value, const Classification& class
       who += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
     inside.text += (inside.text.empty() ? "" : ", ") + who + " inside rounded to " + format;
   }
-  inside.all = by_format.size() == 1 && rounded == steps && steps > 1;
+  // Steps that were computed in 16 bits are all rounded, those without a name too (see ProjectFacets).
+  const bool computed = by_format.size() == 1 && rounded == steps && steps > 0 &&
+                        !classification.models.empty() &&
+                        std::all_of(classification.models.begin(), classification.models.end(),
+                                    [&](const PrecisionModel& model) {
+                                      const auto acc = ParseAcc(model.acc);
+                                      return acc && acc->binary() && acc->format->name == inside.coarsest;
+                                    });
+  inside.all = computed || (by_format.size() == 1 && rounded == steps && steps > 1);
   if (inside.all) inside.text = "each step inside rounded to " + inside.coarsest;
   return inside;
 }
@@ -154,10 +162,11 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const auto& acc = classification.facets.at("acc");
   const InsideSteps inside = DescribeInside(shape.name, classification);
   // Where all are rounded, what they were computed in shows in none.
-  if (!acc.empty() && acc != std::vector<std::string>{"exact"} &&
-      !(inside.all && shape.reduction_length == 0))
-    parts.push_back((shape.reduction_length > 0 ? "accumulated in " : "each step in ") +
-                    JoinAccumulators(acc, shape.reduction_length));
+  const std::string in = JoinAccumulators(acc, shape.reduction_length);
+  const bool open = acc.size() > 1 && in == JoinAccumulators({"bfloat16", "float64"});
+  if (!acc.empty() && in != "exact" &&
+      !(shape.reduction_length == 0 && (inside.all || (open && !inside.text.empty()))))
+    parts.push_back((shape.reduction_length > 0 ? "accumulated in " : "each step in ") + in);
   if (!inside.text.empty()) parts.push_back(inside.text);
   // The coarsest of all roundings before the store, unless it is one of those inside.
   std::vector<std::string> own;
@@ -167,8 +176,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   }
   const bool told = !inside.text.empty() && classification.facets.at("mid") == std::vector{inside.coarsest};
   std::vector<std::string> mid = told ? own : classification.facets.at("mid");
-  // Beside steps that are all rounded, what is left open says nothing.
-  if (inside.all && mid.size() > 1) mid = {"none"};
+  // Beside a step that is rounded, what is left open says nothing.
+  if (!inside.text.empty() && mid.size() > 1) mid = {"none"};
   // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
   const bool wide = std::all_of(mid.begin(), mid.end(),
                                 [](const std::string& word) { return word == "none" || word == "float32"; });

@@ -158,7 +158,8 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
     alike = alike && !first.empty() && words == left.at(first) && right.at(cut) == right.at(first);
   }
   if (first.empty()) return std::nullopt;
-  return compare(first, alike && steps > 1 ? "each step" : "the " + StepInside(first, value));
+  const bool all = DescribeInside(value, a).all || DescribeInside(value, b).all;
+  return compare(first, alike && (steps > 1 || all) ? "each step" : "the " + StepInside(first, value));
 }
 
 /// The formats of at most 16 bits that one of the roundings before a value's own store is to.
@@ -276,6 +277,8 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   }
   const bool steps =
       HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
+  // Where every step is rounded, what it was computed in before shows in none.
+  if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
   const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
   return Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
                  steps ? "compute" : "accumulate",
@@ -494,6 +497,10 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
                          value, DescribeClass(value, mine.classification));
     };
+    const std::string how = DescribeClass(value, left.classification);
+    if (how == DescribeClass(value, right.classification))
+      return fmt::format("{} and {}{} both compute {} {}, and not in the same way{}.", JoinNames(a.names),
+                         JoinNames(b.names), likely, value, how, Witness(a, b, value));
     return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
   }
   const bool a_first = !parting->a.Nothing();

@@ -74,8 +74,7 @@ def truth(case, backend, value):
 
 # Steps that the report has no name for yet, and says so: an exp that is rounded in the numerator and not in the sum, and two
 # factors that are folded into one.
-NAMELESS = {("blocks/layers/attention", JAX, "p"), ("blocks/layers/softmax[dtype=bfloat16]", JAX, "p"),
-            ("blocks/training/unscaled", JAX, "smaller")}
+NAMELESS = {("blocks/training/unscaled", JAX, "smaller")}
 
 # Results that would be subnormal and are zero. jax folds the two factors of "smaller" into one, which is subnormal itself.
 FLUSHED = {("blocks/training/unscaled", JAX, "small"), ("blocks/training/unscaled", JAX_EAGER, "small"),
