@@ -36,8 +36,9 @@ Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesys
     const std::string type = fields.Text("type");
     if (type == "run" && fields.Text("id") != run_id) return std::map<std::string, RecordedCase>();
     if (type != "case") continue;
-    cases[fields.Text("id")] = {
-        .digest = fields.Text("digest"), .yaml = fields.Text("yaml", kMostYaml), .selector = fields.Text("selector")};
+    cases[fields.Text("id")] = {.digest = fields.Text("digest"),
+                                .yaml = fields.Text("yaml", kMostYaml),
+                                .selector = fields.Text("selector")};
     if (!problem.empty()) return Fail(file.string() + ": " + problem);
   }
   return cases;

@@ -72,8 +72,7 @@ def truth(case, backend, value):
             return description
     return Description()
 
-# Steps that the report has no name for yet, and says so: an exp that is rounded in the numerator and not in the sum, and two
-# factors that are folded into one.
+# Steps that the report has no name for yet, and says so: two factors that are folded into one.
 NAMELESS = {("blocks/training/unscaled", JAX, "smaller")}
 
 # Results that would be subnormal and are zero. jax folds the two factors of "smaller" into one, which is subnormal itself.
