@@ -42,6 +42,11 @@ def setUpModule():
         BLOCKS[name] = (ulpscope.capture(f, args, name=name, verify=()), f, args)
 
 
+def two_on_a_line(x):
+    first = x.mean(-1); second = (x * x).mean(-1)  # noqa: E702
+    return second - first * first
+
+
 def steps_of(case):
     return [(step.op, step.of, step.name) for step in vocabulary.every(case.steps)]
 
@@ -186,6 +191,12 @@ class Readable(unittest.TestCase):
         case = BLOCKS["adamw"][0]
         self.assertFalse([op for op in case.ops() if op.partition(".")[0].endswith("_")])
         self.assertIn("writes into its arguments is a value of its own", " ".join(case.notes))
+
+    def test_two_statements_on_a_line_name_nothing(self):
+        case = ulpscope.capture(two_on_a_line, (torch.randn(4, 8), ), verify=())
+        said = [step.name for step in case.steps]
+        self.assertFalse({"first", "second"} & set(said), said)
+        self.assertEqual(said[-1], "result")
 
     def test_names_stay_apart(self):
         taken = {"x"}

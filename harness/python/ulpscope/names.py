@@ -98,11 +98,15 @@ def _target(where, step):
 
 @functools.lru_cache(maxsize=4096)
 def _statement(file, line):
-    """(first line, names that it assigns) of the innermost simple statement at a line; None where there is no source."""
-    for first, last, words in _statements(file):
-        if first <= line <= last:
-            return first, words
-    return None
+    """(first line, names that it assigns) of the innermost simple statement at a line; None where there is no source.
+
+    Of two statements on one line nobody knows which of them a step comes from: that line assigns no name.
+    """
+    at = [each for each in _statements(file) if each[0] <= line <= each[1]]
+    if not at:
+        return None
+    first, last, words = at[0]
+    return first, words if len([each for each in at if each[:2] == (first, last)]) == 1 else ()
 
 
 @functools.lru_cache(maxsize=64)
