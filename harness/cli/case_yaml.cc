@@ -207,6 +207,30 @@ std::string Expectations(const Case& test_case, std::string_view backend) {
   return text.empty() ? "" : "    expect:\n" + text;
 }
 
+/// A list of many values on lines of its own: the loader takes none of more than 64 KiB.
+std::string Wrapped(const std::string& flow) {
+  constexpr size_t kLong = 4096, kColumns = 120;
+  if (flow.size() < kLong) return flow;
+  std::string text;
+  size_t column = 0;
+  char quote = 0;
+  for (const char c : flow) {
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = 0;
+    }
+    if (c == ' ' && quote == 0 && column > kColumns && text.ends_with(',')) {
+      text += "\n          ";
+      column = 0;
+      continue;
+    }
+    text += c;
+    ++column;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string StepYaml(const Step& step) { return StepText(step); }
@@ -221,7 +245,7 @@ Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backen
   if (!test_case.knobs.empty()) text += "    knobs: " + TextMap(test_case.knobs) + "\n";
   if (!test_case.tensors.empty()) text += "    tensors:\n";
   for (const auto& tensor : test_case.tensors)
-    text += fmt::format("      {}: {}\n", tensor.name, Tensor(tensor));
+    text += fmt::format("      {}: {}\n", tensor.name, Wrapped(Tensor(tensor)));
   text += "    program:\n";
   for (const Step& step : test_case.program) text += "      - " + StepText(step) + "\n";
   text += "    observe: " + Texts(test_case.observe) + "\n";

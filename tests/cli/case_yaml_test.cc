@@ -60,6 +60,24 @@ cases:
   EXPECT_EQ(again.expect.at("torch-eager").at(0).unsupported, "no \"such\" op");
 }
 
+TEST(CaseYaml, ManyValuesStandOnManyLines) {
+  std::string values;
+  for (int i = 0; i < 12000; ++i) values += (i == 0 ? "" : ",\n        ") + std::to_string(i) + ".125";
+  const std::string text =
+      "about: \"many\"\ncases:\n  - name: many\n    tensors:\n      x: {dtype: float32, shape: [12000], "
+      "fill: {values: [" +
+      values +
+      "]}}\n    program:\n      - {op: mul, of: [x, x], as: y}\n"
+      "    observe: [y]\n";
+  const LoadResult loaded = LoadCaseText(text, "many", "many", {});
+  ASSERT_TRUE(loaded.errors.empty()) << loaded.errors.front().Text();
+  const auto yaml = WriteCaseYaml(loaded.cases.at(0), kEveryBackend);
+  ASSERT_TRUE(yaml) << yaml.error().Text();
+  const LoadResult again = LoadCaseText(*yaml, "again", "again", {});
+  ASSERT_EQ(again.cases.size(), 1u);
+  EXPECT_EQ(CaseDigest(again.cases[0]), CaseDigest(loaded.cases[0]));
+}
+
 TEST(CaseYaml, CompanionsBecomeCasesOfTheirOwn) {
   const LoadResult loaded = LoadCaseText(R"(
 cases:
