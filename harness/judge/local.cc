@@ -519,8 +519,8 @@ class StepJudge {
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
     for (const Explanation& each : found) {
-      // Beside a plain explanation, one that takes a narrower number besides is none.
-      if (simplest.plain && !each.plain) continue;
+      // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
+      if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
       std::map<std::string, std::string> words = each.changed;
       for (const std::string& operand : operands)
         words.try_emplace(Shown(operand), each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
