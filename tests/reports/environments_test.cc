@@ -9,7 +9,7 @@ namespace ulpscope {
 namespace {
 
 using testing::SampleReport;
-using Names = std::vector<std::string>;
+using TextList = std::vector<std::string>;
 
 /// The sample's columns, and the same in an environment "later", in which one class is another.
 RunReport TwoEnvironments() {
@@ -34,11 +34,11 @@ RunReport TwoEnvironments() {
 }
 
 TEST(Environments, AreReadFromTheNamesOfTheColumns) {
-  EXPECT_EQ(EnvironmentsOf(SampleReport()), Names{"default"});
-  EXPECT_EQ(EnvironmentsOf(TwoEnvironments()), (Names{"default", "later"}));
+  EXPECT_EQ(EnvironmentsOf(SampleReport()), TextList{"default"});
+  EXPECT_EQ(EnvironmentsOf(TwoEnvironments()), (TextList{"default", "later"}));
   RunReport report = TwoEnvironments();
   report.results.front().backend = "jax:env=earlier,threads=2";
-  EXPECT_EQ(EnvironmentsOf(report), (Names{"default", "earlier", "later"}));
+  EXPECT_EQ(EnvironmentsOf(report), (TextList{"default", "earlier", "later"}));
   EXPECT_EQ(OfEnvironment(report, "earlier").results.at(0).backend, "jax:threads=2");
 }
 
