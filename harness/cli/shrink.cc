@@ -192,7 +192,8 @@ class CaseShrinker {
     return true;
   }
 
-  static std::string Refusal(const Case& c, const Trial& trial, const std::optional<ShrinkTarget>& found) {
+  static std::string Refusal(const Case& c, const ShrinkTrial& trial,
+                             const std::optional<ShrinkTarget>& found) {
     std::string shows = found ? Describe(*found) : "";
     for (const CaseResult& result : trial.report.results) {
       if (result.outcome.kind != OutcomeKind::kCompleted)
@@ -418,7 +419,7 @@ class CaseShrinker {
   Trials& trials_;
   const ShrinkOptions& options_;
   Case current_;
-  Trial last_;
+  ShrinkTrial last_;
   std::optional<ShrinkTarget> target_;
   std::set<std::string> tried_;
   bool observing_ = false, stopped_ = false;

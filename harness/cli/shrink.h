@@ -32,10 +32,11 @@ struct ShrinkTarget {
 };
 
 /// What `trial` of `c` shows of this kind (any without one) at this value (any without one); the first as the report has them.
-std::optional<ShrinkTarget> FindTarget(const Case& c, const Trial& trial, std::optional<DivergenceKind> kind,
-                                       const std::string& value);
+std::optional<ShrinkTarget> FindTarget(const Case& c, const ShrinkTrial& trial,
+                                       std::optional<DivergenceKind> kind, const std::string& value);
 /// The same divergence once more: of kind, value and, if it is there, edge of `target`.
-std::optional<ShrinkTarget> FindTargetAgain(const Case& c, const Trial& trial, const ShrinkTarget& target);
+std::optional<ShrinkTarget> FindTargetAgain(const Case& c, const ShrinkTrial& trial,
+                                            const ShrinkTarget& target);
 /// Whether `found` is the same divergence as `target`: kind, value, op and edge; and no less sure.
 bool IsSameTarget(const ShrinkTarget& target, const ShrinkTarget& found);
 /// "acc of y (linear): float32 | bfloat16"
@@ -53,7 +54,7 @@ struct ShrinkOptions {
 struct Shrunk {
   Case test_case;
   ShrinkTarget target;
-  Trial last;                  ///< of `test_case`
+  ShrinkTrial last;            ///< of `test_case`
   bool stopped_early = false;  ///< out of time, or interrupted
   size_t steps_before = 0, steps_after = 0;
   int64_t elements_before = 0, elements_after = 0;  ///< of its tensors

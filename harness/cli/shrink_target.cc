@@ -116,7 +116,7 @@ std::string SaidDtype(const CaseResult& result, const std::string& value) {
   return found == result.observations.end() ? "none" : found->second;
 }
 
-ShrinkTarget TargetOf(const Case& c, const Trial& trial, const Divergence& divergence,
+ShrinkTarget TargetOf(const Case& c, const ShrinkTrial& trial, const Divergence& divergence,
                       const std::string& edge) {
   ShrinkTarget target{.kind = divergence.kind,
                       .value = divergence.value,
@@ -148,8 +148,8 @@ ShrinkTarget TargetOf(const Case& c, const Trial& trial, const Divergence& diver
 
 }  // namespace
 
-std::optional<ShrinkTarget> FindTarget(const Case& c, const Trial& trial, std::optional<DivergenceKind> kind,
-                                       const std::string& value) {
+std::optional<ShrinkTarget> FindTarget(const Case& c, const ShrinkTrial& trial,
+                                       std::optional<DivergenceKind> kind, const std::string& value) {
   if (trial.report.results.size() != 2) return std::nullopt;
   for (const Divergence& divergence : trial.report.divergences) {
     const bool two = divergence.kind != DivergenceKind::kGraphVsExecution;
@@ -164,7 +164,8 @@ std::optional<ShrinkTarget> FindTarget(const Case& c, const Trial& trial, std::o
   return std::nullopt;
 }
 
-std::optional<ShrinkTarget> FindTargetAgain(const Case& c, const Trial& trial, const ShrinkTarget& target) {
+std::optional<ShrinkTarget> FindTargetAgain(const Case& c, const ShrinkTrial& trial,
+                                            const ShrinkTarget& target) {
   if (trial.report.results.size() != 2) return std::nullopt;
   for (const Divergence& divergence : trial.report.divergences) {
     if (divergence.kind != target.kind || divergence.value != target.value) continue;

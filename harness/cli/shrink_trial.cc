@@ -50,7 +50,7 @@ class Trials::Impl {
     return One(candidate, *inputs, backend);
   }
 
-  Result<Trial> Run(const Case& candidate, IfRefused if_refused) {
+  Result<ShrinkTrial> Run(const Case& candidate, IfRefused if_refused) {
     ++ran_;
     options_.repeat = 1;
     options_.trace = asked_.trace;
@@ -79,7 +79,7 @@ class Trials::Impl {
     ClassifiedRun classified;
     auto report = JudgeRun(run, workspace_, &classified);
     if (!report) return Fail(report.error());
-    Trial trial{.report = *std::move(report), .observations = {}};
+    ShrinkTrial trial{.report = *std::move(report), .observations = {}};
     for (const auto& backend : run.header.backends)
       trial.observations.push_back(run.Find(candidate.id, backend)->observation);
     return trial;
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Trials>> Trials::Open(const Workspace& workspace, std::ve
   return std::unique_ptr<Trials>(new Trials(std::move(impl)));
 }
 
-Result<Trial> Trials::Run(const Case& candidate, IfRefused if_refused) {
+Result<ShrinkTrial> Trials::Run(const Case& candidate, IfRefused if_refused) {
   return impl_->Run(candidate, if_refused);
 }
 Result<Observation> Trials::Observe(const Case& candidate, size_t backend) {

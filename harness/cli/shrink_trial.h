@@ -14,7 +14,7 @@
 namespace ulpscope {
 
 /// What one candidate showed on both backends, in the order in which they were named.
-struct Trial {
+struct ShrinkTrial {
   RunReport report;
   std::vector<Observation> observations;
 };
@@ -35,7 +35,7 @@ class Trials {
   enum class IfRefused { kAskBoth, kStop };
   /// Runs and judges `candidate`. An error only where it cannot be asked at all (its inputs cannot be made, with kStop: the
   /// first backend refuses it), or where the user interrupts.
-  Result<Trial> Run(const Case& candidate, IfRefused if_refused = IfRefused::kAskBoth);
+  Result<ShrinkTrial> Run(const Case& candidate, IfRefused if_refused = IfRefused::kAskBoth);
   /// What `backend` gives for the values that `candidate` observes; with the outcome, nothing is judged.
   Result<Observation> Observe(const Case& candidate, size_t backend);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The layers of harness/README.md as a table, and every #include of the tree against it; circles of includes; and lists of
-words that have a home elsewhere.
+"""The layers of harness/README.md as a table, and every #include of the tree against it; circles of includes; lists of
+words that have a home elsewhere; types that stand twice.
 
     check_layers.py [ROOT]
 
@@ -11,6 +11,7 @@ import re
 import sys
 
 import circles
+import types_twice
 import word_lists
 
 # What everything may include.
@@ -165,6 +166,24 @@ def check_words(root):
     return word_lists.check(files, HOMES, LISTS_ALLOWED)
 
 
+def program_of(path):
+    """The program that `path` is linked into alone; None for what is in all. Each adapter is one, each folder of tests another."""
+    parts = path.split("/")
+    alone = parts[0] in ("backends", "tests") and parts[1] not in ("sdk", "support") and len(parts) > 2
+    return "/".join(parts[:2]) if alone else None
+
+
+def check_types(root):
+    """(violations, number of types) in the C++ of the tree."""
+    files = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for path in (root / folder).rglob("*")
+        if path.suffix in (".h", ".cc") and path.is_file()
+    }
+    return types_twice.check(files, program_of)
+
+
 def includes_of(root):
     """(path, line, include with its quotes or brackets) of every include; (path, 0, None) once for each file."""
     for folder in FOLDERS:
@@ -203,11 +222,12 @@ def check_circles(root, units=None, rooms=None):
 def main(argv):
     root = pathlib.Path(argv[1]) if len(argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
     violations, includes, files = check_tree(root)
-    violations += check_circles(root) + check_words(root)
+    second_types, types = check_types(root)
+    violations += check_circles(root) + check_words(root) + second_types
     for violation in violations:
         print(violation)
-    print(f"{includes} includes in {files} files checked, {len(violations)} against the layers")
-    return 1 if violations or not includes else 0
+    print(f"{includes} includes in {files} files and {types} types checked, {len(violations)} against the rules")
+    return 1 if violations or not includes or not types else 0
 
 
 if __name__ == "__main__":

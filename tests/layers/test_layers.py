@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import check_layers
+import types_twice
 import word_lists
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -158,6 +159,36 @@ class WordLists(unittest.TestCase):
 
     def test_a_home_without_words_is_an_error(self):
         self.assertEqual(len(word_lists.check({}, {"numbers": ["home.cc"]}, {})), 1)
+
+
+# Types of one name: what meets in a program, and what does not.
+TWICE = "namespace ulpscope {\nstruct One {\n  int a;\n};\n}  // namespace ulpscope\n"
+HIDDEN = "namespace ulpscope {\nnamespace {\nclass One final : public Base {\n};\n}  // namespace\n}  // namespace ulpscope\n"
+
+
+class TypesTwice(unittest.TestCase):
+    def test_tree_has_none(self):
+        violations, types = check_layers.check_types(ROOT)
+        self.assertEqual(violations, [])
+        self.assertGreater(types, 100)
+
+    def test_second_types_are_found(self):
+        for files in [("harness/a.h", "harness/b.cc"), ("harness/a.h", "backends/x/b.h"), ("tests/run/a.cc", "tests/run/b.cc")]:
+            with self.subTest(files=files):
+                violations, types = types_twice.check(dict.fromkeys(files, TWICE), check_layers.program_of)
+                self.assertEqual(types, 2)
+                self.assertEqual(len(violations), 1, violations)
+                self.assertIn("a second type ulpscope::One", violations[0])
+
+    def test_what_does_not_meet_is_none(self):
+        for files in [
+            {"harness/a.h": TWICE, "harness/b.cc": HIDDEN},
+            {"harness/a.h": TWICE, "harness/b.h": "namespace ulpscope {\nstruct One;\nstruct Other {\n};\n}  // namespace ulpscope\n"},
+            {"backends/x/a.h": TWICE, "backends/y/a.h": TWICE},
+            {"harness/a.h": TWICE, "harness/b.h": TWICE.replace("ulpscope", "ulpscope::part")},
+        ]:
+            with self.subTest(files=sorted(files)):
+                self.assertEqual(types_twice.check(files, check_layers.program_of)[0], [])
 
 
 if __name__ == "__main__":
