@@ -97,6 +97,7 @@ void OrphanThenDie() {
 }
 
 void Throw() { throw std::runtime_error("raised on request"); }
+void ThrowBytes() { throw std::runtime_error("raised on request: \xff\xfe"); }
 void ThrowBadAlloc() { throw std::bad_alloc(); }
 
 void SegvUnlessFirst() {
@@ -146,6 +147,12 @@ void Waver(sdk::RunReply& reply) {
   ForEachFloat(reply, [](TensorData& tensor) {
     if (!tensor.bytes.empty()) tensor.bytes.front() ^= std::byte{1};
   });
+}
+
+void AnswerLess(sdk::RunReply& reply) { reply.tensors.erase(reply.tensors.begin()); }
+void AnswerMore(sdk::RunReply& reply) { reply.tensors["unasked"] = reply.tensors.begin()->second; }
+void MeasureNan(sdk::RunReply& reply) {
+  reply.durations_ms["kernel"] = std::numeric_limits<double>::quiet_NaN();
 }
 
 // Traces that lie, or that show what costs without need. Each stands for every float32 value of the reply.
@@ -238,6 +245,7 @@ constexpr std::array kFaults{
     RunFault{"orphan", Orphan},
     RunFault{"orphan_segv", OrphanThenDie},
     RunFault{"raise", Throw},
+    RunFault{"raise_bytes", ThrowBytes},
     RunFault{"bad_alloc", ThrowBadAlloc},
     RunFault{"order", SegvUnlessFirst},
     RunFault{"temporary_files", TemporaryFiles},
@@ -247,6 +255,9 @@ constexpr std::array kFaults{
     RunFault{"nan", nullptr, SprayNan},
     RunFault{"unwritten", nullptr, LeaveLastUnwritten},
     RunFault{"nondeterministic", nullptr, Waver},
+    RunFault{"answer_less", nullptr, AnswerLess},
+    RunFault{"answer_more", nullptr, AnswerMore},
+    RunFault{"nan_duration", nullptr, MeasureNan},
     RunFault{"trace_rounds", nullptr, ShowRoundingThatIsNone},
     RunFault{"trace_hides", nullptr, HideRounding},
     RunFault{"trace_redundant", nullptr, ShowRedundantPair},

@@ -54,6 +54,8 @@ void NotUtf8(int fd, std::string, const std::string&) {
 }
 void NoObject(int fd, std::string, const std::string&) { Send(fd, "[1, 2, 3]\n"); }
 void TwoLines(int fd, std::string answer, const std::string&) { Send(fd, answer + answer); }
+/// The beginning of something else behind the answer's newline.
+void BytesAfter(int fd, std::string answer, const std::string&) { Send(fd, answer + "}"); }
 void WrongId(int fd, std::string answer, const std::string&) {
   SendChanged(fd, answer, [](Json& message) { message["id"] = message["id"].get<int64_t>() + 1; });
 }
@@ -62,6 +64,14 @@ void UnknownOutcome(int fd, std::string answer, const std::string&) {
 }
 void WrongType(int fd, std::string answer, const std::string&) {
   SendChanged(fd, answer, [](Json& message) { message["notes"] = 7; });
+}
+/// Half a pair, as json writes what has no code point: no parser of UTF-8 can say what it stands for.
+void Surrogate(int fd, std::string answer, const std::string&) {
+  Json message = Json::parse(answer);
+  message["notes"] = {"HALF"};
+  std::string line = message.dump() + "\n";
+  line.replace(line.find("HALF"), 4, "\\ud800");
+  Send(fd, line);
 }
 void UnaskedObservation(int fd, std::string answer, const std::string&) {
   SendChanged(fd, answer, [](Json& message) { message["observations"]["nobody.asked"] = "float32"; });
@@ -99,6 +109,11 @@ void WrongDType(int fd, std::string answer, const std::string& outputs) {
     const size_t at = bytes.find("\"F32\"");
     if (at != std::string::npos) bytes.replace(at, 5, "\"Q32\"");
   });
+  Send(fd, answer);
+}
+/// The same elements, of one axis more.
+void WrongShape(int fd, std::string answer, const std::string& outputs) {
+  ChangeTensors(outputs, [](TensorMap& tensors) { tensors.begin()->second.shape.push_back(1); });
   Send(fd, answer);
 }
 void MissingTensor(int fd, std::string answer, const std::string& outputs) {
@@ -154,7 +169,8 @@ constexpr std::array kWireFaults{
     WireFault{"extra_tensor", ExtraTensor}, WireFault{"no_outputs", NoOutputs},
     WireFault{"fifo_outputs", FifoOutputs}, WireFault{"linked_outputs", LinkedOutputs},
     WireFault{"shm_litter", ShmLitter},     WireFault{"die_after", DieAfter},
-    WireFault{"late_line", LateLine},
+    WireFault{"late_line", LateLine},       WireFault{"bytes_after", BytesAfter},
+    WireFault{"surrogate", Surrogate},      WireFault{"wrong_shape", WrongShape},
 };
 
 void StartCrash(int) {
@@ -163,6 +179,8 @@ void StartCrash(int) {
 }
 void StartExit(int) { ::_exit(127); }
 void StartHang(int) { Hang(); }
+/// Late, and then as it should be.
+void StartSlow(int) { ::usleep(1000000); }
 void StartGarbage(int fd) {
   Send(fd, "Traceback (most recent call last):\n");
   Hang();
@@ -187,6 +205,7 @@ constexpr std::array kStartFaults{
     StartFault{"start_crash", StartCrash},
     StartFault{"start_exit", StartExit},
     StartFault{"start_hang", StartHang},
+    StartFault{"start_slow", StartSlow},
     StartFault{"start_garbage", StartGarbage},
     StartFault{"start_protocol", StartOtherProtocol},
     StartFault{"start_backend", StartOtherBackend},

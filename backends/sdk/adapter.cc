@@ -185,6 +185,7 @@ RunReply RunSafely(Adapter& adapter, const RunRequest& request) {
   } catch (const std::bad_alloc& error) {
     RunReply reply;
     reply.outcome = Outcome::kOutOfMemory;
+    reply.error_class = TypeName(typeid(error));
     reply.text = error.what();
     return reply;
   } catch (const std::exception& error) {

@@ -76,7 +76,7 @@ std::string_view Name(Outcome outcome);
 
 struct RunReply {
   Outcome outcome = Outcome::kCompleted;
-  std::string error_class;  ///< raised: the framework's own class
+  std::string error_class;  ///< raised, out of memory: the framework's own class
   std::string text;         ///< raised: its message; unsupported: the reason
   TensorMap tensors;        ///< observed name -> value
   std::map<std::string, std::string>

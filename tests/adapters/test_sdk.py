@@ -134,6 +134,33 @@ def test_a_trace_that_is_too_long_is_cut_and_says_so():
     assert [cast["bytes"] for cast in answer["casts"]] == [4, 8, 0]
 
 
+ODD = """
+import numpy
+from ulpscope_adapter import Adapter, Result, serve
+class Odd(Adapter):
+    def capabilities(self):
+        return {"name": "odd", "backends": ["odd"], "versions": {}, "dtypes": ["float32"], "ops": {"neg": [], "exp": []}}
+    def run(self, request):
+        (step,) = request.steps
+        value = request.tensors[0].numpy()
+        if step.op == "neg":
+            return Result({"r": value.astype(numpy.complex64)})
+        return Result({"r": value}, notes=["half a pair: \\udcff", "\u2028"], durations_ms={"a": float("inf"), "b": 1.5})
+serve(Odd())
+"""
+
+
+def test_a_result_that_cannot_be_carried_is_said_and_disturbs_nobody():
+    with Adapter([PYTHON, "-c", ODD], "odd", env=WITH_SDK) as adapter:
+        tensors = {"a": normal("float32", [3], 1)}
+        answer = adapter.run(tensors, [step("neg", "a", name="r")], ["r"])
+        assert answer["outcome"]["kind"] == "unsupported" and "complex64" in answer["outcome"]["text"], answer
+        answer = adapter.run(tensors, [step("exp", "a", name="r")], ["r"])
+    assert answer["outcome"]["kind"] == "completed", answer
+    assert answer["notes"] == ["half a pair: \ufffd", "\u2028"], answer["notes"]
+    assert answer["durations_ms"].keys() == {"b", "run"}, answer["durations_ms"]
+
+
 def request(steps, observe, dtype="float32"):
     return Request(id=1, case="", seed=0, trace=False, tensors=[TensorSpec("a", normal(dtype, [2], 1))],
                    steps=[parse_step(s) for s in steps], observe=observe, knobs={}, poison=True)

@@ -1,4 +1,4 @@
-// Every fault of the faulty adapter becomes what tests/faults.yaml says, and disturbs nothing else.
+// Every fault of the faulty adapters, in C++ and in Python, becomes what tests/faults.yaml says, and disturbs nothing else.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -14,26 +14,56 @@
 namespace ulpscope {
 namespace {
 
+/// The SDK that commits it: each language has an adapter of the same faults.
+enum class Language { kCpp, kPython };
+
 struct FaultRow {
   std::string fault, outcome, error_class, status, reason, scope;
+  Language language = Language::kCpp;
 };
 
-void PrintTo(const FaultRow& row, std::ostream* stream) { *stream << row.fault; }
+std::string NameOf(const FaultRow& row) {
+  return row.fault + (row.language == Language::kCpp ? "" : "_python");
+}
+void PrintTo(const FaultRow& row, std::ostream* stream) { *stream << NameOf(row); }
 
-std::vector<FaultRow> Rows() {
+/// The rows as they hold for one language: under `python` stands what differs there.
+std::vector<FaultRow> Rows(Language language) {
   std::vector<FaultRow> rows;
   const auto text = [](const YAML::Node& node, const char* key) {
     return node[key] ? node[key].as<std::string>() : "";
   };
   for (const auto& node : YAML::LoadFile(SourceDir() + "/tests/faults.yaml")) {
+    const auto in_language = [&](const char* key) {
+      const auto other = node["python"];
+      return language == Language::kPython && other && other[key] ? text(other, key) : text(node, key);
+    };
     rows.push_back({.fault = text(node, "fault"),
-                    .outcome = text(node, "outcome"),
-                    .error_class = text(node, "class"),
-                    .status = text(node, "status"),
-                    .reason = text(node, "reason"),
-                    .scope = text(node, "scope")});
+                    .outcome = in_language("outcome"),
+                    .error_class = in_language("class"),
+                    .status = in_language("status"),
+                    .reason = in_language("reason"),
+                    .scope = text(node, "scope"),
+                    .language = language});
   }
   return rows;
+}
+
+std::vector<FaultRow> RowsOfBothLanguages() {
+  auto rows = Rows(Language::kCpp);
+  for (auto& row : Rows(Language::kPython)) rows.push_back(std::move(row));
+  return rows;
+}
+
+/// The registry with `faulty` answered by the adapter on the Python SDK, which needs no package: any interpreter does.
+Registry PythonRegistry() {
+  Registry registry = TestRegistry();
+  RegistryRow row = *registry.Find("faulty");
+  const fs::path own = registry.places().python;
+  row.adapter = {fs::exists(own) ? own.string() : "/usr/bin/python3", "{root}/backends/faulty/adapter.py"};
+  row.requires_file = row.adapter.back();
+  registry.AddRow(row);
+  return registry;
 }
 
 class FaultTest : public RunTest, public ::testing::WithParamInterface<FaultRow> {
@@ -42,6 +72,7 @@ class FaultTest : public RunTest, public ::testing::WithParamInterface<FaultRow>
     RunTest::SetUp();
     options_.memory_budget_bytes = int64_t{256} << 20;
     options_.jobs = 2;
+    if (GetParam().language == Language::kPython) registry_ = PythonRegistry();
   }
 };
 
@@ -80,20 +111,22 @@ TEST_P(FaultTest, BecomesWhatIsListedAndDisturbsNothingElse) {
   EXPECT_EQ(looked_at, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FaultTest, ::testing::ValuesIn(Rows()),
-                         [](const auto& row) { return row.param.fault; });
+INSTANTIATE_TEST_SUITE_P(All, FaultTest, ::testing::ValuesIn(RowsOfBothLanguages()),
+                         [](const auto& row) { return NameOf(row.param); });
 
 class FaultListTest : public RunTest {};
 
 TEST_F(FaultListTest, EveryFaultOfTheAdapterIsListed) {
-  const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, TestRegistry());
-  ASSERT_TRUE(info) << info.error().Text();
   std::set<std::string> listed;
-  for (const auto& row : Rows())
+  for (const auto& row : Rows(Language::kCpp))
     EXPECT_TRUE(listed.insert(row.fault).second) << row.fault << " is listed twice";
-  const auto& offered = info->knobs.at("fault");
-  EXPECT_EQ(listed, std::set<std::string>(offered.begin(), offered.end()));
-  EXPECT_GE(listed.size(), 50u);
+  for (const auto& registry : {TestRegistry(), PythonRegistry()}) {
+    const auto info = DescribeBackend({.name = "faulty", .knobs = {}}, registry);
+    ASSERT_TRUE(info) << info.error().Text();
+    const auto& offered = info->knobs.at("fault");
+    EXPECT_EQ(listed, std::set<std::string>(offered.begin(), offered.end()));
+  }
+  EXPECT_GE(listed.size(), 60u);
 }
 
 // What the table has no column for.

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -162,7 +163,7 @@ class RunTest : public ::testing::Test {
 
   Recorder Run(const std::vector<Case>& cases, const std::vector<std::string>& backends) {
     Recorder recorder;
-    const Registry registry = TestRegistry();
+    const Registry registry = registry_ ? *registry_ : TestRegistry();
     std::vector<BackendSpec> specs;
     for (const auto& text : backends) {
       auto spec = ParseBackend(text, registry);
@@ -178,6 +179,7 @@ class RunTest : public ::testing::Test {
   fs::path root_;
   RunOptions options_;
   InputProvider inputs_ = SmallInputs;
+  std::optional<Registry> registry_;  ///< in place of TestRegistry
   RunSummary summary_;
 };
 

@@ -1,6 +1,7 @@
 """The protocol loop: JSON Lines on the socket in ULPSCOPE_FD, one answer for each message."""
 
 import json
+import math
 import os
 import re
 import socket
@@ -9,6 +10,7 @@ import time
 import traceback
 
 from ulpscope_adapter.adapter import check_request, check_worker, filled_capabilities
+from ulpscope_adapter.dtypes import DTYPES
 from ulpscope_adapter.fpenv import fp_environment
 from ulpscope_adapter.knobs import own_environment
 from ulpscope_adapter.request import Unsupported, parse_request
@@ -19,6 +21,7 @@ _MAX_MESSAGE = 16 << 20
 _MAX_TEXT = 4096
 _MAX_DEPTH = 64
 _MAX_NODES = 20000  # of a trace; the rest is cut off, and the cut is said
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ABSOLUTE_PATH = re.compile(r"(?<![\w/])/(?:[\w.+~-]+/)+([\w.+~-]+)")
 
 
@@ -59,12 +62,18 @@ class Conversation:
         if verb not in ("hello", "run"):
             sys.exit(f"unknown verb {verb!r}")
         answer = self._worker.hello(message) if verb == "hello" else self._worker.run(message)
-        self._link.sendall(json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        self._link.sendall(_line(answer))
         return True
 
     def close(self):
         self._lines.close()
         self._link.close()
+
+
+def _line(answer):
+    """An answer on its way. A framework's text may hold bytes that are no UTF-8, as os.fsdecode keeps them: one U+FFFD each."""
+    text = json.dumps(answer, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return _HALF_PAIR.sub("\ufffd", text).encode() + b"\n"
 
 
 def _parse(line):
@@ -176,8 +185,7 @@ class _Worker:
             traceback.print_exc()
             answer["outcome"].update(self._raised(self._adapter.root_cause(error)))
         else:
-            answer["durations_ms"].update(result.durations_ms)
-            _fill(answer, result, request, message["outputs"])
+            _answer_with(answer, result, request, message["outputs"])
         answer["durations_ms"]["run"] = (time.perf_counter() - begin) * 1e3
         answer["fp"] = {"before": before, "after": fp_environment(self._adapter.threads())}
         answer["knobs"] = {key: str(value) for key, value in self._adapter.read_back().items()}
@@ -207,21 +215,41 @@ def plain_text(text):
     return _ABSOLUTE_PATH.sub(r"\1", text.strip())[:_MAX_TEXT]
 
 
-def _fill(answer, result, request, path):
-    """Writes the observed tensors and everything that goes into the answer itself."""
-    tensors = {}
-    answer["observations"] = {key: str(value) for key, value in result.observations.items()}
-    for name in request.observe:
-        if name in answer["observations"]:
-            continue
-        value = result.values[name]
-        if value is None:
-            answer["observations"][name] = "none"
-        else:
-            tensors[name] = value if isinstance(value, Tensor) else Tensor.of(value)
+def _answer_with(answer, result, request, path):
+    """Puts a Result into the answer. One that is none is the adapter's own fault: said so, and nobody else is disturbed."""
+    try:
+        tensors = _observed(result, request)
+    except (TypeError, ValueError) as error:
+        answer["outcome"].update(kind="unsupported", text=plain_text(f"the result cannot be carried: {error}"))
+        return
+    except Unsupported as error:
+        answer["outcome"].update(kind="unsupported", text=plain_text(str(error)))
+        return
     write_safetensors(path, tensors)
+    answer["observations"] = {key: str(value) for key, value in result.observations.items()}
+    answer["observations"].update((name, "none") for name, value in result.values.items() if value is None)
     answer["parts"] = dict(result.parts)
+    answer["durations_ms"].update((key, ms) for key, ms in result.durations_ms.items() if math.isfinite(ms))
     answer.update(trace_entries(result.nodes, result.casts, result.notes))
+
+
+def _observed(result, request):
+    """name -> Tensor of what is written. Every observed name has one answer, and no other name has any."""
+    for name in request.observe:
+        if (name in result.values) == (name in result.observations):
+            said = "is answered twice" if name in result.values else "is not answered by this adapter"
+            raise Unsupported(f"observed '{name}' {said}")
+    for name in result.values:
+        if name not in request.observe:
+            raise Unsupported(f"tensor '{name}' is answered and was not observed")
+    tensors = {
+        name: value if isinstance(value, Tensor) else Tensor.of(value)
+        for name, value in result.values.items() if value is not None
+    }
+    for tensor in tensors.values():
+        if tensor.dtype not in DTYPES:
+            raise TypeError(f"dtype {tensor.dtype} is none of the harness's")
+    return tensors
 
 
 def trace_entries(nodes, casts, notes):
