@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "harness/python"), str(ROOT / "backends/python"), str(ROOT / "tests/support"), str(pathlib.Path(__file__).parent)]
 
 import blocks  # noqa: E402
+import blocks64  # noqa: E402
 import torch  # noqa: E402
 import ulpscope  # noqa: E402
 from programs import call  # noqa: E402
@@ -106,6 +107,27 @@ class Faithful(unittest.TestCase):
                     self.assertEqual(faithful.difference(own[value], adapters.from_wire(tensor)), "", f"{case.name}: {value}")
                     compared += 1
         self.assertEqual(compared, sum(len(case.observe) for case, *_ in BLOCKS.values()))
+
+
+    def test_what_is_infinite_reaches_the_adapter(self):
+        case = ulpscope.capture(lambda x: x + torch.full((3, 3), float("-inf")).triu(1), (torch.randn(3, 3), ))
+        self.assertEqual(case.steps[0].attrs["value"], float("-inf"))
+
+    def test_what_gradients_change_under_a_compiler_is_said(self):
+        """With parameters that require gradients inductor keeps, and rounds, what backward() will ask for; the case is without."""
+        f, args, _ = blocks64.made()["llama_block"]
+        case = ulpscope.capture(f, args, verify=("torch-inductor", ))
+        self.assertRegex(" ".join(case.notes), r"torch-inductor: result: \d+ of 1024 elements differ.*torch\.no_grad\(\)")
+        with torch.no_grad():
+            again = ulpscope.capture(f, args, verify=("torch-inductor", ))
+        self.assertEqual(again.notes, [])
+
+    def test_a_step_that_a_compiler_writes_otherwise_is_named(self):
+        """Dynamo takes torch.addcdiv() apart, which the case calls, and leaves the method, which the function calls."""
+        with self.assertRaises(faithful.Unfaithful) as caught:
+            ulpscope.capture(lambda x, a, b: x.addcdiv(a, b, value=-0.003), tuple(torch.rand(64, 64) for _ in range(3)),
+                             verify=("torch-aot-eager", ))
+        self.assertEqual((caught.exception.backend, caught.exception.step.op), ("torch-aot-eager", "addcdiv"))
 
 
 class Unfaithful(unittest.TestCase):

@@ -1,6 +1,6 @@
 """ulpscope, for one's own program: what precision does this function really compute in, here and there?
 
-    case = ulpscope.capture(block, (x,))                                       # the case that the function is
+    case = ulpscope.capture(block, (x,))                                       # the case that the function is (JAX: capture_jax)
     report = ulpscope.check(block, (x,), backends=["torch-eager", "torch-inductor"])   # what parts, where, why
     print(report.shrink())                                                     # the smallest program on which they still do
     ulpscope.assert_precision(my_kernel, (x, w), acc="float32")                # a proof, or a named reason
@@ -9,7 +9,8 @@ The harness is a program of its own (`ulpscope`, found by places.py); this packa
 """
 import importlib
 
-_HOME = {"capture": "capturing", "CaptureError": "vocabulary", "Case": "case", "Unfaithful": "faithful", "check": "checking",
+_HOME = {"capture": "capturing", "capture_jax": "capturing_jax", "CaptureError": "vocabulary", "Case": "case",
+         "Unfaithful": "faithful", "check": "checking",
          "Report": "checking", "backend": "kernels", "assert_precision": "precision", "NotProved": "precision",
          "PrecisionError": "precision", "NotInstalled": "places", "shrink": "shrinking", "Shrunk": "shrinking",
          "NothingToShrink": "shrinking"}

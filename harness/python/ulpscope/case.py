@@ -307,7 +307,7 @@ def _step_lines(steps, indent, last):
 
 
 def _wire_step(step):
-    attrs = dict(step.attrs)
+    attrs = {key: _wire_number(value) for key, value in step.attrs.items()}
     if step.op == "autocast":
         attrs = {"device": "auto", "dtype": "bfloat16", "enabled": True, "cache": True, **attrs}
     return {"op": step.op, "of": [each if isinstance(each, str) else {"scalar": _wire_number(each)} for each in step.of],

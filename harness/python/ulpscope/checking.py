@@ -95,27 +95,29 @@ class Report:
         return f"<ol>{items}</ol><table><tr>{head}</tr>{rows}</table>"
 
 
-def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"), name=None, data="auto", backward=False, verify=None,
+def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", backward=False, verify=None,
           contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, show=False):
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
-    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(). `verify` is capture()'s: without it, the case is compared in bits
-    with the function on torch-eager, and, where they are asked, on the compiled backends (where a difference is a finding, not an
-    error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
+    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(); without any, torch-eager and torch-inductor, or, where an argument
+    is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
+    with the function on torch-eager (or jax-eager), and, where they are asked, on the compiled backends (where a difference is a
+    finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
     that changes the results, as it does where a compiler fuses (a search that takes long in programs of many steps); "observed", the
     program with every step observed, and by how many elements that differs from the program as it is; "parts", the program
     cut at the ops that have no reference, each part on the operands that torch-eager computed; "auto": "observed" for programs of
     more than two computing steps on compiled backends, else "asked". `out` is where the run folder stays;
     `show` prints the report.
     """
-    case, own = (f, {}) if isinstance(f, Case) else (None, {})
+    from ulpscope import capturing_jax
+    case, own_jax = (f if isinstance(f, Case) else None), False
     if not isinstance(f, (Case, str, pathlib.Path)):
-        from ulpscope import capturing
-        case = capturing.capture(f, args, kwargs, name=name, data=data, backward=backward,
-                                 verify=("torch-eager",) if verify is None else verify)
+        own_jax = capturing_jax.is_jax(args, kwargs)
+        case = _captured(f, args, kwargs, own_jax, name=name, data=data, backward=backward, verify=verify)
         if contract:
             case.contract = contract
+    backends = backends or (("jax-eager", "jax") if own_jax else ("torch-eager", "torch-inductor"))
     with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
         how = _how(case, steps, backends, contract)
         parts, values = splitting.split(case) if how == "parts" else ([], {})
@@ -133,11 +135,21 @@ def check(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor")
         given = _asked(report, backends, given)
     elif parts:
         given = {each: values for each in backends if each == "torch-eager"}
-    if case.program is not None and case is not f:
-        report.own = _beside_own(case, given, f, args, kwargs)
+    if own_jax or case.program is not None and case is not f:
+        report.own = (_beside_own_jax if own_jax else _beside_own)(case, given, f, args, kwargs)
         report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
                             for backend, values in report.own.items() for value, text in values.items() if text]
     return _shown(report, show)
+
+
+def _captured(f, args, kwargs, own_jax, *, backward, verify, **options):
+    if not own_jax:
+        from ulpscope import capturing
+        return capturing.capture(f, args, kwargs, backward=backward, verify=("torch-eager",) if verify is None else verify, **options)
+    from ulpscope import capturing_jax
+    if backward:
+        raise ValueError("backward: of a function of JAX, jax.grad makes the function to check")
+    return capturing_jax.capture_jax(f, args, kwargs, verify=("jax-eager",) if verify is None else verify, **options)
 
 
 def _shown(report, show):
@@ -263,4 +275,13 @@ def _beside_own(case, given, f, args, kwargs):
         own = computed[compiler]
         found[backend] = {key: faithful.difference(own[key], tensor, "by the function", "in the run")
                           for key, tensor in values.items() if own.get(key) is not None}
+        if any(found[backend].values()) and faithful.gradients_matter(case, f, args, dict(kwargs or {}), compiler, values):
+            found[backend] = {key: text + "; " + faithful.BY_GRADIENTS if text else "" for key, text in found[backend].items()}
     return found
+
+
+def _beside_own_jax(case, given, f, args, kwargs):
+    """The same for a function of JAX."""
+    from ulpscope import capturing_jax
+    return {backend: capturing_jax.differences_in_run(case, f, args, dict(kwargs or {}), adapters.parsed(backend)[0], values)
+            for backend, values in given.items() if adapters.parsed(backend)[0] in capturing_jax.BACKENDS}

@@ -10,6 +10,8 @@ import contextlib
 from ulpscope import adapters
 from ulpscope.vocabulary import CaptureError, every
 
+# A compiler keeps what backward() will ask for, and rounds it: a function whose parameters require gradients is another program.
+BY_GRADIENTS = "under torch.no_grad() the function has the case's bits, so it is compiled otherwise where gradients may be asked for"
 COMPILERS = {"torch-eager": None, "torch-aot-eager": "aot_eager", "torch-inductor": "inductor"}
 
 
@@ -40,12 +42,32 @@ def check(case, f, args=(), kwargs=None, backends=("torch-eager",)):
             again = results(f, args, kwargs, case, knobs.get("backend_name") or COMPILERS[name])
             if any(difference(own[each], again[each]) for each in case.observe):
                 raise CaptureError(f"{case.name} gives other bits the second time, on the same values")
-            step = _first_step(case, link) if name == "torch-eager" else None
+            compiler = knobs.get("backend_name") or COMPILERS[name]
+            if compiler and gradients_matter(case, f, args, kwargs, compiler, found):
+                case.notes += [f"{backend}: {each}: {difference(own[each], found[each])}; {BY_GRADIENTS}." for each in parted]
+                continue
+            step = _first_step(case, link) if name == "torch-eager" or _as_eagerly(case, f, args, kwargs, own) else None
         value = parted[0]
         text = f"{backend}: the case does not compute {value} as {case.name} does: {difference(own[value], found[value])}"
         if step is not None:
             text += f"; they part at the step {step.name} ({step.op}), {step.place() or 'of an unknown line'}"
         raise Unfaithful(text, backend, value, step)
+
+
+def _as_eagerly(case, f, args, kwargs, own):
+    """Whether the compiled function has the bits that it has eagerly: then the first step of the case that has not is the one."""
+    eager = results(f, args, kwargs, case, None)
+    return not any(difference(eager[each], own[each]) for each in case.observe)
+
+
+def gradients_matter(case, f, args, kwargs, compiler, found):
+    """Whether `found`, which the compiled function does not give, is what it gives under torch.no_grad()."""
+    import torch
+    if any(each.requires_grad for each in case.inputs):
+        return False
+    with torch.no_grad():
+        own = results(f, args, kwargs, case, compiler)
+    return not any(difference(own[each], found[each]) for each in found if own.get(each) is not None)
 
 
 def results(f, args, kwargs, case, compiler=None):

@@ -82,6 +82,11 @@ def _lines(step, depth):
     return [_statement(file, line)[0] if _statement(file, line) else line for file, line, *_ in step.where[:depth]]
 
 
+def assigned(where):
+    """The one name that the statement of these lines assigns; '' for none."""
+    return _target(where, None)
+
+
 def _target(where, step):
     """The one name that the statement assigns, or one of several for the result of that number; '' for none."""
     if not where:
