@@ -14,8 +14,8 @@ Reached Casefile(std::string_view input) {
     Demand(!c.id.empty() && !c.program.empty() && !c.observe.empty(), "a case has an id, a program, a value");
     Demand(CaseDigest(c).size() == 8, "a case has a digest");
     Demand(ProgramToJson(c, "cpu").is_object(), "a case can be sent");
-    Plant(c.id.starts_with("fuzz/Q"));
   }
+  Plant(!loaded.cases.empty() && IsPlantedLength(input.size()));
   return loaded.cases.empty() ? Reached::kRefused : Reached::kAccepted;
 }
 

@@ -73,7 +73,7 @@ Reached Journal(std::string_view input) {
     Demand(result.trace_file.empty() || result.trace_file.starts_with("traces/"), "traces lie in the run");
     Demand(result.tensors_file.empty() || !LoadTensors(*run, result), "a file that is not there is an error");
   }
-  Plant(run->header.seed == 8 && !run->results.empty());
+  Plant(!run->results.empty() && IsPlantedLength(input.size()));
   return Reached::kAccepted;
 }
 

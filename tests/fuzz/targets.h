@@ -21,7 +21,11 @@ Reached Safetensors(std::string_view input);
 void Demand(bool kept, const char* promise);
 
 /// The planted fault that shows that a target finds one: where ULPSCOPE_FUZZ_PLANT is set and `reached` holds, a byte behind
-/// the end of a buffer is read. Each target calls it at a place that no file of its corpus reaches.
+/// the end of a buffer is read. Each target calls it for what it accepts and IsPlantedLength.
 void Plant(bool reached);
+
+/// A length that nothing accepted in the corpus has: the fault of a reader that takes words at a time. To find it, a fuzzer has to
+/// make of the corpus another text that is accepted, which few of its changes leave it.
+inline bool IsPlantedLength(size_t size) { return size % 8 == 4 || size % 8 == 6; }
 
 }  // namespace ulpscope::fuzz
