@@ -166,30 +166,36 @@ class Evaluator {
   }
 
   /// Values of one node by position, in pages made when first written: a sample of a large result touches few of them.
+  /// What is known of a node's elements: pages in a two-level table, since hundreds of hypotheses each look at a few elements
+  /// of tensors with millions.
   class Memo {
    public:
     const Value* Find(int64_t index) const {
-      const auto page = static_cast<size_t>(index) / kPage;
-      if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
+      const auto page = static_cast<size_t>(index) / kPage, part = page / kPages;
+      if (part >= parts_.size() || parts_[part] == nullptr) return nullptr;
+      const Page* found = (*parts_[part])[page % kPages].get();
       const size_t at = static_cast<size_t>(index) % kPage;
-      return pages_[page]->known[at] ? &pages_[page]->values[at] : nullptr;
+      return found != nullptr && found->known[at] ? &found->values[at] : nullptr;
     }
     void Keep(int64_t index, Value value, int64_t size) {
-      const auto page = static_cast<size_t>(index) / kPage;
-      if (pages_.empty()) pages_.resize((static_cast<size_t>(size) + kPage - 1) / kPage);
-      if (pages_[page] == nullptr) pages_[page] = std::make_unique<Page>();
+      const auto page = static_cast<size_t>(index) / kPage, part = page / kPages;
+      if (parts_.empty()) parts_.resize(static_cast<size_t>(size) / (kPage * kPages) + 1);
+      if (parts_[part] == nullptr) parts_[part] = std::make_unique<Part>();
+      std::unique_ptr<Page>& found = (*parts_[part])[page % kPages];
+      if (found == nullptr) found = std::make_unique<Page>();
       const size_t at = static_cast<size_t>(index) % kPage;
-      pages_[page]->values[at] = std::move(value);
-      pages_[page]->known[at] = true;
+      found->values[at] = std::move(value);
+      found->known[at] = true;
     }
 
    private:
-    static constexpr size_t kPage = 64;
+    static constexpr size_t kPage = 64, kPages = 128;
     struct Page {
       std::array<Value, kPage> values{};
       std::array<bool, kPage> known{};
     };
-    std::vector<std::unique_ptr<Page>> pages_;
+    using Part = std::array<std::unique_ptr<Page>, kPages>;
+    std::vector<std::unique_ptr<Part>> parts_;
   };
 
   /// Buffers that are used again: a large sum is gathered millions of times, also while another one is.

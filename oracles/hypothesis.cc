@@ -632,7 +632,12 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
           for (const auto& mid : MidWords()) {
             // A partial sum's rounding and a compensated sum are what such kernels do before their store.
             if (mid != "none" && (spec.partial != nullptr || spec.compensated)) continue;
-            for (const char* mode : {"_rne", "_rz"}) {
+            for (const char* mode : {"_rne", "_rz", "_rna"}) {
+              // Ties away from zero: what adding half of the last place and cutting gives. A kernel that does
+              // so does it once, to a sum that is wide.
+              const bool plain = in.empty() && prod == "exact" && mid == "none" &&
+                                 (spec.exact() || (spec.binary() && spec.wide()));
+              if (std::string_view(mode) == "_rna" && !plain) continue;
               Choice choice{.in = in,
                             .prod = prod,
                             .acc = acc,

@@ -1,6 +1,9 @@
 """The vocabulary of steps over jax.numpy, in JAX's own terms: what a user of JAX would write for each step.
 
-Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported after the knobs are set.
+Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported after the knobs are set. op_NAME is the step
+NAME: a callable over the operands with the attributes as keywords. Scripts that show a result without ulpscope carry those
+that they need, and what these name (harness/cli/repro_script.cc): so two empty lines stand between definitions, and none of
+them uses more than jax, jnp, math and each other.
 """
 
 import math
@@ -47,31 +50,263 @@ NOTES = {
 }
 
 
-def _matmul(a, b, preferred_element_type=None):
-    return jnp.matmul(a, b, preferred_element_type=preferred_element_type)
-
-
 def _scaled(factor, a):
     return a if factor == 1 else factor * a
 
 
-def _addmm(c, a, b, alpha=1, beta=1):
+def _axes(dim):
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
+def _each(value, count):
+    return [value] * count if isinstance(value, int) else list(value) * (count if len(value) == 1 else 1)
+
+
+def _channels(a, x):
+    """One number a channel, against x of [batch, channel, ...]."""
+    return a.reshape((1, -1) + (1, ) * (x.ndim - 2))
+
+
+def op_zeros(shape, dtype=None):
+    return jnp.zeros(shape, dtype)
+
+
+def op_ones(shape, dtype=None):
+    return jnp.ones(shape, dtype)
+
+
+def op_full(shape, dtype, value):
+    return jnp.full(shape, float(value) if isinstance(value, str) else value, dtype)  # "inf", "-inf", "nan"
+
+
+def op_arange(end, dtype, start=0, step=1):
+    return jnp.arange(start, end, step, dtype)
+
+
+def op_linspace(start, end, num, dtype):
+    return jnp.linspace(start, end, num, dtype=dtype)
+
+
+def op_matmul(a, b, preferred_element_type=None):
+    return jnp.matmul(a, b, preferred_element_type=preferred_element_type)
+
+
+op_mm = op_matmul
+
+
+op_bmm = op_matmul
+
+
+def op_addmm(c, a, b, alpha=1, beta=1):
     return _scaled(beta, c) + _scaled(alpha, jnp.matmul(a, b))
 
 
-def _linear(x, weight, bias=None):
+op_addmv = op_addmm
+
+
+op_baddbmm = op_addmm
+
+
+def op_linear(x, weight, bias=None):
     product = jnp.matmul(x, weight.T)
     return product if bias is None else product + bias
 
 
-def _reduction(function):
-    def reduce(a, dim=None, keepdim=False, dtype=None):
-        return function(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, dtype=dtype)
-
-    return reduce
+def op_einsum(*of, equation):
+    return jnp.einsum(equation, *of)
 
 
-def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
+def op_conv1d(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
+    spatial = x.ndim - 2
+    result = jax.lax.conv_general_dilated(x, weight, _each(stride, spatial),
+                                          [(pad, pad) for pad in _each(padding, spatial)],
+                                          rhs_dilation=_each(dilation, spatial), feature_group_count=groups)
+    return result if bias is None else result + bias.reshape((-1, ) + (1, ) * spatial)
+
+
+op_conv2d = op_conv1d
+
+
+def op_scaled_dot_product_attention(query, key, value, scale=None):
+    """jax.nn has it for operands of [batch, length, heads, width]; these are PyTorch's [..., heads, length, width]."""
+    def swapped(a):
+        return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)
+
+    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), scale=scale)
+    return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])
+
+
+def op_add(a, b, alpha=1):
+    return jnp.add(a, _scaled(alpha, b))
+
+
+def op_sub(a, b, alpha=1):
+    return jnp.subtract(a, _scaled(alpha, b))
+
+
+def op_mul(a, b):
+    return jnp.multiply(a, b)
+
+
+def op_div(a, b):
+    return jnp.divide(a, b)
+
+
+def op_neg(a):
+    return jnp.negative(a)
+
+
+def op_pow(a, b):
+    return jnp.power(a, b)
+
+
+def op_lerp(start, end, weight):
+    return start + weight * (end - start)
+
+
+def op_addcmul(x, a, b, value=1):
+    return x + _scaled(value, a * b)
+
+
+def op_addcdiv(x, a, b, value=1):
+    return x + _scaled(value, a / b)
+
+
+def op_eq(a, b):
+    return jnp.equal(a, b)
+
+
+def op_ne(a, b):
+    return jnp.not_equal(a, b)
+
+
+def op_lt(a, b):
+    return jnp.less(a, b)
+
+
+def op_le(a, b):
+    return jnp.less_equal(a, b)
+
+
+def op_gt(a, b):
+    return jnp.greater(a, b)
+
+
+def op_ge(a, b):
+    return jnp.greater_equal(a, b)
+
+
+def op_masked_fill(a, mask, value):
+    return jnp.where(mask, value, a)
+
+
+def op_rsqrt(a):
+    return jax.lax.rsqrt(a)
+
+
+def op_erf(a):
+    return jax.lax.erf(a)
+
+
+def op_erfc(a):
+    return jax.lax.erfc(a)
+
+
+def op_relu(a):
+    return jax.nn.relu(a)
+
+
+def op_relu6(a):
+    return jax.nn.relu6(a)
+
+
+def op_leaky_relu(a, **attrs):
+    return jax.nn.leaky_relu(a, **attrs)
+
+
+def op_elu(a, **attrs):
+    return jax.nn.elu(a, **attrs)
+
+
+def op_sigmoid(a):
+    return jax.nn.sigmoid(a)
+
+
+def op_silu(a):
+    return jax.nn.silu(a)
+
+
+def op_mish(a):
+    return jax.nn.mish(a)
+
+
+def op_gelu(a, approximate="none"):
+    return jax.nn.gelu(a, approximate=approximate == "tanh")
+
+
+def op_softplus(a, beta=1, threshold=None):
+    result = jax.nn.softplus(_scaled(beta, a))
+    result = result if beta == 1 else result / beta
+    return result if threshold is None else jnp.where(_scaled(beta, a) > threshold, a, result)
+
+
+def op_clamp(a, min=None, max=None):
+    return jnp.clip(a, min, max)
+
+
+def op_hardtanh(a, min_val=-1.0, max_val=1.0):
+    return jnp.clip(a, min_val, max_val)
+
+
+def op_softmax(a, dim, dtype=None):
+    return jax.nn.softmax(a if dtype is None else a.astype(dtype), axis=dim)  # PyTorch's dtype= casts the operand first
+
+
+def op_log_softmax(a, dim, dtype=None):
+    return jax.nn.log_softmax(a if dtype is None else a.astype(dtype), axis=dim)
+
+
+def op_logsumexp(a, dim, keepdim=False):
+    return jax.nn.logsumexp(a, axis=dim, keepdims=keepdim)
+
+
+def op_sum(a, dim=None, keepdim=False, dtype=None):
+    return jnp.sum(a, axis=_axes(dim), keepdims=keepdim, dtype=dtype)
+
+
+def op_mean(a, dim=None, keepdim=False, dtype=None):
+    return jnp.mean(a, axis=_axes(dim), keepdims=keepdim, dtype=dtype)
+
+
+def op_var(a, dim=None, keepdim=False, correction=1):
+    return jnp.var(a, axis=_axes(dim), keepdims=keepdim, ddof=correction)
+
+
+def op_std(a, dim=None, keepdim=False, correction=1):
+    return jnp.std(a, axis=_axes(dim), keepdims=keepdim, ddof=correction)
+
+
+def op_amax(a, dim=None, keepdim=False):
+    return jnp.max(a, axis=_axes(dim), keepdims=keepdim)
+
+
+def op_amin(a, dim=None, keepdim=False):
+    return jnp.min(a, axis=_axes(dim), keepdims=keepdim)
+
+
+def op_prod(a, dim=None, keepdim=False):
+    return jnp.prod(a, axis=dim, keepdims=keepdim)
+
+
+def op_cumsum(a, dim, dtype=None):
+    return jnp.cumsum(a, axis=dim, dtype=dtype)
+
+
+def op_norm(a, p=2, dim=None, keepdim=False):
+    return jnp.linalg.norm(a.reshape(-1) if dim is None and not keepdim else a, float(p), axis=_axes(dim), keepdims=keepdim)
+
+
+def op_layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     centred = wide - jnp.mean(wide, axis=axes, keepdims=True)
@@ -83,7 +318,7 @@ def _layer_norm(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):
     return result.astype(x.dtype)
 
 
-def _rms_norm(x, weight=None, *, normalized_shape, eps):
+def op_rms_norm(x, weight=None, *, normalized_shape, eps):
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     result = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=axes, keepdims=True) + eps)
@@ -92,265 +327,214 @@ def _rms_norm(x, weight=None, *, normalized_shape, eps):
     return result.astype(x.dtype)
 
 
-def _attention(query, key, value, scale=None):
-    """jax.nn has it for operands of [batch, length, heads, width]; ours are PyTorch's [..., heads, length, width]."""
-    def swapped(a):
-        return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)
-
-    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), scale=scale)
-    return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])
+def op_batch_norm(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
+    result = (x - _channels(mean, x)) * jax.lax.rsqrt(_channels(variance, x) + eps)
+    result = result if weight is None else result * _channels(weight, x)
+    return result if bias is None else result + _channels(bias, x)
 
 
-def _along(function):
-    """PyTorch's dtype= casts the operand first."""
-    def apply_along(a, dim, dtype=None):
-        return function(a if dtype is None else a.astype(dtype), axis=dim)
-
-    return apply_along
-
-
-def _softplus(a, beta=1, threshold=None):
-    result = jax.nn.softplus(_scaled(beta, a))
-    result = result if beta == 1 else result / beta
-    return result if threshold is None else jnp.where(_scaled(beta, a) > threshold, a, result)
-
-
-def _slice(a, dim=0, start=0, end=None, step=1):
-    return a[(slice(None), ) * (dim % a.ndim) + (slice(start, end, step), )]
-
-
-def _flatten(a, start_dim=0, end_dim=-1):
-    first, last = start_dim % a.ndim, end_dim % a.ndim
-    return a.reshape(a.shape[:first] + (-1, ) + a.shape[last + 1:])
-
-
-def _each(value, count):
-    return [value] * count if isinstance(value, int) else list(value) * (count if len(value) == 1 else 1)
-
-
-def _convolution(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
-    spatial = x.ndim - 2
-    result = jax.lax.conv_general_dilated(x, weight, _each(stride, spatial),
-                                          [(pad, pad) for pad in _each(padding, spatial)],
-                                          rhs_dilation=_each(dilation, spatial), feature_group_count=groups)
-    return result if bias is None else result + bias.reshape((-1, ) + (1, ) * spatial)
-
-
-def _pool(function, edge):
-    """Windows over the last dimensions, elements of `edge` around."""
-    def pool(x, kernel_size, stride=None, padding=0):
-        spatial = x.ndim - 2
-        kernel = _each(kernel_size, spatial)
-        strides = kernel if stride is None else _each(stride, spatial)
-        pads = [(0, 0)] * 2 + [(pad, pad) for pad in _each(padding, spatial)]
-        result = jax.lax.reduce_window(x, jnp.asarray(edge, x.dtype), function, [1, 1] + kernel, [1, 1] + strides, pads)
-        return result / math.prod(kernel) if function is jax.lax.add else result
-
-    return pool
-
-
-def _norm(a, p=2, dim=None, keepdim=False):
-    return jnp.linalg.norm(a.reshape(-1) if dim is None and not keepdim else a, float(p),
-                           axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)
-
-
-def _spread(function):
-    def spread(a, dim=None, keepdim=False, correction=1):
-        return function(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, ddof=correction)
-
-    return spread
-
-
-def _batch_norm(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
-    def channels(a):
-        return a.reshape((1, -1) + (1, ) * (x.ndim - 2))
-
-    result = (x - channels(mean)) * jax.lax.rsqrt(channels(variance) + eps)
-    result = result if weight is None else result * channels(weight)
-    return result if bias is None else result + channels(bias)
-
-
-def _group_norm(x, weight=None, bias=None, *, num_groups, eps=1e-5):
+def op_group_norm(x, weight=None, bias=None, *, num_groups, eps=1e-5):
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32)).reshape(x.shape[0], num_groups, -1)
     centred = wide - jnp.mean(wide, axis=2, keepdims=True)
     result = (centred * jax.lax.rsqrt(jnp.mean(centred * centred, axis=2, keepdims=True) + eps)).reshape(x.shape)
     for channels, combine in ((weight, jnp.multiply), (bias, jnp.add)):
         if channels is not None:
-            result = combine(result, channels.astype(result.dtype).reshape((1, -1) + (1, ) * (x.ndim - 2)))
+            result = combine(result, _channels(channels.astype(result.dtype), x))
     return result.astype(x.dtype)
 
 
-_REDUCTIONS = {"none": lambda loss: loss, "sum": jnp.sum, "mean": jnp.mean}
+def op_instance_norm(x, weight=None, bias=None, *, eps=1e-5):
+    return op_group_norm(x, weight, bias, num_groups=x.shape[1], eps=eps)
 
 
-def _loss(each):
-    """A loss from that of each element."""
-    return lambda a, target, reduction="mean", **attrs: _REDUCTIONS[reduction](each(a, target, **attrs))
+def _pool(x, function, edge, kernel_size, stride, padding):
+    """Windows over the last dimensions, elements of `edge` around."""
+    spatial = x.ndim - 2
+    kernel = _each(kernel_size, spatial)
+    strides = kernel if stride is None else _each(stride, spatial)
+    pads = [(0, 0)] * 2 + [(pad, pad) for pad in _each(padding, spatial)]
+    result = jax.lax.reduce_window(x, jnp.asarray(edge, x.dtype), function, [1, 1] + kernel, [1, 1] + strides, pads)
+    return result / math.prod(kernel) if function is jax.lax.add else result
 
 
-def _instance_norm(x, weight=None, bias=None, *, eps=1e-5):
-    return _group_norm(x, weight, bias, num_groups=x.shape[1], eps=eps)
+def op_avg_pool1d(x, kernel_size, stride=None, padding=0):
+    return _pool(x, jax.lax.add, 0, kernel_size, stride, padding)
 
 
-def _kl_div(a, target):
-    return jnp.where(target == 0, 0, target * jnp.log(target)) - target * a
+op_avg_pool2d = op_avg_pool1d
 
 
-def _binary_cross_entropy(a, target):
-    return (target - 1) * jnp.maximum(jnp.log1p(-a), -100) - target * jnp.maximum(jnp.log(a), -100)
+def op_max_pool1d(x, kernel_size, stride=None, padding=0):
+    return _pool(x, jax.lax.max, -jnp.inf, kernel_size, stride, padding)
 
 
-def _margin_ranking_loss(a, b, target, margin=0, reduction="mean"):
-    return _REDUCTIONS[reduction](jnp.maximum(-target * (a - b) + margin, 0))
+op_max_pool2d = op_max_pool1d
 
 
-def _index_add(a, index, source, dim, alpha=1):
+def _reduced(loss, reduction):
+    return loss if reduction == "none" else jnp.sum(loss) if reduction == "sum" else jnp.mean(loss)
+
+
+def op_mse_loss(a, target, reduction="mean"):
+    return _reduced(jnp.square(a - target), reduction)
+
+
+def op_l1_loss(a, target, reduction="mean"):
+    return _reduced(jnp.abs(a - target), reduction)
+
+
+def op_smooth_l1_loss(a, target, beta=1, reduction="mean"):
+    size = jnp.abs(a - target)
+    return _reduced(size if beta == 0 else jnp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta), reduction)
+
+
+def op_huber_loss(a, target, delta=1, reduction="mean"):
+    size = jnp.abs(a - target)
+    return _reduced(jnp.where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta)), reduction)
+
+
+def op_bce_with_logits(a, target, reduction="mean"):
+    return _reduced((1 - target) * a - jax.nn.log_sigmoid(a), reduction)
+
+
+def op_binary_cross_entropy(a, target, reduction="mean"):
+    return _reduced((target - 1) * jnp.maximum(jnp.log1p(-a), -100) - target * jnp.maximum(jnp.log(a), -100), reduction)
+
+
+def op_nll_loss(logs, target, reduction="mean"):
+    axis = min(1, logs.ndim - 1)
+    return _reduced(-jnp.squeeze(jnp.take_along_axis(logs, jnp.expand_dims(target, axis), axis=axis), axis), reduction)
+
+
+def op_cross_entropy(a, target, reduction="mean"):
+    return op_nll_loss(jax.nn.log_softmax(a, axis=min(1, a.ndim - 1)), target, reduction)
+
+
+def op_kl_div(a, target, reduction="mean"):
+    return _reduced(jnp.where(target == 0, 0, target * jnp.log(target)) - target * a, reduction)
+
+
+def op_margin_ranking_loss(a, b, target, margin=0, reduction="mean"):
+    return _reduced(jnp.maximum(-target * (a - b) + margin, 0), reduction)
+
+
+def op_cat(*of, dim=0):
+    return jnp.concatenate(of, axis=dim)
+
+
+def op_stack(*of, dim=0):
+    return jnp.stack(of, axis=dim)
+
+
+def op_slice(a, dim=0, start=0, end=None, step=1):
+    return a[(slice(None), ) * (dim % a.ndim) + (slice(start, end, step), )]
+
+
+def op_narrow(a, dim, start, length):
+    return jax.lax.slice_in_dim(a, start, start + length, axis=dim)
+
+
+def op_flatten(a, start_dim=0, end_dim=-1):
+    first, last = start_dim % a.ndim, end_dim % a.ndim
+    return a.reshape(a.shape[:first] + (-1, ) + a.shape[last + 1:])
+
+
+def op_roll(a, shifts, dims=None):
+    return jnp.roll(a, shifts if dims else shifts[0], axis=dims)
+
+
+def op_tril(a, diagonal=0):
+    return jnp.tril(a, diagonal)
+
+
+def op_triu(a, diagonal=0):
+    return jnp.triu(a, diagonal)
+
+
+def op_gather(a, index, dim):
+    return jnp.take_along_axis(a, index, axis=dim)
+
+
+def op_index_select(a, index, dim):
+    return jnp.take(a, index, axis=dim)
+
+
+def op_index_add(a, index, source, dim, alpha=1):
     return jnp.moveaxis(jnp.moveaxis(a, dim, 0).at[index].add(jnp.moveaxis(_scaled(alpha, source), dim, 0)), 0, dim)
 
 
-def _scatter_add(a, index, source, dim):
+def op_scatter_add(a, index, source, dim):
     places = list(jnp.indices(index.shape, sparse=True))
     places[dim] = index
     return a.at[tuple(places)].add(source)
 
 
-def _smooth_l1(a, target, beta=1):
-    size = jnp.abs(a - target)
-    return size if beta == 0 else jnp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+def op_embedding(weight, index):
+    return jnp.take(weight, index, axis=0)
 
 
-def _huber(a, target, delta=1):
-    size = jnp.abs(a - target)
-    return jnp.where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+def op_one_hot(a, num_classes):
+    return jax.nn.one_hot(a, num_classes, dtype=jnp.int64)
 
 
-def _nll(logs, target):
-    axis = min(1, logs.ndim - 1)
-    return -jnp.squeeze(jnp.take_along_axis(logs, jnp.expand_dims(target, axis), axis=axis), axis)
+def op_clone(a):
+    return a
 
 
-def _expand(a, shape):
-    kept = (1,) * (len(shape) - a.ndim) + a.shape
+def op_detach(a):
+    return jax.lax.stop_gradient(a)
+
+
+def op_cast(a, dtype):
+    return a.astype(dtype)
+
+
+def op_transpose(a, dim0, dim1):
+    return jnp.swapaxes(a, dim0, dim1)
+
+
+def op_t(a):
+    return jnp.transpose(a)
+
+
+def op_permute(a, dims):
+    return jnp.transpose(a, dims)
+
+
+def op_reshape(a, shape):
+    return jnp.reshape(a, shape)
+
+
+op_view = op_reshape
+
+
+def op_expand(a, shape):
+    kept = (1, ) * (len(shape) - a.ndim) + a.shape
     return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])
 
 
-def _full(shape, dtype, value):
-    return jnp.full(shape, float(value) if isinstance(value, str) else value, dtype)  # "inf", "-inf", "nan"
+def op_select(a, dim, index):
+    return jax.lax.index_in_dim(a, index, dim, keepdims=False)
 
 
-# op -> a callable over the operands with the attributes as keywords. What takes operands alone and has PyTorch's name in
-# jax.numpy too needs no row.
+def op_unsqueeze(a, dim):
+    return jnp.expand_dims(a, dim)
+
+
+def op_squeeze(a, dim=None):
+    return jnp.squeeze(a, _axes(dim))
+
+
+# What takes operands alone and has PyTorch's name in jax.numpy too needs no definition here.
 OPS = {
     **{
         op: getattr(jnp, op)
         for op in words.ops("value") if not words.OPS[op]["attributes"] and hasattr(jnp, op)
     },
-    "zeros": jnp.zeros,
-    "ones": jnp.ones,
-    "full": _full,
-    "matmul": _matmul,
-    "mm": _matmul,
-    "bmm": _matmul,
-    "addmm": _addmm,
-    "baddbmm": _addmm,
-    "linear": _linear,
-    "add": lambda a, b, alpha=1: jnp.add(a, _scaled(alpha, b)),
-    "sub": lambda a, b, alpha=1: jnp.subtract(a, _scaled(alpha, b)),
-    "mul": jnp.multiply,
-    "div": jnp.divide,
-    "neg": jnp.negative,
-    "relu": jax.nn.relu,
-    "rsqrt": jax.lax.rsqrt,
-    "sigmoid": jax.nn.sigmoid,
-    "erf": jax.lax.erf,
-    "erfc": jax.lax.erfc,
-    "gelu": lambda a, approximate="none": jax.nn.gelu(a, approximate=approximate == "tanh"),
-    "silu": jax.nn.silu,
-    "softmax": _along(jax.nn.softmax),
-    "log_softmax": _along(jax.nn.log_softmax),
-    "logsumexp": lambda a, dim, keepdim=False: jax.nn.logsumexp(a, axis=dim, keepdims=keepdim),
-    "amax": lambda a, dim=None, keepdim=False: jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim,
-                                                        keepdims=keepdim),
-    "scaled_dot_product_attention": _attention,
-    "pow": jnp.power,
-    "clamp": lambda a, min=None, max=None: jnp.clip(a, min, max),
-    "hardtanh": lambda a, min_val=-1.0, max_val=1.0: jnp.clip(a, min_val, max_val),
-    "relu6": jax.nn.relu6,
-    "leaky_relu": jax.nn.leaky_relu,
-    "elu": jax.nn.elu,
-    "softplus": _softplus,
-    "mish": jax.nn.mish,
-    "lerp": lambda start, end, weight: start + weight * (end - start),
-    "addcmul": lambda x, a, b, value=1: x + _scaled(value, a * b),
-    "addcdiv": lambda x, a, b, value=1: x + _scaled(value, a / b),
-    "eq": jnp.equal,
-    "ne": jnp.not_equal,
-    "lt": jnp.less,
-    "le": jnp.less_equal,
-    "gt": jnp.greater,
-    "ge": jnp.greater_equal,
-    "masked_fill": lambda a, mask, value: jnp.where(mask, value, a),
-    "addmv": _addmm,
-    "einsum": lambda *of, equation: jnp.einsum(equation, *of),
-    "conv1d": _convolution,
-    "conv2d": _convolution,
-    "avg_pool1d": _pool(jax.lax.add, 0),
-    "avg_pool2d": _pool(jax.lax.add, 0),
-    "max_pool1d": _pool(jax.lax.max, -jnp.inf),
-    "max_pool2d": _pool(jax.lax.max, -jnp.inf),
-    "amin": lambda a, dim=None, keepdim=False: jnp.min(a, axis=tuple(dim) if isinstance(dim, list) else dim,
-                                                        keepdims=keepdim),
-    "prod": lambda a, dim=None, keepdim=False: jnp.prod(a, axis=dim, keepdims=keepdim),
-    "cumsum": lambda a, dim, dtype=None: jnp.cumsum(a, axis=dim, dtype=dtype),
-    "var": _spread(jnp.var),
-    "std": _spread(jnp.std),
-    "norm": _norm,
-    "batch_norm": _batch_norm,
-    "group_norm": _group_norm,
-    "mse_loss": _loss(lambda a, target: jnp.square(a - target)),
-    "l1_loss": _loss(lambda a, target: jnp.abs(a - target)),
-    "smooth_l1_loss": _loss(_smooth_l1),
-    "huber_loss": _loss(_huber),
-    "bce_with_logits": _loss(lambda a, target: (1 - target) * a - jax.nn.log_sigmoid(a)),
-    "nll_loss": _loss(_nll),
-    "cross_entropy": _loss(lambda a, target: _nll(jax.nn.log_softmax(a, axis=min(1, a.ndim - 1)), target)),
-    "instance_norm": _instance_norm,
-    "kl_div": _loss(_kl_div),
-    "binary_cross_entropy": _loss(_binary_cross_entropy),
-    "margin_ranking_loss": _margin_ranking_loss,
-    "index_add": _index_add,
-    "scatter_add": _scatter_add,
-    "linspace": lambda start, end, num, dtype: jnp.linspace(start, end, num, dtype=dtype),
-    "slice": _slice,
-    "narrow": lambda a, dim, start, length: jax.lax.slice_in_dim(a, start, start + length, axis=dim),
-    "flatten": _flatten,
-    "cat": lambda *of, dim=0: jnp.concatenate(of, axis=dim),
-    "stack": lambda *of, dim=0: jnp.stack(of, axis=dim),
-    "roll": lambda a, shifts, dims=None: jnp.roll(a, shifts if dims else shifts[0], axis=dims),
-    "tril": lambda a, diagonal=0: jnp.tril(a, diagonal),
-    "triu": lambda a, diagonal=0: jnp.triu(a, diagonal),
-    "gather": lambda a, index, dim: jnp.take_along_axis(a, index, axis=dim),
-    "index_select": lambda a, index, dim: jnp.take(a, index, axis=dim),
-    "embedding": lambda weight, index: jnp.take(weight, index, axis=0),
-    "arange": lambda end, dtype, start=0, step=1: jnp.arange(start, end, step, dtype),
-    "one_hot": lambda a, num_classes: jax.nn.one_hot(a, num_classes, dtype=jnp.int64),
-    "clone": lambda a: a,
-    "detach": jax.lax.stop_gradient,
-    "sum": _reduction(jnp.sum),
-    "mean": _reduction(jnp.mean),
-    "cast": lambda a, dtype: a.astype(dtype),
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
-    "transpose": lambda a, dim0, dim1: jnp.swapaxes(a, dim0, dim1),
-    "t": jnp.transpose,
-    "reshape": jnp.reshape,
-    "view": jnp.reshape,
-    "expand": _expand,
-    "permute": lambda a, dims: jnp.transpose(a, dims),
-    "select": lambda a, dim, index: jax.lax.index_in_dim(a, index, dim, keepdims=False),
-    "unsqueeze": lambda a, dim: jnp.expand_dims(a, dim),
-    "squeeze": lambda a, dim=None: jnp.squeeze(a,
-                                                tuple(dim) if isinstance(dim, list) else dim),
+    **{
+        name.removeprefix("op_"): function
+        for name, function in list(globals().items()) if name.startswith("op_")
+    },
 }
 
 

@@ -70,13 +70,15 @@ def _step(row, step, listed):
         reads.setdefault(use["operand"], set()).update(use.get("as") or [])
     facets = (step.get("classification") or {}).get("facets") or {}
     formats = facets.get("in") or {}
-    through = set(facets.get("mid") or []) & set(row["mid"])
+    # What does the same as a rounded operand: a rounding of the result, or the loss of subnormals.
+    instead = set(facets.get("mid") or []) & set(row["mid"])
+    instead |= {"flushed"} if row["flush_alike"] and any("flushed" in words for words in reads.values()) else set()
     for use in row["reads"]:
         # A report may name the view that is read, or the value that it shows.
         said = reads.get(use["operand"]) or reads.get(use["origin"])
         if said and row["flush"] == "daz":  # the use as it is stored, by a step that drops subnormals
             said = {"stored" if word == "flushed" else word for word in said}
-        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled, through))
+        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled, instead))
     if not unmodelled:
         found += _facets(row, facets, any(words == {"flushed"} for words in reads.values()))
     return found
@@ -90,7 +92,7 @@ def rounded_on(said, formats):
     return rounded | (said if any(word.startswith(WHOLE) for word in formats) else said - {"stored", "unrounded"})
 
 
-def _use(row, use, said, unmodelled, through):
+def _use(row, use, said, unmodelled, instead):
     place, truth = f"use {use['operand']} in {row['value']}", use["as"]
     planted = truth != "stored"
 
@@ -107,7 +109,7 @@ def _use(row, use, said, unmodelled, through):
         if "stored" not in said:
             return finding("false accusation")
         return finding("unique" if said <= same else "loose")
-    if not right and through and "stored" in said:  # a rounding of the result is named in place of the operand's
+    if not right and instead and "stored" in said:
         return finding("named equivalent")
     if not right:
         # What shows in no bit is no fault that could be named; a wrong place is wrong all the same.

@@ -127,6 +127,7 @@ def same_bits(a, b):
 def truth(steps, tensors, plan):
     """What each step really did, in program order, and what of it shows in its own stored result.
 
+    flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
     mid: formats through which the result may have been rounded before its store, every operand read as stored, for the very same bits.
     reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
     stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
@@ -136,7 +137,7 @@ def truth(steps, tensors, plan):
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
                "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
-               "mid": []}
+               "mid": [], "flush_alike": False}
         rows.append(row)
         if row["view"]:
             continue
@@ -145,6 +146,7 @@ def truth(steps, tensors, plan):
             if origin not in tensors:
                 row["reads"].append({**_use(step, name, values, plan), "origin": origin})
         row["mid"] = _through(step, values, plan)
+        row["flush_alike"] = _flush_alike(step, values, plan)
         here = plan.how(step, [])
         for key, words, plain in (("acc", plan.accumulators, "accumulators"), ("flush", plan.flushes, "flushes"),
                                   ("inner", plan.inner, "inner")):
@@ -163,6 +165,15 @@ def _through(step, values, plan):
     plain = apply(step, values, plan, dict.fromkeys(names, "stored"))
     return [word for word in FORMATS
             if same_bits(replace(plain, stored=store(rounding(word)(plain.wide), plain.dtype).astype(np.float64)), values[step.name])]
+
+
+def _flush_alike(step, values, plan):
+    """Whether a step that read every operand as stored and dropped subnormals would do the same: of subnormals through float16."""
+    names = [x for x in step.of if isinstance(x, str)]
+    if not any((step.name, name) in plan.reads for name in names):
+        return False
+    flushing = replace(plan, flushes={**plan.flushes, step.name: "daz"})
+    return same_bits(apply(step, values, flushing, dict.fromkeys(names, "stored")), values[step.name])
 
 
 def _use(step, name, values, plan):
