@@ -623,6 +623,9 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   const auto cuts = EnumerateCuts(plan, path);
   const auto accs = AccumulatorsFor(plan, path, observed);
   const auto prods = path.has_products ? ProdWords() : std::vector<std::string>{"exact"};
+  const NodeKind root = At(plan, path.root).kind;
+  const bool ties = !path.has_inner && (IsReduction(root) || root == NodeKind::kAdd ||
+                                        root == NodeKind::kSub || root == NodeKind::kMul);
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {
       for (const auto& acc : accs) {
@@ -634,8 +637,8 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
             if (mid != "none" && (spec.partial != nullptr || spec.compensated)) continue;
             for (const char* mode : {"_rne", "_rz", "_rna"}) {
               // Ties away from zero: what adding half of the last place and cutting gives. A kernel that does
-              // so does it once, to a sum that is wide.
-              const bool plain = in.empty() && prod == "exact" && mid == "none" &&
+              // so does it once, to a wide sum or product; of functions no result is a tie.
+              const bool plain = ties && in.empty() && prod == "exact" && mid == "none" &&
                                  (spec.exact() || (spec.binary() && spec.wide()));
               if (std::string_view(mode) == "_rna" && !plain) continue;
               Choice choice{.in = in,

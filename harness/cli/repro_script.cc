@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "harness/base/text.h"
+#include "harness/cli/jax_ops.h"
 #include "harness/num/float_format.h"
 #include "harness/words/backend_name.h"
+#include "harness/words/ops.h"
 
 namespace ulpscope {
 namespace {
@@ -102,171 +106,38 @@ if __name__ == "__main__":
     sys.exit(main())
 )py";
 
-/// Steps of JAX that are more than one function of jax.numpy, as the adapter does them (backends/jax/ops.py).
-const std::map<std::string, std::string>& JaxFunctions() {
-  static const std::map<std::string, std::string> kFunctions = [] {
-    const std::string matmul =
-        "(a, b, preferred_element_type=None):\n"
-        "    return jnp.matmul(a, b, preferred_element_type=preferred_element_type)\n";
-    const std::string addmm =
-        "(c, a, b, alpha=1, beta=1):\n"
-        "    c, product = c if beta == 1 else beta * c, jnp.matmul(a, b)\n"
-        "    return c + (product if alpha == 1 else alpha * product)\n";
-    const auto reduce = [](const std::string& function) {
-      return "(a, dim=None, keepdim=False, dtype=None):\n"
-             "    return jnp." +
-             function +
-             "(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, dtype=dtype)\n";
-    };
-    const auto along = [](const std::string& function) {
-      return "(a, dim, dtype=None):\n    return jax.nn." + function +
-             "(a if dtype is None else a.astype(dtype), axis=dim)\n";
-    };
-    const auto spread = [](const std::string& function) {
-      return "(a, dim=None, keepdim=False, correction=1):\n    return jnp." + function +
-             "(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, ddof=correction)\n";
-    };
-    const std::string ending = "    return result.astype(x.dtype)\n";
-    return std::map<std::string, std::string>{
-        {"matmul", matmul},
-        {"mm", matmul},
-        {"bmm", matmul},
-        {"addmm", addmm},
-        {"baddbmm", addmm},
-        {"linear",
-         "(x, weight, bias=None):\n    product = jnp.matmul(x, weight.T)\n"
-         "    return product if bias is None else product + bias\n"},
-        {"add", "(a, b, alpha=1):\n    return jnp.add(a, b if alpha == 1 else alpha * b)\n"},
-        {"sub", "(a, b, alpha=1):\n    return jnp.subtract(a, b if alpha == 1 else alpha * b)\n"},
-        {"mul", "(a, b):\n    return jnp.multiply(a, b)\n"},
-        {"div", "(a, b):\n    return jnp.divide(a, b)\n"},
-        {"neg", "(a):\n    return jnp.negative(a)\n"},
-        {"relu", "(a):\n    return jax.nn.relu(a)\n"},
-        {"rsqrt", "(a):\n    return jax.lax.rsqrt(a)\n"},
-        {"sigmoid", "(a):\n    return jax.nn.sigmoid(a)\n"},
-        {"erf", "(a):\n    return jax.lax.erf(a)\n"},
-        {"erfc", "(a):\n    return jax.lax.erfc(a)\n"},
-        {"gelu",
-         "(a, approximate=\"none\"):\n    return jax.nn.gelu(a, approximate=approximate == \"tanh\")\n"},
-        {"silu", "(a):\n    return jax.nn.silu(a)\n"},
-        {"softmax", along("softmax")},
-        {"log_softmax", along("log_softmax")},
-        {"logsumexp",
-         "(a, dim, keepdim=False):\n    return jax.nn.logsumexp(a, axis=dim, keepdims=keepdim)\n"},
-        {"amax",
-         "(a, dim=None, keepdim=False):\n"
-         "    return jnp.max(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)\n"},
-        {"sum", reduce("sum")},
-        {"mean", reduce("mean")},
-        {"pow", "(a, b):\n    return jnp.power(a, b)\n"},
-        {"clamp", "(a, min=None, max=None):\n    return jnp.clip(a, min, max)\n"},
-        {"hardtanh", "(a, min_val=-1.0, max_val=1.0):\n    return jnp.clip(a, min_val, max_val)\n"},
-        {"relu6", "(a):\n    return jax.nn.relu6(a)\n"},
-        {"leaky_relu", "(a, **attrs):\n    return jax.nn.leaky_relu(a, **attrs)\n"},
-        {"elu", "(a, **attrs):\n    return jax.nn.elu(a, **attrs)\n"},
-        {"softplus",
-         "(a, beta=1, threshold=None):\n    scaled = a if beta == 1 else beta * a\n"
-         "    result = jax.nn.softplus(scaled)\n    result = result if beta == 1 else result / beta\n"
-         "    return result if threshold is None else jnp.where(scaled > threshold, a, result)\n"},
-        {"mish", "(a):\n    return jax.nn.mish(a)\n"},
-        {"lerp", "(start, end, weight):\n    return start + weight * (end - start)\n"},
-        {"addcmul", "(x, a, b, value=1):\n    return x + (a * b if value == 1 else value * (a * b))\n"},
-        {"addcdiv", "(x, a, b, value=1):\n    return x + (a / b if value == 1 else value * (a / b))\n"},
-        {"eq", "(a, b):\n    return jnp.equal(a, b)\n"},
-        {"ne", "(a, b):\n    return jnp.not_equal(a, b)\n"},
-        {"lt", "(a, b):\n    return jnp.less(a, b)\n"},
-        {"le", "(a, b):\n    return jnp.less_equal(a, b)\n"},
-        {"gt", "(a, b):\n    return jnp.greater(a, b)\n"},
-        {"ge", "(a, b):\n    return jnp.greater_equal(a, b)\n"},
-        {"masked_fill", "(a, mask, value):\n    return jnp.where(mask, value, a)\n"},
-        {"addmv", addmm},
-        {"einsum", "(*of, equation):\n    return jnp.einsum(equation, *of)\n"},
-        {"amin",
-         "(a, dim=None, keepdim=False):\n"
-         "    return jnp.min(a, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)\n"},
-        {"prod", "(a, dim=None, keepdim=False):\n    return jnp.prod(a, axis=dim, keepdims=keepdim)\n"},
-        {"cumsum", "(a, dim, dtype=None):\n    return jnp.cumsum(a, axis=dim, dtype=dtype)\n"},
-        {"var", spread("var")},
-        {"std", spread("std")},
-        {"slice",
-         "(a, dim=0, start=0, end=None, step=1):\n"
-         "    return a[(slice(None), ) * (dim % a.ndim) + (slice(start, end, step), )]\n"},
-        {"narrow",
-         "(a, dim, start, length):\n    return jax.lax.slice_in_dim(a, start, start + length, axis=dim)\n"},
-        {"flatten",
-         "(a, start_dim=0, end_dim=-1):\n    first, last = start_dim % a.ndim, end_dim % a.ndim\n"
-         "    return a.reshape(a.shape[:first] + (-1, ) + a.shape[last + 1:])\n"},
-        {"cat", "(*of, dim=0):\n    return jnp.concatenate(of, axis=dim)\n"},
-        {"stack", "(*of, dim=0):\n    return jnp.stack(of, axis=dim)\n"},
-        {"roll",
-         "(a, shifts, dims=None):\n    return jnp.roll(a, shifts if dims else shifts[0], axis=dims)\n"},
-        {"tril", "(a, diagonal=0):\n    return jnp.tril(a, diagonal)\n"},
-        {"triu", "(a, diagonal=0):\n    return jnp.triu(a, diagonal)\n"},
-        {"gather", "(a, index, dim):\n    return jnp.take_along_axis(a, index, axis=dim)\n"},
-        {"index_add",
-         "(a, index, source, dim, alpha=1):\n    moved = jnp.moveaxis(a, dim, "
-         "0).at[index].add(jnp.moveaxis(source * alpha "
-         "if alpha != 1 else source, dim, 0))\n    return jnp.moveaxis(moved, 0, dim)\n"},
-        {"scatter_add",
-         "(a, index, source, dim):\n    places = list(jnp.indices(index.shape, sparse=True))\n    "
-         "places[dim] = index\n"
-         "    return a.at[tuple(places)].add(source)\n"},
-        {"linspace", "(start, end, num, dtype):\n    return jnp.linspace(start, end, num, dtype=dtype)\n"},
-        {"index_select", "(a, index, dim):\n    return jnp.take(a, index, axis=dim)\n"},
-        {"embedding", "(weight, index):\n    return jnp.take(weight, index, axis=0)\n"},
-        {"arange", "(end, dtype, start=0, step=1):\n    return jnp.arange(start, end, step, dtype)\n"},
-        {"one_hot", "(a, num_classes):\n    return jax.nn.one_hot(a, num_classes, dtype=jnp.int64)\n"},
-        {"clone", "(a):\n    return a\n"},
-        {"detach", "(a):\n    return jax.lax.stop_gradient(a)\n"},
-        {"cast", "(a, dtype):\n    return a.astype(dtype)\n"},
-        {"full",
-         "(shape, dtype, value):\n    return jnp.full(shape, float(value) if isinstance(value, str) else "
-         "value, dtype)\n"},
-        {"layer_norm",
-         "(x, weight=None, bias=None, *, normalized_shape, eps=1e-5):\n"
-         "    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))\n"
-         "    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))\n"
-         "    centred = wide - jnp.mean(wide, axis=axes, keepdims=True)\n"
-         "    result = centred * jax.lax.rsqrt(jnp.mean(centred * centred, axis=axes, keepdims=True) + eps)\n"
-         "    if weight is not None:\n        result = result * weight.astype(wide.dtype)\n"
-         "    if bias is not None:\n        result = result + bias.astype(wide.dtype)\n" +
-             ending},
-        {"rms_norm",
-         "(x, weight=None, *, normalized_shape, eps):\n"
-         "    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))\n"
-         "    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))\n"
-         "    result = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=axes, keepdims=True) + eps)\n"
-         "    if weight is not None:\n        result = result * weight.astype(wide.dtype)\n" +
-             ending},
-        {"scaled_dot_product_attention",
-         "(query, key, value, scale=None):\n"
-         "    def swapped(a):\n        return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)\n\n"
-         "    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), "
-         "scale=scale)\n"
-         "    return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])\n"},
-        {"transpose", "(a, dim0, dim1):\n    return jnp.swapaxes(a, dim0, dim1)\n"},
-        {"t", "(a):\n    return jnp.transpose(a)\n"},
-        {"reshape", "(a, shape):\n    return jnp.reshape(a, shape)\n"},
-        {"view", "(a, shape):\n    return jnp.reshape(a, shape)\n"},
-        {"expand",
-         "(a, shape):\n    kept = (1,) * (len(shape) - a.ndim) + a.shape\n"
-         "    return jnp.broadcast_to(a, [old if new == -1 else new for new, old in zip(shape, kept)])\n"},
-        {"permute", "(a, dims):\n    return jnp.transpose(a, dims)\n"},
-        {"select", "(a, dim, index):\n    return jax.lax.index_in_dim(a, index, dim, keepdims=False)\n"},
-        {"unsqueeze", "(a, dim):\n    return jnp.expand_dims(a, dim)\n"},
-        {"squeeze",
-         "(a, dim=None):\n    return jnp.squeeze(a, tuple(dim) if isinstance(dim, list) else dim)\n"}};
+/// name -> text of each definition in the JAX adapter's own file of steps: two empty lines stand between them.
+const std::map<std::string, std::string>& JaxDefinitions() {
+  static const std::map<std::string, std::string> kDefinitions = [] {
+    std::map<std::string, std::string> found;
+    std::string_view rest = kJaxOps;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find("\n\n\n"), rest.size());
+      std::string_view text = rest.substr(0, end);
+      rest.remove_prefix(std::min(rest.size(), end + 3));
+      const std::string_view head = text.starts_with("def ") ? text.substr(4) : text;
+      const std::string_view name = head.substr(0, head.find_first_of("( "));
+      if (name.starts_with("op_") || name.starts_with("_")) found.emplace(name, text);
+    }
+    return found;
   }();
-  return kFunctions;
+  return kDefinitions;
 }
 
-bool IsPlainJax(const std::string& op) {
-  static const std::set<std::string> kPlain{
-      "sqrt",   "exp",        "expm1",   "log",     "log1p",       "sin",        "cos",
-      "tanh",   "abs",        "where",   "zeros",   "ones",        "exp2",       "log2",
-      "sinh",   "cosh",       "sign",    "floor",   "ceil",        "round",      "trunc",
-      "square", "reciprocal", "maximum", "minimum", "logical_and", "logical_or", "logical_not"};
-  return kPlain.contains(op);
+/// Adds the definition of `name` to `text`, after those that it uses; each once.
+void DefineForJax(const std::string& name, std::set<std::string>* defined, std::string* text) {
+  const auto definition = JaxDefinitions().find(name);
+  if (definition == JaxDefinitions().end() || !defined->insert(name).second) return;
+  const std::string& body = definition->second;
+  for (size_t begin = 0; begin < body.size();) {
+    size_t end = begin;
+    while (end < body.size() &&
+           (std::isalnum(static_cast<unsigned char>(body[end])) != 0 || body[end] == '_'))
+      ++end;
+    if (end > begin) DefineForJax(body.substr(begin, end - begin), defined, text);
+    begin = end + 1;
+  }
+  *text += "\n\n" + body + "\n";
 }
 
 std::string Quoted(std::string_view text) {
@@ -769,15 +640,17 @@ class Script {
                                 Literal(cast->second, "jnp"));
         continue;
       }
-      const auto function = JaxFunctions().find(step.op);
-      if (function == JaxFunctions().end() && !IsPlainJax(step.op)) {
+      const std::string own = "op_" + step.op;
+      const OpRow* row = FindOp(step.op);
+      // What takes operands alone has its name in jax.numpy too, or the adapter would have refused it.
+      const bool plain = row != nullptr && row->attributes.empty() && row->kind == OpRow::Kind::kValue;
+      if (!JaxDefinitions().contains(own) && !plain) {
         problem_ = "there is no script for the step " + step.op + " in JAX";
         continue;
       }
-      std::string call = fmt::format("{}({})", IsPlainJax(step.op) ? "jnp." + step.op : "op_" + step.op,
+      DefineForJax(own, &defined, &functions);
+      std::string call = fmt::format("{}({})", JaxDefinitions().contains(own) ? own : "jnp." + step.op,
                                      Arguments(step, "jnp"));
-      if (function != JaxFunctions().end() && defined.insert(step.op).second)
-        functions += "\n\ndef op_" + step.op + function->second;
       const bool no_grad = std::any_of(placed.scopes.begin(), placed.scopes.end(),
                                        [](const Step* scope) { return scope->op == "no_grad"; });
       if (no_grad) call = "jax.lax.stop_gradient(" + call + ")";
@@ -790,6 +663,7 @@ class Script {
         "\n\ndef program(given):\n" + (recast.empty() ? "" : "    given = dict(given)\n" + recast);
     program += backward == nullptr ? inputs + steps + Observed() : Gradients(*backward, inputs, steps);
     const std::string call = name_ == "jax" ? "jax.jit(program)" : "program";
+    if (functions.find("math.") != functions.npos) functions.insert(0, "\nimport math\n");
     return functions + program + "\n\ndef compute(given):\n    return " + call +
            "({name: jnp.asarray(value) for name, value in given.items()})\n";
   }

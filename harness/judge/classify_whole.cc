@@ -19,8 +19,11 @@ bool Classifier::IsOdd(const Hypothesis& model, double reach, int64_t element, d
   if (!std::isfinite(stored) || !std::isfinite(sum.lo) || !std::isfinite(sum.hi) || sum.special)
     return IsOddSpecial(model, element, stored, sum);
   if (FormatOf(observed_.dtype)->precision > 51) return !model.Enclose(element).Holds(stored);
+  if (reach >= 1) return stored < model.Store(sum.lo) || stored > model.Store(sum.hi);
+  // One step outwards: halves of an interval of two neighbours would round back to one of them.
   const double centre = sum.lo + (sum.hi - sum.lo) / 2, radius = (sum.hi - sum.lo) / 2 * reach;
-  return stored < model.Store(centre - radius) || stored > model.Store(centre + radius);
+  return stored < model.Store(std::nextafter(centre - radius, -kInf)) ||
+         stored > model.Store(std::nextafter(centre + radius, kInf));
 }
 
 std::vector<int64_t> Classifier::OddOf(const Hypothesis& model, double reach,

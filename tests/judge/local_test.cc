@@ -321,6 +321,31 @@ TEST(Local, ZerosAccuseNoScalarOfANarrowFormat) {
   EXPECT_EQ(judged.at("r").kind, ClassificationKind::kUnmodelled) << judged.at("r").label;
 }
 
+TEST(Local, AProductWithinAnUlpOfBinary64OfATieIsModelled) {
+  // 0.9 in binary64 lies above nine tenths: where x is a multiple of five, x * 0.9 lies just above what may be a tie.
+  Case program;
+  program.id = "decayed~opened";
+  program.companion_of = "decayed";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  Step step = MakeStep("mul", {"x"}, "y");
+  step.of.push_back({.name = {}, .scalar = Attr{0.9}});
+  program.program = {step};
+  program.observe = {"y"};
+  const auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{"y", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  int near_ties = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double x = inputs.at("x").At(i), product = x * 0.9, rest = std::fma(x, 0.9, -product);
+    const double outwards = rest == 0 ? product : std::nextafter(product, rest > 0 ? kInf : -kInf);
+    values["y"].Set(i, RoundTo(outwards, Binary32()));
+    near_ties += RoundTo(product, Binary32()) != RoundTo(outwards, Binary32()) ? 1 : 0;
+  }
+  ASSERT_GT(near_ties, 3);
+  auto judged = Judge(program, inputs, values);
+  EXPECT_TRUE(judged.at("y").fits) << judged.at("y").label;
+  EXPECT_EQ(judged.at("y").label.find("rna"), std::string::npos) << judged.at("y").label;
+}
+
 TEST(Local, ChangedValuesAreThoseWithOtherBits) {
   Chain a(DType::kFloat32), b(DType::kFloat32);
   b.Set("s", 7, 1.0);
