@@ -188,6 +188,11 @@ std::string ClassText(const Classification& classification) {
 
 }  // namespace
 
+std::string_view ReferenceOf(const Classification& classification) {
+  const bool by_itself = !classification.piece.empty() && !classification.piece.starts_with("steps ");
+  return by_itself ? "result of its operands" : "value";
+}
+
 std::string CellText(const ValueResult& value) {
   const Classification& classification = value.classification;
   const std::string dtype = Brief(Name(value.dtype));
@@ -201,7 +206,8 @@ std::string CellText(const ValueResult& value) {
     case ClassificationKind::kWrongShape:
       return "shape!";
     case ClassificationKind::kExactOnly:
-      return "=" + dtype;
+      // One rounding of a step that every model rounds alike is no exact value.
+      return (classification.max_ulp == 0 ? "=" : "") + dtype;
     case ClassificationKind::kUnmodelled:
       return "unmodelled";
     case ClassificationKind::kIdentified:
@@ -230,7 +236,7 @@ const std::vector<std::string>& CellLegend() {
                                                 "f32 float32, or wider where a narrower store hides it",
                                                 "a..b? cannot be told apart, from a down to b",
                                                 "~ likely, not proved",
-                                                "=a any precision gives these bits",
+                                                "=a any precision gives these bits of its operands",
                                                 "[a] no reference",
                                                 "?a too many steps to be judged as one",
                                                 "- not in this run",

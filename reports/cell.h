@@ -25,6 +25,10 @@ namespace ulpscope {
 /// The cell of one value.
 std::string CellText(const ValueResult& value);
 
+/// What the errors of a classification are measured against: "value", or "result of its operands" where a step was judged by
+/// itself, from what its backend computed before it.
+std::string_view ReferenceOf(const Classification& classification);
+
 /// How many significant bits the coarsest rounding on the way to a value keeps, in the coarsest of its models: 24 of float32's class
 /// or wider. 0 where no model explains the bits; 24 where there is nothing to tell (no reference, no rounding, integers).
 int KeptBits(const ValueResult& value);

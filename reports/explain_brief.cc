@@ -125,7 +125,8 @@ class BriefWriter {
                                      CellText(value), classification.label);
       text += fmt::format("; {} of {} elements checked", classification.checked, classification.elements);
       if (classification.checked > 0)
-        text += fmt::format(", at most {:.4g} ulp from the exact value", classification.max_ulp);
+        text += fmt::format(", at most {:.4g} ulp from the exact {}", classification.max_ulp,
+                            ReferenceOf(classification));
       Say("observed", text, 2);
       for (const auto& says : classification.says) Say("", says, 1);
       if (!classification.regions.empty())

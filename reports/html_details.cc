@@ -222,7 +222,8 @@ class Collector {
       std::string error =
           fmt::format("{} of {} elements checked", classification.checked, classification.elements);
       if (classification.checked > 0)
-        error += fmt::format(", at most {:.4g} ulp from the exact value", classification.max_ulp);
+        error += fmt::format(", at most {:.4g} ulp from the exact {}", classification.max_ulp,
+                             ReferenceOf(classification));
       std::vector<std::string> says = classification.says;
       for (const auto& region : classification.regions) says.push_back(region.where + ": " + region.label);
       values.push_back({T(name), T(Describe(value.dtype, value.shape)), T(CellText(value)),

@@ -417,6 +417,8 @@ class StepJudge {
       numbers = observed.At(i) != 0 && std::isfinite(observed.At(i));
     if (!numbers) return;
     found->piece = std::move(piece);
+    if (found->kind == ClassificationKind::kExactOnly && found->max_ulp == 0)
+      found->label += " of its operands";
     all->push_back({.unrounded = uses, .classification = std::move(*found), .plain = plain});
   }
 

@@ -338,7 +338,21 @@ int64_t IndexOf(const std::vector<int64_t>& element, const Shape& shape) {
   return index;
 }
 
-/// An element where the sides differ: one that a model of the rival cannot give, if there is one, else the first.
+/// Whether what a step read has the same bits on both sides where element `index` of `value` comes from, as far as operands of
+/// its shape tell.
+bool ReadTheSame(const Side& mine, const Side& rival, const std::string& value, int64_t index) {
+  const Shape& shape = TensorOf(mine, value)->shape;
+  for (const auto& [operand, words] : ValueOf(mine, value).classification.reads) {
+    const TensorData *a = TensorOf(mine, operand), *b = TensorOf(rival, operand);
+    if (operand == value || a == nullptr || b == nullptr || a->shape != shape || b->shape != shape) continue;
+    const double x = a->At(index), y = b->At(index);
+    if (x != y && !(x != x && y != y)) return false;
+  }
+  return true;
+}
+
+/// An element where the sides differ, and not what they computed it from, if there is one: one that a model of the rival cannot
+/// give, else the first.
 std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
   const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
   if (a == nullptr || b == nullptr || a->shape != b->shape || a->dtype != b->dtype) return std::nullopt;
@@ -346,6 +360,7 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
     const double x = a->At(index), y = b->At(index);
     return x != y && !(x != x && y != y);
   };
+  std::vector<int64_t> candidates;
   for (const auto& [side, other] : {std::pair{&mine, &rival}, std::pair{&rival, &mine}}) {
     const Classification& left = ValueOf(*side, value).classification;
     const Classification& right = ValueOf(*other, value).classification;
@@ -353,13 +368,16 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
     for (const Exclusion& exclusion : left.excluded) {
       if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
       const int64_t index = IndexOf(exclusion.element, a->shape);
-      if (index < a->size() && differs(index)) return index;
+      if (index < a->size() && differs(index)) candidates.push_back(index);
     }
   }
   for (int64_t index = 0; index < a->size(); ++index) {
-    if (differs(index)) return index;
+    if (differs(index)) candidates.push_back(index);
   }
-  return std::nullopt;
+  const auto fair = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](int64_t index) { return ReadTheSame(mine, rival, value, index); });
+  if (fair != candidates.end()) return *fair;
+  return candidates.empty() ? std::nullopt : std::optional(candidates.front());
 }
 
 /// ": product[0,3] is 2.5 against 2.4375".
