@@ -624,8 +624,9 @@ std::vector<Choice> EnumerateChoices(const Plan& plan, const ValuePath& path, DT
   const auto accs = AccumulatorsFor(plan, path, observed);
   const auto prods = path.has_products ? ProdWords() : std::vector<std::string>{"exact"};
   const NodeKind root = At(plan, path.root).kind;
-  const bool ties = !path.has_inner && (IsReduction(root) || root == NodeKind::kAdd ||
-                                        root == NodeKind::kSub || root == NodeKind::kMul);
+  const bool ties =
+      !path.has_inner && path.cut_points.empty() &&
+      (IsReduction(root) || root == NodeKind::kAdd || root == NodeKind::kSub || root == NodeKind::kMul);
   for (const auto& in : EnumerateIn(path)) {
     for (const auto& prod : prods) {
       for (const auto& acc : accs) {

@@ -418,7 +418,7 @@ class Comparison {
     const Side b = MakeSide(parted.right, j);
     divergence.backends = {a.names, b.names};
     if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(i, j)};
-    divergence.sentence = Sentence(divergence, a, b, i, j);
+    divergence.sentence = Sentence(divergence, a, b, parted);
     return divergence;
   }
 
@@ -442,12 +442,17 @@ class Comparison {
 
   Side MakeSide(const std::set<size_t>& members, size_t speaker) const {
     Side side{.names = {}, .speaker = members_[speaker]};
-    for (const size_t member : members) side.names.push_back(members_[member].result->backend);
+    for (const size_t member : members) {
+      side.names.push_back(members_[member].result->backend);
+      side.all.push_back(members_[member].observation);
+    }
     return side;
   }
 
-  std::string Sentence(const Divergence& divergence, const Side& a, const Side& b, size_t i, size_t j) const {
+  std::string Sentence(const Divergence& divergence, const Side& a, const Side& b,
+                       const Parted& parted) const {
     const std::string& value = divergence.value;
+    const size_t i = parted.speakers[0], j = parted.speakers[1];
     switch (divergence.kind) {
       case DivergenceKind::kOutcome:
         return OutcomeSentence(a, b);
@@ -460,8 +465,20 @@ class Comparison {
         return CastsSentence(a, b, stage, CastsOf(i, stage), CastsOf(j, stage));
       }
       default:
-        return DifferenceSentence(divergence.kind, a, b, value, *Difference(i, j, value));
+        return DifferenceSentence(divergence.kind, a, b, value, DifferencesOf(parted, value));
     }
+  }
+
+  /// Of each pair that parts; the speakers' first.
+  std::vector<const TensorDifference*> DifferencesOf(const Parted& parted, const std::string& value) const {
+    std::vector<const TensorDifference*> found{Difference(parted.speakers[0], parted.speakers[1], value)};
+    for (const size_t i : parted.left) {
+      for (const size_t j : parted.right) {
+        const TensorDifference* each = Difference(i, j, value);
+        if (each != nullptr && each != found.front()) found.push_back(each);
+      }
+    }
+    return found;
   }
 
   /// A backend whose graph rounds and whose numbers do not: said in the sentence of its precision divergence.

@@ -351,7 +351,17 @@ bool ReadTheSame(const Side& mine, const Side& rival, const std::string& value, 
   return true;
 }
 
-/// An element where the sides differ, and not what they computed it from, if there is one: one that a model of the rival cannot
+/// Whether all of a side have the same there.
+bool IsShared(const Side& side, const std::string& value, int64_t index) {
+  const double shown = TensorOf(side, value)->At(index);
+  return std::all_of(side.all.begin(), side.all.end(), [&](const Observation* each) {
+    if (each == nullptr || !each->values.contains(value)) return true;
+    const double other = each->values.at(value).At(index);
+    return other == shown ? std::signbit(other) == std::signbit(shown) : other != other && shown != shown;
+  });
+}
+
+/// An element where the sides differ, and not what they computed it from, if there is one; best where each side is of one mind: one that a model of the rival cannot
 /// give, else the first.
 std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
   const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
@@ -374,10 +384,21 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
   for (int64_t index = 0; index < a->size(); ++index) {
     if (differs(index)) candidates.push_back(index);
   }
-  const auto fair = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](int64_t index) { return ReadTheSame(mine, rival, value, index); });
-  if (fair != candidates.end()) return *fair;
+  const auto fair = [&](int64_t index) { return ReadTheSame(mine, rival, value, index); };
+  const auto shared = [&](int64_t index) {
+    return IsShared(mine, value, index) && IsShared(rival, value, index);
+  };
+  auto best = std::find_if(candidates.begin(), candidates.end(),
+                           [&](int64_t index) { return fair(index) && shared(index); });
+  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), fair);
+  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), shared);
+  if (best != candidates.end()) return *best;
   return candidates.empty() ? std::nullopt : std::optional(candidates.front());
+}
+
+/// " on jax" where not all of the side have what is shown of one.
+std::string OnWhom(const Side& side, const std::string& value, int64_t index) {
+  return IsShared(side, value, index) ? "" : " on " + side.speaker.result->backend;
 }
 
 /// ": product[0,3] is 2.5 against 2.4375".
@@ -385,8 +406,9 @@ std::string Witness(const Side& first, const Side& second, const std::string& va
   const auto index = WitnessOf(first, second, value);
   if (!index) return "";
   const TensorData &a = *TensorOf(first, value), &b = *TensorOf(second, value);
-  return fmt::format(": {}{} is {} against {}", value, Element(Coordinates(*index, a.shape)),
-                     FormatDecimal(a.At(*index)), FormatDecimal(b.At(*index)));
+  return fmt::format(": {}{} is {}{} against {}{}", value, Element(Coordinates(*index, a.shape)),
+                     FormatDecimal(a.At(*index)), OnWhom(first, value, *index), FormatDecimal(b.At(*index)),
+                     OnWhom(second, value, *index));
 }
 
 /// How a value was computed, as far as the numbers tell: what they leave open is left out.
@@ -449,7 +471,31 @@ std::string DescribeOutcome(const Side& side) {
   return text;
 }
 
-std::string Share(int64_t part, int64_t whole) { return fmt::format("{} of {} elements", part, whole); }
+/// "17 of 256 elements", "17 to 20 of 256 elements" where not every pair has the same number.
+std::string Share(std::span<const TensorDifference* const> differences, bool special) {
+  int64_t fewest = differences.front()->elements, most = 0;
+  for (const TensorDifference* each : differences) {
+    const int64_t part = special ? each->special : each->number;
+    fewest = std::min(fewest, part);
+    most = std::max(most, part);
+  }
+  return fmt::format("{}{} of {} elements", fewest == most ? "" : fmt::format("{} to ", fewest), most,
+                     differences.front()->elements);
+}
+
+/// The first element that shows the difference, best where each side is of one mind.
+int64_t ShownElement(const Side& a, const Side& b, const std::string& value, bool special,
+                     const TensorDifference& difference) {
+  const int64_t first = special ? difference.first_special : difference.first_number;
+  const TensorData &left = *TensorOf(a, value), &right = *TensorOf(b, value);
+  for (int64_t index = first; index < left.size(); ++index) {
+    const double x = left.At(index), y = right.At(index);
+    if ((special ? DiffersInKind(x, y) : DiffersInNumber(x, y)) && IsShared(a, value, index) &&
+        IsShared(b, value, index))
+      return index;
+  }
+  return first;
+}
 
 std::string ValueAt(const Side& side, const std::string& value, int64_t index) {
   return FormatDecimal(side.speaker.observation->values.at(value).At(index));
@@ -555,39 +601,39 @@ std::string WhoFlushes(const Side& a, const Side& b, const std::string& value) {
 }  // namespace
 
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
-                               const TensorDifference& difference) {
+                               std::span<const TensorDifference* const> differences) {
   const bool special = kind == DivergenceKind::kSpecial;
-  const int64_t index = special ? difference.first_special : difference.first_number;
+  const int64_t index = ShownElement(a, b, value, special, *differences.front());
   const Shape& shape = ValueOf(a, value).shape;
-  const std::string witness = fmt::format("{} = {} against {}", Element(Coordinates(index, shape)),
-                                          ValueAt(a, value, index), ValueAt(b, value, index));
+  const std::string witness =
+      fmt::format("{} = {}{} against {}{}", Element(Coordinates(index, shape)), ValueAt(a, value, index),
+                  OnWhom(a, value, index), ValueAt(b, value, index), OnWhom(b, value, index));
+  const std::string share = Share(differences, special);
+  double largest = 0;
+  for (const TensorDifference* each : differences) largest = std::max(largest, each->largest_ulp);
   const std::string other = JoinNames(b.names);
   const std::string differs =
       fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
   if (special) {
-    return fmt::format("{} in the special values of {} ({}, first {}).", differs, value,
-                       Share(difference.special, difference.elements), witness);
+    return fmt::format("{} in the special values of {} ({}, first {}).", differs, value, share, witness);
   }
-  const std::string spread = ShortestDecimal(difference.largest_ulp);
+  const std::string spread = ShortestDecimal(largest);
   if (kind == DivergenceKind::kOrder) {
     return fmt::format(
         "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): the order of "
         "accumulation differs.",
-        JoinNames(a.names), Verb(a, "computes", "compute"), value, other,
-        Share(difference.number, difference.elements), spread, witness);
+        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
   }
   if (kind == DivergenceKind::kBits) {
     return fmt::format(
         "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): these inputs do not "
         "tell why.",
-        JoinNames(a.names), Verb(a, "computes", "compute"), value, other,
-        Share(difference.number, difference.elements), spread, witness);
+        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
   }
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty())
-    return fmt::format("{} ({}, first {}).", zero, Share(difference.number, difference.elements), witness);
-  const std::string size = difference.largest_ulp > 0 ? fmt::format(", by up to {} ulp", spread) : "";
-  return fmt::format("{} in {} ({}{}, first {}).", differs, value,
-                     Share(difference.number, difference.elements), size, witness);
+    return fmt::format("{} ({}, first {}).", zero, share, witness);
+  const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
+  return fmt::format("{} in {} ({}{}, first {}).", differs, value, share, size, witness);
 }
 
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {

@@ -16,7 +16,8 @@ namespace ulpscope {
 /// One side of a divergence: its backends and the member that speaks for it.
 struct Side {
   std::vector<std::string> names;
-  Participant speaker;
+  Participant speaker;                       ///< one of them, whose classes and elements are told
+  std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
 };
 
 std::string OutcomeSentence(const Side& left, const Side& right);
@@ -27,9 +28,10 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                               std::string_view basis, std::string_view although);
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
-/// For the kinds order, value and special.
+/// For the kinds order, bits, value and special. `differences`: of every pair, one of `a` and one of `b`; that of the speakers
+/// first.
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
-                               const TensorDifference& difference);
+                               std::span<const TensorDifference* const> differences);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right);
 

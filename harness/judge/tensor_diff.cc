@@ -9,7 +9,6 @@
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
-namespace {
 
 bool DiffersInKind(double left, double right) {
   if (std::isnan(left) || std::isnan(right)) return std::isnan(left) != std::isnan(right);
@@ -20,8 +19,6 @@ bool DiffersInKind(double left, double right) {
 bool DiffersInNumber(double left, double right) {
   return std::isfinite(left) && std::isfinite(right) && left != right;
 }
-
-}  // namespace
 
 bool IsSubnormal(double value, DType dtype) {
   const FloatFormat* format = FormatOf(dtype);

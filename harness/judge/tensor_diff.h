@@ -21,6 +21,10 @@ struct TensorDifference {
   bool Same() const { return number == 0 && special == 0; }
 };
 
+/// One element counts as `special` resp. `number`, as TensorDifference has them.
+bool DiffersInKind(double left, double right);
+bool DiffersInNumber(double left, double right);
+
 /// Below the numbers of a floating `dtype` that keep all their bits; false for other dtypes.
 bool IsSubnormal(double value, DType dtype);
 
