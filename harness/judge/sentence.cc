@@ -137,29 +137,50 @@ bool HasStepsInside(const std::string& value, const Classification& classificati
                      [&](const auto& cut) { return IsInside(value, cut.first); });
 }
 
-/// Elementary steps of the op that gives `value`, rounded on one side alone: all of them to one format, or the first. A side
-/// whose op was explained without such a step did not round it.
+/// Whether every model of `classification` rounds steps inside the op to 16 bits beside those in `told`.
+bool RoundsMoreInside(const std::string& value, const Classification& classification,
+                      const std::vector<std::string>& told) {
+  return !classification.models.empty() &&
+         std::all_of(classification.models.begin(), classification.models.end(),
+                     [&](const PrecisionModel& model) {
+                       return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+                         const auto spec = ParseMid(cut.second);
+                         return IsInside(value, cut.first) && spec && spec->format != nullptr &&
+                                spec->format->precision <= Binary16().precision &&
+                                std::find(told.begin(), told.end(), cut.first) == told.end();
+                       });
+                     });
+}
+
+/// Elementary steps of the op that gives `value`, rounded on one side alone: all of them to one format, or those that are known
+/// to be. A side whose op was explained without such a step did not round it.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b) {
   std::map<std::string, Words> left = a.cuts, right = b.cuts;
   for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
   for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
-  const auto compare = [&](const std::string& cut, const std::string& step) {
-    return Compare(left, right, cut, "none", "rounds", "round",
-                   fmt::format("{} inside {} to {{}}", Braced(step), Braced(value)));
-  };
-  std::string first;
   size_t steps = 0;
-  bool alike = true;
+  std::vector<std::string> told;
   for (const auto& [cut, words] : left) {
     if (!IsInside(value, cut)) continue;
     ++steps;
-    if (first.empty() && Disjoint(words, right.at(cut))) first = cut;
-    alike = alike && !first.empty() && words == left.at(first) && right.at(cut) == right.at(first);
+    const bool like_first =
+        told.empty() || (words == left.at(told.front()) && right.at(cut) == right.at(told.front()));
+    if (Disjoint(words, right.at(cut)) && like_first) told.push_back(cut);
   }
-  if (first.empty()) return std::nullopt;
+  if (told.empty()) return std::nullopt;
   const bool all = DescribeInside(value, a).all || DescribeInside(value, b).all;
-  return compare(first, alike && (steps > 1 || all) ? "each step" : "the " + StepInside(first, value));
+  std::string which = "each step";
+  if (told.size() < steps || (steps == 1 && !all)) {
+    std::vector<std::string> names;
+    for (const std::string& cut : told)
+      names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
+    if (RoundsMoreInside(value, a, told) || RoundsMoreInside(value, b, told))
+      names.emplace_back("other steps");
+    which = JoinNames(names);
+  }
+  return Compare(left, right, told.front(), "none", "rounds", "round",
+                 fmt::format("{} inside {} to {{}}", Braced(which), Braced(value)));
 }
 
 /// The formats of at most 16 bits that one of the roundings before a value's own store is to.
