@@ -256,18 +256,32 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
   return found;
 }
 
+/// The formats of operands, a number of the value's own op by its short name: a piece of one step has "scalar.add" where one of
+/// several, each with a number, has "scalar.add@value".
+std::map<std::string, Words> OwnNames(const std::map<std::string, Words>& operands,
+                                      const std::string& value) {
+  std::map<std::string, Words> named = operands;
+  const std::string own = "@" + value;
+  for (const auto& [operand, words] : operands) {
+    if (operand.ends_with(own)) named[operand.substr(0, operand.size() - own.size())] = words;
+  }
+  return named;
+}
+
 /// Every operand of a product or sum, and every Python number, that the one rounds and the other does not.
 std::vector<Parting> FindOperands(const std::string& value, const Classification& a,
                                   const Classification& b) {
   std::vector<Parting> found;
-  for (const auto& [operand, words] : a.facets_in) {
+  const auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
+  for (const auto& [operand, words] : left) {
+    if (operand.ends_with("@" + value)) continue;
     const std::string what = Braced(OperandPhrase(operand, value));
-    auto in = Compare(a.facets_in, b.facets_in, operand, "as_is", "rounds", "round", what + " to {}");
+    auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}");
     if (!in) continue;
     const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
     const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
     if (flushes(words)) in->a = flush;
-    if (flushes(b.facets_in.at(operand))) in->b = flush;
+    if (flushes(right.at(operand))) in->b = flush;
     found.push_back(std::move(*in));
   }
   return found;
