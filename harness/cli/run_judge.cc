@@ -263,15 +263,20 @@ class RunJudge {
     });
   }
 
-  /// Where backends part at single steps, if every one that completed has them.
+  /// Where the backends of `stepwise` part at single steps; those that did not complete take part where all others do.
   std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
-                                          const std::vector<std::optional<OpenedRecord>>& opened) {
+                                          const std::vector<std::optional<OpenedRecord>>& opened,
+                                          const std::set<std::string>& stepwise) {
+    const bool all = std::all_of(participants.begin(), participants.end(), [&](const Participant& each) {
+      return each.result->outcome.kind != OutcomeKind::kCompleted || stepwise.contains(each.result->backend);
+    });
     std::vector<CaseResult> results;
     std::vector<Observation> observations;
     results.reserve(participants.size());
     observations.reserve(participants.size());
     std::vector<Participant> shown;
     for (size_t i = 0; i < participants.size(); ++i) {
+      if (!all && !stepwise.contains(participants[i].result->backend)) continue;
       results.push_back(*participants[i].result);
       observations.push_back(*participants[i].observation);
       if (opened[i]) {
@@ -347,14 +352,22 @@ class RunJudge {
       participants.push_back(
           {.result = &judged.results[record_of[i]], .observation = &records[i].observation});
     const std::set<std::string> demanded = DemandedValues(test_case);
-    bool stepwise = opened_case.has_value();
+    // Those whose steps are known are compared step by step; the others, and these with them, as far as they were asked.
+    std::set<std::string> stepwise;
+    size_t completed = 0;
     for (size_t i = 0; i < opened.size(); ++i) {
       if (participants[i].result->outcome.kind != OutcomeKind::kCompleted) continue;
-      stepwise = stepwise && opened[i] && opened[i]->told.left_out.empty() &&
-                 opened[i]->told.changed.empty() && !IsAnyJudgedAsOne(demanded, *participants[i].result);
+      ++completed;
+      if (opened_case && opened[i] && opened[i]->told.left_out.empty() && opened[i]->told.changed.empty() &&
+          !IsAnyJudgedAsOne(demanded, *participants[i].result))
+        stepwise.insert(participants[i].result->backend);
     }
-    judged.divergences = stepwise ? StepDivergences(test_case, participants, opened)
-                                  : FindDivergences(test_case, participants);
+    if (stepwise.size() > 1 || (stepwise.size() == completed && opened_case))
+      judged.divergences = StepDivergences(test_case, participants, opened, stepwise);
+    if (stepwise.size() < completed || stepwise.empty()) {
+      for (auto& each : FindDivergences(test_case, participants, JudgedAs::kWholeProgram, stepwise))
+        judged.divergences.push_back(std::move(each));
+    }
     judged.knobs = CompareKnobs(participants, run_.knobs);
     const std::lock_guard lock(mutex_);
     classified_.counts += classifier.Counts();

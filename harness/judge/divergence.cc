@@ -74,11 +74,14 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
 /// kind.
 class Comparison {
  public:
-  Comparison(const Case& test_case, std::span<const Participant> participants, JudgedAs judged)
+  Comparison(const Case& test_case, std::span<const Participant> participants, JudgedAs judged,
+             const std::set<std::string>& known)
       : case_(test_case) {
     if (judged == JudgedAs::kStepByStep) NoteOperands(test_case.program);
     for (const Participant& participant : participants) {
-      if (TakesPart(*participant.result)) members_.push_back(participant);
+      if (!TakesPart(*participant.result)) continue;
+      members_.push_back(participant);
+      known_.push_back(known.contains(participant.result->backend));
     }
     for (const Participant& member : members_) {
       for (const auto& value : member.result->value_order) AddName(value);
@@ -260,13 +263,18 @@ class Comparison {
     return PartInOrder(i, j, name) == Basis::kSame ? PartInLastBits(i, j, name) : Basis::kSame;
   }
 
+  /// The class is that of one step alone, and whether both had the same to compute it from is not known here.
+  bool MayBeInherited(const Classification& classification) const {
+    return operands_.empty() && !classification.piece.empty() && !classification.piece.starts_with("steps ");
+  }
+
   /// Of one class, with other bits.
   Basis PartInLastBits(size_t i, size_t j, const std::string& name) const {
     if (Inherited(i, j, name) || Flushes(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr || !HasModels(a->classification) || !HasModels(b->classification) ||
-        a->classification.piece != b->classification.piece)
+        a->classification.piece != b->classification.piece || MayBeInherited(a->classification))
       return Basis::kSame;
     if (PartInPrecision(i, j, name) != Basis::kSame || Nondeterministic(i, name) ||
         Nondeterministic(j, name)) {
@@ -281,7 +289,8 @@ class Comparison {
     const ValueResult* a = FindValue(i, name);
     const ValueResult* b = FindValue(j, name);
     if (a == nullptr || b == nullptr) return Basis::kSame;
-    const bool rivals = a->classification.piece == b->classification.piece;
+    const bool rivals =
+        a->classification.piece == b->classification.piece && !MayBeInherited(a->classification);
     if (rivals && !Flushes(i, j, name) && (HasModels(a->classification) || HasModels(b->classification)))
       return Basis::kSame;
     if (!rivals && PartInPrecision(i, j, name) != Basis::kSame) return Basis::kSame;
@@ -333,13 +342,18 @@ class Comparison {
     return compared == 0 ? Parts{} : Parts{Part{.value = 0, .basis = Basis::kProved}};
   }
 
+  /// What parts two backends that are to be compared.
+  Parts Between(const Relation& relation, size_t i, size_t j) const {
+    return known_[i] && known_[j] ? Parts{} : relation(i, j);
+  }
+
   /// Each backend joins the first group from none of whose members it parts.
   std::vector<std::vector<size_t>> Group(const Relation& relation) const {
     std::vector<std::vector<size_t>> groups;
     for (size_t i = 0; i < members_.size(); ++i) {
       const auto fits = std::find_if(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
         return std::all_of(group.begin(), group.end(),
-                           [&](size_t member) { return relation(member, i).empty(); });
+                           [&](size_t member) { return Between(relation, member, i).empty(); });
       });
       if (fits == groups.end()) {
         groups.push_back({i});
@@ -369,7 +383,7 @@ class Comparison {
     std::map<size_t, Parted> by_value;
     for (const size_t i : left) {
       for (const size_t j : right) {
-        for (const Part& part : relation(i, j)) {
+        for (const Part& part : Between(relation, i, j)) {
           const auto [entry, is_new] = by_value.try_emplace(part.value);
           Parted& parted = entry->second;
           if (is_new) {
@@ -533,6 +547,7 @@ class Comparison {
   std::map<std::string, std::vector<std::string>>
       operands_;  ///< of single steps, by the value that each gives
   std::vector<Participant> members_;
+  std::vector<bool> known_;         ///< of each member: compared by its steps with others that are
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes
   std::vector<Divergence> divergences_;
   mutable std::map<std::tuple<size_t, size_t, std::string>, TensorDifference> differences_;
@@ -541,8 +556,8 @@ class Comparison {
 }  // namespace
 
 std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants,
-                                        JudgedAs judged) {
-  return Comparison(test_case, participants, judged).Run();
+                                        JudgedAs judged, const std::set<std::string>& known) {
+  return Comparison(test_case, participants, judged, known).Run();
 }
 
 }  // namespace ulpscope

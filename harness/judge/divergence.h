@@ -14,7 +14,9 @@
 // precision together, so that a refusal is set against each class that others compute.
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/judge/participant.h"
@@ -27,8 +29,10 @@ namespace ulpscope {
 /// operands differ has inherited that, and parts in precision alone.
 enum class JudgedAs { kWholeProgram, kStepByStep };
 
-/// In the order of the kinds above, then of the backends as given.
+/// In the order of the kinds above, then of the backends as given. `known`: names of backends that are not compared with each other,
+/// since their steps are.
 std::vector<Divergence> FindDivergences(const Case& test_case, std::span<const Participant> participants,
-                                        JudgedAs judged = JudgedAs::kWholeProgram);
+                                        JudgedAs judged = JudgedAs::kWholeProgram,
+                                        const std::set<std::string>& known = {});
 
 }  // namespace ulpscope

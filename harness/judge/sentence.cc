@@ -518,6 +518,14 @@ std::string Share(std::span<const TensorDifference* const> differences, bool spe
                      differences.front()->elements);
 }
 
+/// A whole program that was judged as one, of which the results are those without any rounding before their own.
+bool RoundsNothing(const Classification& classification) {
+  return classification.piece.empty() && classification.fits && !classification.models.empty() &&
+         !classification.cuts.empty() &&
+         std::all_of(classification.cuts.begin(), classification.cuts.end(),
+                     [](const auto& cut) { return cut.second == Words{"none"}; });
+}
+
 /// The first element that shows the difference, best where each side is of one mind.
 int64_t ShownElement(const Side& a, const Side& b, const std::string& value, bool special,
                      const TensorDifference& difference) {
@@ -668,6 +676,13 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty())
     return fmt::format("{} ({}, first {}).", zero, share, witness);
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
+  for (const Side* side : {&a, &b}) {
+    if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
+    return fmt::format("{} in {} ({}{}, first {}): as it was asked, {}{} {} nothing on the way to {}.",
+                       differs, value, share, size, witness, JoinNames(side->names),
+                       ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
+                       Verb(*side, "rounds", "round"), value);
+  }
   return fmt::format("{} in {} ({}{}, first {}).", differs, value, share, size, witness);
 }
 
