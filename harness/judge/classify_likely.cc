@@ -41,7 +41,11 @@ double Classifier::ReproducedBy(const Hypothesis& hypothesis) const {
   constexpr double kFew = 2;  // units in the last place
   std::vector<int64_t> elements;
   std::vector<double> stored;
+  const bool zeros =
+      std::all_of(sample_stored_.begin(), sample_stored_.end(), [](double value) { return value == 0; });
   for (size_t i = 0; i < sample_.size(); ++i) {
+    // What is masked away is zero in any arithmetic.
+    if (sample_stored_[i] == 0 && !zeros) continue;
     const Interval range = hypothesis.Enclose(sample_[i]);
     if (!(range.hi - range.lo <= kFew * Ulp(sample_stored_[i], *FormatOf(observed_.dtype)))) continue;
     elements.push_back(sample_[i]);

@@ -7,6 +7,8 @@ namespace ulpscope {
 
 /// The share of the results that a model has to give bit by bit where worst-case bounds and likelihood would hold more.
 inline constexpr double kNearlyAll = 0.9;
+/// And that something narrower than the program asks for has to give: its bounds hold much that is something else.
+inline constexpr double kNearlyEvery = 0.98;
 
 struct ClassifyOptions {
   int64_t most_elements = 4096;       ///< larger results are judged on a fixed sample of this size

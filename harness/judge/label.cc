@@ -44,6 +44,21 @@ std::string StepInside(std::string_view cut, std::string_view value) {
   return name;
 }
 
+namespace {
+
+/// The format, if there is one: tf32 beside float16 has as many bits, and is no dtype.
+std::string OneFormat(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words[0];
+  std::string dtype;
+  for (const std::string& word : words) {
+    if (word == "none" || ParseMid(word)->bits() != ParseMid(words[0])->bits()) return "";
+    if (ParseDType(word)) dtype = word;
+  }
+  return dtype;
+}
+
+}  // namespace
+
 InsideSteps DescribeInside(const std::string& value, const Classification& classification) {
   InsideSteps inside;
   const std::string prefix = value + ".";
@@ -53,9 +68,10 @@ InsideSteps DescribeInside(const std::string& value, const Classification& class
     if (value.empty() || !cut.starts_with(prefix)) continue;
     ++steps;
     if (words == std::vector<std::string>{"none"}) continue;
-    if (words.size() != 1) return {};
+    const std::string format = OneFormat(words);
+    if (format.empty()) return {};
     ++rounded;
-    by_format[words[0]].push_back("the " + StepInside(cut, value));
+    by_format[format].push_back("the " + StepInside(cut, value));
   }
   for (const auto& [format, names] : by_format) {
     if (inside.coarsest.empty() || ParseMid(format)->bits() < ParseMid(inside.coarsest)->bits())

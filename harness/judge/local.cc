@@ -174,6 +174,42 @@ class StepJudge {
     return {std::move(product), std::move(channels), std::move(sum)};
   }
 
+  static Step Inner(const std::string& op, std::vector<Operand> of, const std::string& as,
+                    std::map<std::string, Attr> attrs = {}) {
+    Step step;
+    step.op = op;
+    step.of = std::move(of);
+    step.attrs = std::move(attrs);
+    step.as = as;
+    return step;
+  }
+
+  /// Steps that libraries compute an op in where its own steps are others: values named after it, "y.reciprocal", stored as any.
+  std::vector<std::vector<Step>> OtherForms(size_t i) const {
+    const Step& step = steps_[i].step;
+    const auto inner = [&](const char* name) { return Operand{.name = step.as + "." + name, .scalar = {}}; };
+    const auto named = [&](const char* name) { return step.as + "." + name; };
+    std::vector<std::vector<Step>> forms;
+    if (auto form = ProductThenBias(i); !form.empty()) forms.push_back(std::move(form));
+    if (step.op == "rsqrt")
+      forms.push_back({Inner("sqrt", step.of, named("sqrt")), Inner("reciprocal", {inner("sqrt")}, step.as)});
+    if (step.op == "div" && step.attrs.empty() && step.out.empty() && !step.of[1].IsScalar())
+      forms.push_back({Inner("reciprocal", {step.of[1]}, named("reciprocal")),
+                       Inner("mul", {step.of[0], inner("reciprocal")}, step.as)});
+    if (const auto dim = step.attrs.find("dim");
+        step.op == "softmax" && step.attrs.size() == 1 && dim != step.attrs.end()) {
+      const std::map<std::string, Attr> along{{"dim", Attr{.value = Attr::List{dim->second}}},
+                                              {"keepdim", Attr{.value = true}}};
+      forms.push_back({Inner("amax", step.of, named("largest"), along),
+                       Inner("sub", {step.of[0], inner("largest")}, named("shifted")),
+                       Inner("exp", {inner("shifted")}, named("exp")),
+                       Inner("sum", {inner("exp")}, named("total"), along),
+                       Inner("reciprocal", {inner("total")}, named("reciprocal")),
+                       Inner("mul", {inner("exp"), inner("reciprocal")}, step.as)});
+    }
+    return forms;
+  }
+
   /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `changes`: to operands
   /// of `last`. `form`: steps in its place.
   std::optional<Piece> Cut(size_t last, const Uses& unrounded, const Changes& changes = {},
@@ -447,7 +483,7 @@ class StepJudge {
       // an op the last bit of an operand is one of theirs.
       const bool as_stored = each.plain && each.unrounded.empty() && each.changed.empty();
       if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
-      return share < best - margin || ((narrow || !each.plain) && share < kNearlyAll);
+      return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);
     });
     std::stable_sort(all.begin(), all.end(),
                      [](const Explanation& a, const Explanation& b) { return a.plain > b.plain; });
@@ -484,8 +520,12 @@ class StepJudge {
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
     Keep(last, {}, "step", stored, &found);
-    if (const auto form = ProductThenBias(last); !stored->fits && !form.empty())
-      Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
+    const bool plain =
+        std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.plain; });
+    if (!plain) {
+      for (const auto& form : OtherForms(last))
+        Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
+    }
     std::set<Uses> tried;
     const auto grow = [&](Before before, bool natural) {
       for (const auto& some : Combinations(operands)) {

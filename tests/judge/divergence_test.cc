@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "harness/judge/judge.h"
 #include "tests/judge/make.h"
@@ -39,11 +40,11 @@ class Table {
   }
   CaseResult& Last() { return *results_.back(); }
 
-  std::vector<Divergence> Find() const {
+  std::vector<Divergence> Find(const std::set<std::string>& known = {}) const {
     std::vector<Participant> participants;
     for (size_t i = 0; i < results_.size(); ++i)
       participants.push_back({results_[i].get(), observations_[i].get()});
-    return FindDivergences(case_, participants);
+    return FindDivergences(case_, participants, JudgedAs::kWholeProgram, known);
   }
 
  private:
@@ -242,6 +243,56 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
             "computes product with sums in float32: product[0,0] is 1 against 1.0009766.");
 }
 
+TEST(Divergence, FiguresHoldOfAllWhomASentenceNames) {
+  const auto table = [](std::vector<double> second) {
+    auto made = std::make_unique<Table>(MakeCase());
+    made->Add("a", Classify({}), {1, 2, 3, 4})
+        .Add("b", Classify({}), std::move(second))
+        .Add("c", Classify({}), {1.5, 2, 3, 5});
+    return made;
+  };
+  // What is told of a and b elsewhere is not told again. Both have another last element than c, and the same.
+  auto found = table({1.25, 2, 3.5, 4})->Find({"a", "b"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
+  EXPECT_NE(found[0].sentence.find("(2 to 3 of 4 elements"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("first [1,1] = 4 against 5)"), std::string::npos) << found[0].sentence;
+  // No element shows both: whose it is is said.
+  found = table({1.25, 2, 3, 4.5})->Find({"a", "b"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].sentence.find("first [0,0] = 1 on a against 1.5)"), std::string::npos)
+      << found[0].sentence;
+}
+
+TEST(Divergence, AWitnessDiffersInTheStepAndNotInWhatItRead) {
+  Table table(MakeCase());
+  Classification narrow = Float32(), plain = Float32();
+  narrow.reads = {{"x", {"bfloat16"}}};
+  plain.reads = {{"x", {"stored"}}};
+  const auto ran = [](std::vector<double> x, std::vector<double> product) {
+    return Completed(
+        {{"x", Tensor(DType::kFloat32, {2, 2}, x)}, {"product", Tensor(DType::kFloat32, {2, 2}, product)}});
+  };
+  table.Add("a", ran({1, 2, 3, 4}, {1, 2, 3, 4}), {{"x", Float32()}, {"product", narrow}})
+      .Add("b", ran({9, 2, 3, 4}, {9, 2, 3, 8}), {{"x", Float32()}, {"product", plain}});
+  for (const Divergence& each : table.Find()) {
+    if (each.value != "product") continue;
+    EXPECT_NE(each.sentence.find("product[1,1] is 4 against 8"), std::string::npos) << each.sentence;
+  }
+  EXPECT_FALSE(table.Find().empty());
+}
+
+TEST(Divergence, AStepsClassSaysNothingOfWhatItRead) {
+  // Each of one step, from operands that are not known here: not the same class with other bits.
+  Classification step = Float32();
+  step.piece = "step";
+  Table table(MakeCase());
+  table.Add("a", step, {1, 2, 3, 4}).Add("b", step, {1, 2, 3, 5});
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kValue) << found[0].sentence;
+}
+
 /// What `a` is told of its steps inside `product`, against a plain float32 one.
 std::string SentenceOf(const std::vector<PrecisionModel>& models) {
   Table table(MakeCase());
@@ -261,6 +312,12 @@ TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
             "a rounds the exp in denominator inside product to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}})}),
             "a rounds each step inside product to bfloat16");
+  EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}})}),
+            "a rounds the exp in denominator and total inside product to bfloat16");
+  // That one alone is no model's.
+  EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}}),
+                        inside({{exp, "bfloat16"}, {total, "none"}, {"product.shifted", "bfloat16"}})}),
+            "a rounds the exp in denominator and other steps inside product to bfloat16");
   // A step, or every one of them: no facet has a single word, and all models have bfloat16.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}}), inside({{total, "bfloat16"}}), inside({}, "bfloat16")}),
             "a rounds at least one step inside product to bfloat16");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "harness/words/facets.h"
 #include "oracles/oracle.h"
@@ -344,6 +345,48 @@ TEST(Local, AProductWithinAnUlpOfBinary64OfATieIsModelled) {
   auto judged = Judge(program, inputs, values);
   EXPECT_TRUE(judged.at("y").fits) << judged.at("y").label;
   EXPECT_EQ(judged.at("y").label.find("rna"), std::string::npos) << judged.at("y").label;
+}
+
+/// One step of bfloat16 tensors, of which `give` computes each result from the operands' elements.
+Classification JudgeOne(const Step& step, const std::vector<const char*>& operands,
+                        const std::function<double(const std::vector<double>&)>& give) {
+  Case program;
+  program.id = "one~opened";
+  program.companion_of = "one";
+  for (const char* name : operands)
+    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kCount}));
+  program.program = {step};
+  program.observe = {step.as};
+  auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{step.as, TensorData::Zeros(DType::kBfloat16, {kCount})}};
+  for (int64_t i = 0; i < kCount; ++i) {
+    std::vector<double> given;
+    for (const char* name : operands) {
+      inputs.at(name).Set(i, Bf16(1 + std::fabs(inputs.at(name).At(i))));
+      given.push_back(inputs.at(name).At(i));
+    }
+    values[step.as].Set(i, Bf16(give(given)));
+  }
+  return Judge(program, inputs, values).at(step.as);
+}
+
+TEST(Local, AReciprocalOfARoundedRootIsNamed) {
+  const Step root = MakeStep("rsqrt", {"x"}, "y");
+  const auto twice = JudgeOne(root, {"x"}, [](const auto& in) { return 1 / Bf16(std::sqrt(in[0])); });
+  EXPECT_TRUE(twice.fits) << twice.label;
+  EXPECT_NE(twice.label.find("the sqrt inside rounded to bfloat16"), std::string::npos) << twice.label;
+  const auto once = JudgeOne(root, {"x"}, [](const auto& in) { return 1 / std::sqrt(in[0]); });
+  EXPECT_TRUE(once.fits) << once.label;
+  EXPECT_EQ(once.label.find("inside"), std::string::npos) << once.label;
+}
+
+TEST(Local, AQuotientByARoundedReciprocalIsNamed) {
+  const Step quotient = MakeStep("div", {"x", "y"}, "q");
+  const auto twice = JudgeOne(quotient, {"x", "y"}, [](const auto& in) { return in[0] * Bf16(1 / in[1]); });
+  EXPECT_TRUE(twice.fits) << twice.label;
+  EXPECT_NE(twice.label.find("the reciprocal inside rounded to bfloat16"), std::string::npos) << twice.label;
+  const auto once = JudgeOne(quotient, {"x", "y"}, [](const auto& in) { return in[0] / in[1]; });
+  EXPECT_EQ(once.label.find("inside"), std::string::npos) << once.label;
 }
 
 TEST(Local, ChangedValuesAreThoseWithOtherBits) {
