@@ -1,6 +1,8 @@
 // Cells of the matrix.
 #include "reports/cell.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -168,6 +170,13 @@ std::string RoundingText(const Classification& classification) {
   // float32 or wider all the way into float32: float32, as for an accumulator alone.
   const int out_bits = Spell<ParseOut>(classification.models.front().out).bits;
   if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
+  // Operands stay in parentheses, whatever they are rounded to.
+  const bool operands = std::all_of(classification.models.begin(), classification.models.end(),
+                                    [](const PrecisionModel& model) {
+                                      return std::any_of(model.in.begin(), model.in.end(),
+                                                         [](const auto& in) { return in.second != "as_is"; });
+                                    });
+  if (operands && worst.text.starts_with('(')) return fmt::format("({}?)>{}", span, out.empty() ? "?" : out);
   const bool one = out.empty() || out == span || span.ends_with(".." + out);
   return one ? span + "?" : span + "?>" + out;
 }
@@ -236,7 +245,7 @@ const std::vector<std::string>& CellLegend() {
                                                 "f32 float32, or wider where a narrower store hides it",
                                                 "a..b? cannot be told apart, from a down to b",
                                                 "~ likely, not proved",
-                                                "=a any precision gives these bits of its operands",
+                                                "=a exact, given its operands",
                                                 "[a] no reference",
                                                 "?a too many steps to be judged as one",
                                                 "- not in this run",

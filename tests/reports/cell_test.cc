@@ -71,6 +71,13 @@ TEST(Cell, OperandsProductsAndCuts) {
   EXPECT_EQ(CellText(pointwise), "bf16") << "wide, then once";
 }
 
+TEST(Cell, OperandsStayInParenthesesWhateverTheyAreRoundedTo) {
+  PrecisionModel half = Model("float32", "none"), tf32 = half;
+  half.in = {{"x", "float16_rne"}};
+  tf32.in = {{"x", "tf32_rna"}};
+  EXPECT_EQ(Cell({half, tf32}), "(f16?)>f32");
+}
+
 TEST(Cell, WhatCannotBeToldApart) {
   EXPECT_EQ(Cell({Model("float32", "none"), Model("float64", "none")}), "f32")
       << "float32 or wider into a float32 store";
@@ -100,7 +107,11 @@ TEST(Cell, BasisAndKinds) {
   EXPECT_EQ(CellText(value), "f32~");
   EXPECT_EQ(CellText(Value({})), "unmodelled");
   value.classification.kind = ClassificationKind::kExactOnly;
+  value.classification.max_ulp = 0;
   EXPECT_EQ(CellText(value), "=f32");
+  // One rounding of a function, alike in every model, is no exact value.
+  value.classification.max_ulp = 0.5;
+  EXPECT_EQ(CellText(value), "f32");
   value.classification.kind = ClassificationKind::kNoReference;
   EXPECT_EQ(CellText(value), "[f32]");
   value.classification.kind = ClassificationKind::kNotFloating;
