@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "harness/base/text.h"
@@ -196,6 +198,21 @@ class StepJudge {
     if (step.op == "div" && step.attrs.empty() && step.out.empty() && !step.of[1].IsScalar())
       forms.push_back({Inner("reciprocal", {step.of[1]}, named("reciprocal")),
                        Inner("mul", {step.of[0], inner("reciprocal")}, step.as)});
+    const auto approximate = step.attrs.find("approximate");
+    const auto* form =
+        approximate == step.attrs.end() ? nullptr : std::get_if<std::string>(&approximate->second.value);
+    if (step.op == "gelu" && (form == nullptr || *form == "none")) {
+      // x / 2 erfc(-x / sqrt(2)), as JAX has it, and x / 2 (1 + erf(x / sqrt(2))).
+      const auto number = [](double value) { return Operand{.name = {}, .scalar = Attr{value}}; };
+      const Step half = Inner("mul", {step.of[0], number(0.5)}, named("half"));
+      forms.push_back({Inner("mul", {step.of[0], number(-std::numbers::sqrt2 / 2)}, named("scaled")),
+                       Inner("erfc", {inner("scaled")}, named("erfc")), half,
+                       Inner("mul", {inner("half"), inner("erfc")}, step.as)});
+      forms.push_back({Inner("mul", {step.of[0], number(std::numbers::sqrt2 / 2)}, named("scaled")),
+                       Inner("erf", {inner("scaled")}, named("erf")),
+                       Inner("add", {inner("erf"), number(1)}, named("sum")), half,
+                       Inner("mul", {inner("half"), inner("sum")}, step.as)});
+    }
     if (const auto dim = step.attrs.find("dim");
         step.op == "softmax" && step.attrs.size() == 1 && dim != step.attrs.end()) {
       const std::map<std::string, Attr> along{{"dim", Attr{.value = Attr::List{dim->second}}},
@@ -485,8 +502,11 @@ class StepJudge {
       if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
       return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);
     });
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Explanation& a, const Explanation& b) { return a.plain > b.plain; });
+    // Of narrow ones the one that gives most: of two forms of an op's steps one may hold only what the other gives.
+    std::stable_sort(all.begin(), all.end(), [](const Explanation& a, const Explanation& b) {
+      if (a.plain || b.plain) return a.plain > b.plain;
+      return a.classification.reproduced > b.classification.reproduced;
+    });
     return all;
   }
 
