@@ -29,8 +29,8 @@ int ErfGelu(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const int factor =
       op.StoredConstant(low.IrrationalConstant(Irrational::kSqrtHalf, op.inner()), "sqrt_half");
-  const int argument = op.Step(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument");
-  const int tail = op.Slack(op.Stored(NodeKind::kErfc, {argument}, "tail"), {low.Scalar(1, op.inner())}, 16);
+  const int argument = op.Stored(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument");
+  const int tail = op.Slack(op.Stored(NodeKind::kErfc, {argument}, "erfc"), {low.Scalar(1, op.inner())}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
   return op.Result(op.Slack(result, {result}, 4));
@@ -52,7 +52,8 @@ int TanhGelu(Lowering& low, const OpCall& call) {
       {sum}, 8);
   const int one = low.Scalar(1, op.inner());
   const int tail = op.Slack(
-      op.Stored(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "tail"), {one}, 16);
+      op.Stored(NodeKind::kAdd, {op.Step(NodeKind::kTanh, {argument}, "tanh"), one}, "one_plus_tanh"), {one},
+      16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
   return op.Result(op.Slack(result, {result}, 4));
