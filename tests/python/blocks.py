@@ -129,4 +129,4 @@ def branches(x):
 
 
 def second_result(x):
-    return torch.topk(x, 2)[1]
+    return torch.kthvalue(x, 2)[1]

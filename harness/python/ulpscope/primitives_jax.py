@@ -1,4 +1,5 @@
-"""JAX's primitives in the words of the case language, one method for each that is not called the same.
+"""JAX's primitives in the words of the case language, one method for each that has not the name and the
+operands of a word that goes element by element.
 
 What is computed of constants alone is a constant: a number where one stands for it, else a tensor of the case. A call is one word where
 the library's function of that word has the same jaxpr on these operands, else it is entered.
@@ -12,14 +13,13 @@ from ulpscope import names
 from ulpscope.case import Step
 from ulpscope.vocabulary import CaptureError, words
 
-_SAME = ("add sub mul div neg exp exp2 expm1 log log1p sin cos sinh cosh tanh sqrt rsqrt erf erfc abs sign floor ceil square eq ne lt le gt "
-         "ge").split()
-_WORDS = {**dict.fromkeys(_SAME), "logistic": "sigmoid", "add_any": "add"}
+_WORDS = {"logistic": "sigmoid", "add_any": "add"}
 _COMMUTE = ("add", "mul", "eq", "ne")
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "amax", "reduce_min": "amin"}
 _NOTHING = ("copy", "copy_p", "optimization_barrier", "stop_gradient")
 _ARRANGED = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "convert_element_type")  # an array keeps its name
+_SHAPING = ("reshape", "unsqueeze", "expand")
 _FLOW = {"while": "a loop", "scan": "a loop", "cond": "a branch on values"}
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -100,15 +100,16 @@ class Walk:
             found = found if equation.primitive.multiple_results else [found]
             where = of[0].where if name in _ARRANGED and of[0].where else self._where
             return [Constant(each, where) for each in found]
-        if name in _WORDS:
-            return self._elementwise(_WORDS[name] or name, of)
         if name in _REDUCTIONS:
             axes = [int(axis) for axis in params["axes"]]
             return self.add(_REDUCTIONS[name], of, dim=axes[0] if len(axes) == 1 else axes) if axes else of[0]
         method = getattr(self, "_" + name, None)
-        if method is None:
+        if method is not None:
+            return method(of, params)
+        row = words.OPS.get(_WORDS.get(name, name))
+        if row is None or row["kind"] != "value" or set(row["attributes"]) - {"alpha"} or not row["operands"][0] == row["operands"][1] == len(of):
             self.refuse("the case language has no word for it")
-        return method(of, params)
+        return self._elementwise(_WORDS.get(name, name), of)
 
     def _call(self, equation, inner, of):
         body = getattr(inner, "jaxpr", inner)
@@ -332,15 +333,15 @@ class Walk:
 
     def _unwrapped(self, value):
         """x of where(x < 0, x + n, x), through what only shapes it."""
-        while value in self._made and self._made[value].op in ("reshape", "unsqueeze", "squeeze", "expand"):
+        while value in self._made and self._made[value].op in _SHAPING:
             value = self._made[value].of[0]
         step = self._made.get(value)
-        if step is not None and step.op == "where":
-            mask, wrapped = self._made.get(step.of[0]), self._made.get(step.of[1])
-            if mask is not None and wrapped is not None and (mask.op, mask.of) == ("lt", (step.of[2], 0)) and wrapped.op == "add" \
-                    and wrapped.of[0] == step.of[2]:
-                return self._unwrapped(step.of[2])
-        return value
+        if step is None or step.op != "where" or not all(each in self._made for each in step.of[:2]):
+            return value
+        plain = step.of[2]
+        mask, wrapped = (self._made[each] for each in step.of[:2])
+        same = (mask.op, mask.of) == ("lt", (plain, 0)) and (wrapped.op, wrapped.of[0]) == ("add", plain)
+        return self._unwrapped(plain) if same else value
 
     def _dot_general(self, of, params):
         """matmul where it is one; einsum else, with operands and dimensions in JAX's own order."""

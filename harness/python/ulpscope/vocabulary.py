@@ -192,6 +192,10 @@ class Walk:
             return self.add(node, "aten::arg" + base[:3], of, attrs)
         if base in ("sort", "sort.stable") and index == 1:
             return self.add(node, "aten::argsort.stable", of, {"stable": True, **attrs})
+        if base == "topk" and index == 1:
+            dim, rows = attrs.get("dim", -1), node.meta["val"][1].shape
+            order = self.add(node, "aten::argsort.stable", of[:1], {"stable": True, "dim": dim, "descending": attrs.get("largest", True)})
+            return self.add(node, "narrow", [order], {"dim": dim, "start": 0, "length": rows[dim]})
         if base.startswith("var_mean.") and index == 1:
             dims = {key: value for key, value in attrs.items() if key in ("dim", "keepdim") and value is not None}
             return self.add(node, "mean", of, dims)
