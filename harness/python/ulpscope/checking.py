@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import textwrap
@@ -77,10 +78,16 @@ class Report:
         for number, sentence in enumerate(self.findings, 1):
             lines += textwrap.wrap(sentence, 116, initial_indent=f"{number:3}  ", subsequent_indent="     ")
         if not lines:
-            lines = ["no findings: " + ", ".join(dict.fromkeys(each["backend"] for each in self.results)) + " compute in one precision"]
+            names = list(dict.fromkeys(each["backend"] for each in self.results))
+            lines = [f"no findings: {', '.join(names)} {'computes' if len(names) == 1 else 'compute'} in one precision"]
         for note in self.notes:
             lines += textwrap.wrap(note, 116, initial_indent="  *  ", subsequent_indent="     ")
-        return "\n".join(lines) + "\n\n" + self.console
+        return "\n".join(lines) + "\n\n" + (self._rest_of_console() if self.findings else self.console)
+
+    def _rest_of_console(self):
+        """The console without its own list of findings, which stands above in full."""
+        found = re.search(r"(?ms)^\d+ divergences?\b[^\n]*(.*?)(?=\n\n|\Z)", self.console)
+        return self.console if found is None else self.console[:found.start(1)] + self.console[found.end(1):]
 
     __repr__ = __str__  # what a failed `assert report.ok` shows
 
