@@ -36,7 +36,7 @@ class CaseClassifier {
   /// gives nearly all of their bits. It excludes nothing.
   void SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,
                    Classified* classified);
-  /// What no model of the whole explains, by the two ops that some framework makes of its one.
+  /// What no model of the whole explains, by the ops that some framework makes of its one.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);
   Classified ClassifyBits(const std::map<std::string, TensorData>& values);
