@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -68,16 +69,73 @@ struct ValueBank {
   ValuePath path;
   std::vector<Choice> choices;
   std::vector<std::string> order_names;
+  std::vector<PrecisionModel> models;  ///< of each choice
+  std::vector<Binding> bindings;       ///< of each choice
+
+  /// Once all choices are there.
+  void Bind(const Plan& plan) {
+    for (const Choice& choice : choices) {
+      models.push_back(ModelOf(plan, path, choice));
+      bindings.push_back(BindingOf(plan, path, choice));
+    }
+  }
 };
+
+using Enumerate = std::vector<Choice> (*)(const Plan&, const ValuePath&, DType);
+
+/// The banks that were made last, for the next case: a bank rests on the plan and on no input, and a suite asks one program of many
+/// inputs. What decides is the plan itself, field by field, no digest of it.
+class RecentBanks {
+ public:
+  using Bank = std::shared_ptr<const ValueBank>;
+
+  Bank Find(const Plan& plan, int node, DType observed, Enumerate enumerate) {
+    const std::lock_guard lock(mutex_);
+    const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+      return kept.bank->node == node && kept.observed == observed && kept.enumerate == enumerate &&
+             kept.nodes == plan.nodes;
+    });
+    if (same == kept_.end()) return nullptr;
+    std::rotate(kept_.begin(), same, same + 1);
+    return kept_.front().bank;
+  }
+
+  void Keep(const Plan& plan, DType observed, Enumerate enumerate, Bank bank) {
+    if (bank->choices.size() > kMostChoices) return;
+    const std::lock_guard lock(mutex_);
+    kept_.insert(
+        kept_.begin(),
+        {.nodes = plan.nodes, .observed = observed, .enumerate = enumerate, .bank = std::move(bank)});
+    size_t choices = 0, banks = 0;
+    while (banks < kept_.size() && (choices += kept_[banks].bank->choices.size()) <= kMostChoices) ++banks;
+    kept_.resize(std::min(banks, kMostBanks));
+  }
+
+ private:
+  static constexpr size_t kMostBanks = 16, kMostChoices = 10000;  // some 1 KiB a choice
+  struct Kept {
+    std::vector<PlanNode> nodes;
+    DType observed = DType::kFloat32;
+    Enumerate enumerate = nullptr;
+    Bank bank;
+  };
+  std::mutex mutex_;
+  std::vector<Kept> kept_;  ///< the last one used first
+};
+
+RecentBanks& Recent() {
+  static RecentBanks banks;
+  return banks;
+}
 
 class BoundHypothesis : public Hypothesis {
  public:
-  BoundHypothesis(std::shared_ptr<Shared> shared, std::shared_ptr<const ValueBank> bank, const Choice& choice)
+  BoundHypothesis(std::shared_ptr<Shared> shared, std::shared_ptr<const ValueBank> bank, size_t choice)
       : shared_(std::move(shared)),
         bank_(std::move(bank)),
-        choice_(choice),
-        model_(ModelOf(shared_->plan, bank_->path, choice)),
-        binding_(BindingOf(shared_->plan, bank_->path, choice)) {}
+        choice_(bank_->choices[choice]),
+        model_(bank_->models[choice]),
+        binding_(bank_->bindings[choice]) {}
 
   const PrecisionModel& model() const override { return model_; }
 
@@ -385,8 +443,8 @@ class BoundHypothesis : public Hypothesis {
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const ValueBank> bank_;
   const Choice& choice_;
-  PrecisionModel model_;
-  Binding binding_;
+  const PrecisionModel& model_;
+  const Binding& binding_;
   mutable Binding unstored_binding_;
   mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_, unstored_;
   mutable std::unique_ptr<Evaluator<EmulatedArithmetic>> probe_;
@@ -545,6 +603,7 @@ class ConcreteOracle : public CaseOracle {
           made->choices.push_back(std::move(choice));
       }
     }
+    made->Bind(shared_->plan);
     return Hypotheses(made);
   }
 
@@ -558,6 +617,7 @@ class ConcreteOracle : public CaseOracle {
     const int64_t work = std::max<int64_t>(1, WorkOf(shared_->plan, made->path, 1));
     made->choices = EnumerateSteps(shared_->plan, made->path, observed,
                                    static_cast<size_t>(std::max<int64_t>(1, most_work / work)));
+    made->Bind(shared_->plan);
     return Hypotheses(made);
   }
 
@@ -572,11 +632,10 @@ class ConcreteOracle : public CaseOracle {
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
 
   std::vector<std::unique_ptr<Hypothesis>> BankOf(const std::string& value, DType observed,
-                                                  std::vector<Choice> (*enumerate)(const Plan&,
-                                                                                   const ValuePath&, DType),
-                                                  Banks* banks) const {
+                                                  Enumerate enumerate, Banks* banks) const {
     const int node = shared_->plan.values.at(value);
     auto& bank = (*banks)[{node, observed}];
+    if (!bank) bank = Recent().Find(shared_->plan, node, observed, enumerate);
     if (!bank) {
       auto made = std::make_shared<ValueBank>();
       made->node = node;
@@ -591,7 +650,9 @@ class ConcreteOracle : public CaseOracle {
         for (const auto& order : OrdersOf(shared_->plan, made->path))
           made->order_names.push_back(order.name + ", functions inexact");
       }
+      made->Bind(shared_->plan);
       bank = std::move(made);
+      Recent().Keep(shared_->plan, observed, enumerate, bank);
     }
     return Hypotheses(bank);
   }
@@ -599,7 +660,7 @@ class ConcreteOracle : public CaseOracle {
   std::vector<std::unique_ptr<Hypothesis>> Hypotheses(const std::shared_ptr<const ValueBank>& bank) const {
     std::vector<std::unique_ptr<Hypothesis>> all;
     all.reserve(bank->choices.size());
-    for (const Choice& choice : bank->choices)
+    for (size_t choice = 0; choice < bank->choices.size(); ++choice)
       all.push_back(std::make_unique<BoundHypothesis>(shared_, bank, choice));
     return all;
   }

@@ -113,6 +113,8 @@ struct PlanNode {
   /// here.
   std::vector<int> slack;
   double slack_factor = 0;
+
+  bool operator==(const PlanNode&) const = default;
 };
 
 /// A constant by which a quotient keeps its bits.

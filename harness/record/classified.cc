@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <utility>
 
 #include "backends/sdk/wire.h"
 #include "harness/record/file_bytes.h"
@@ -182,24 +183,43 @@ std::string OracleLine(const std::string& engine, const OracleCounts& counts) {
                       {"boost", counts.boost}});
 }
 
-/// The records of the file if it belongs to the run; none if it is another run's, or not there.
-Result<JournalText> Load(const std::filesystem::path& file, const std::string& run_id,
-                         const std::function<bool(std::string_view)>& wanted = {}) {
+struct ClassifiedFile {
+  bool belongs = false;    ///< to the run; else it is another run's, or not there
+  size_t whole_bytes = 0;  ///< up to the last whole record
+  bool torn = false;       ///< something follows it
+};
+
+/// Each record of the file that is `wanted`, one at a time, if the file belongs to the run: all of a long one at once, as JSON, is
+/// ten times the file.
+Result<ClassifiedFile> ForEachClassified(const std::filesystem::path& file, const std::string& run_id,
+                                         const std::function<bool(std::string_view)>& wanted,
+                                         const std::function<std::string(const json& record)>& take) {
+  ClassifiedFile found;
   std::error_code error;
-  if (!std::filesystem::exists(file, error)) return JournalText();
+  if (!std::filesystem::exists(file, error)) return found;
   const auto text = ReadFileBytes(file, kMostBytes);
   if (!text) return tl::unexpected(text.error());
-  auto journal = ParseJournal(*text, wanted);
+  bool first = true;
+  const auto journal = ForEachRecord(*text, wanted, [&](const json& record, int line) -> Result<void> {
+    std::string problem;
+    if (std::exchange(first, false)) found.belongs = JsonFields(record, problem).Text("id") == run_id;
+    problem = found.belongs ? take(record) : "";
+    if (problem.empty()) return {};
+    return Fail(Error{.message = "no classification: " + problem,
+                      .pos = {.file = "", .line = line, .column = 1},
+                      .found = {},
+                      .expected = {},
+                      .hint = {}});
+  });
   if (!journal) {
     Error damaged = journal.error();
     damaged.pos.file = file.string();
     damaged.hint = "ulpscope judge writes it anew";
     return Fail(damaged);
   }
-  if (journal->records.empty()) return JournalText();
-  std::string problem;
-  if (JsonFields(journal->records.front(), problem).Text("id") != run_id) return JournalText();
-  return journal;
+  found.whole_bytes = journal->whole_bytes;
+  found.torn = journal->torn;
+  return found;
 }
 
 /// One record into `classified`. Lines about results that the journal does not hold, or about a case as it
@@ -238,19 +258,10 @@ std::function<bool(std::string_view)> OnlyCase(const std::string& id) {
 
 Result<ClassifiedRun> ReadWanted(const RecordedRun& run,
                                  const std::function<bool(std::string_view)>& wanted) {
-  const auto file = FileIn(run.dir);
-  const auto journal = Load(file, run.header.id, wanted);
-  if (!journal) return tl::unexpected(journal.error());
   ClassifiedRun classified;
-  for (size_t i = 0; i < journal->records.size(); ++i) {
-    const std::string problem = Take(journal->records[i], run, &classified);
-    if (problem.empty()) continue;
-    return Fail(Error{.message = "no classification: " + problem,
-                      .pos = {.file = file.string(), .line = journal->lines[i], .column = 1},
-                      .found = {},
-                      .expected = {},
-                      .hint = "ulpscope judge writes it anew"});
-  }
+  const auto read = ForEachClassified(FileIn(run.dir), run.header.id, wanted,
+                                      [&](const json& record) { return Take(record, run, &classified); });
+  if (!read) return tl::unexpected(read.error());
   return classified;
 }
 
@@ -273,9 +284,9 @@ Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classi
 
 Result<ClassifiedWriter> ClassifiedWriter::Open(const std::filesystem::path& dir, const std::string& run_id) {
   ClassifiedWriter writer(FileIn(dir));
-  const auto before = Load(writer.file_, run_id);
+  const auto before = ForEachClassified(writer.file_, run_id, {}, [](const json&) { return std::string(); });
   if (!before) return tl::unexpected(before.error());
-  if (before->records.empty()) {
+  if (!before->belongs) {
     if (auto written = WriteFileBytes(writer.file_, RunLine(run_id)); !written)
       return tl::unexpected(written.error());
   } else if (before->torn) {

@@ -47,6 +47,21 @@ std::string JournalLine(const json& record) {
 }
 
 Result<JournalText> ParseJournal(std::string_view text, const std::function<bool(std::string_view)>& wanted) {
+  std::vector<json> records;
+  std::vector<int> lines;
+  auto journal = ForEachRecord(text, wanted, [&](json record, int line) -> Result<void> {
+    records.push_back(std::move(record));
+    lines.push_back(line);
+    return {};
+  });
+  if (!journal) return journal;
+  journal->records = std::move(records);
+  journal->lines = std::move(lines);
+  return journal;
+}
+
+Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
+                                  const std::function<Result<void>(json record, int line)>& take) {
   JournalText journal;
   int number = 0;
   while (!text.empty()) {
@@ -62,8 +77,7 @@ Result<JournalText> ParseJournal(std::string_view text, const std::function<bool
         error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
         return Fail(std::move(error));
       }
-      journal.records.push_back(std::move(*record));
-      journal.lines.push_back(number);
+      if (auto taken = take(std::move(*record), number); !taken) return tl::unexpected(taken.error());
     }
     journal.whole_bytes += end + 1;
     text.remove_prefix(end + 1);

@@ -28,6 +28,11 @@ struct JournalText {
 Result<JournalText> ParseJournal(std::string_view text,
                                  const std::function<bool(std::string_view)>& wanted = {});
 
+/// The same, a record at a time: `take` gets each with its line, and the first error ends it. What lies in memory is the text and
+/// one record. The JournalText that comes back holds no records.
+Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
+                                  const std::function<Result<void>(nlohmann::json record, int line)>& take);
+
 nlohmann::json ToJson(const RunHeader& header);
 Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);
 

@@ -1,0 +1,60 @@
+// The bank of a program is made once for all cases that ask it on other inputs, and for none that asks another program.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+Case DotProduct(DType dtype, int64_t length) {
+  Case c;
+  c.tensors = {testing::Tensor("a", dtype, {length}), testing::Tensor("b", dtype, {length})};
+  c.program = {testing::MakeStep("matmul", {"a", "b"}, "y")};
+  c.observe = {"y"};
+  return c;
+}
+
+/// Where the models of its bank lie, and what they are called.
+struct Seen {
+  std::set<const PrecisionModel*> places;
+  std::set<std::string> names;
+};
+
+Seen BankOfOpened(const Case& c, uint64_t seed, DType observed) {
+  const auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, seed));
+  EXPECT_TRUE(oracle);
+  Seen seen;
+  for (const auto& hypothesis : (*oracle)->Bank("y", observed)) {
+    seen.places.insert(&hypothesis->model());
+    seen.names.insert(hypothesis->model().Name());
+  }
+  EXPECT_GT(seen.places.size(), 20u);
+  return seen;
+}
+
+TEST(RecentBanks, OneProgramHasOneBankWhateverItsInputs) {
+  Case c = DotProduct(DType::kFloat32, 8);
+  const Seen first = BankOfOpened(c, 1, DType::kFloat32);
+  c.id = "another/case";
+  EXPECT_EQ(BankOfOpened(c, 2, DType::kFloat32).places, first.places);
+}
+
+TEST(RecentBanks, AnotherProgramHasItsOwn) {
+  const Seen first = BankOfOpened(DotProduct(DType::kFloat32, 8), 1, DType::kFloat32);
+  const Seen stored = BankOfOpened(DotProduct(DType::kFloat32, 8), 1, DType::kBfloat16);
+  const Seen narrow = BankOfOpened(DotProduct(DType::kBfloat16, 8), 1, DType::kFloat32);
+  const Seen longer = BankOfOpened(DotProduct(DType::kFloat32, 9), 1, DType::kFloat32);
+  EXPECT_NE(stored.names, first.names);
+  EXPECT_NE(narrow.names, first.names);
+  EXPECT_NE(longer.places, first.places);
+  // A bank whose place others took is made anew, and is the same.
+  for (int64_t length = 10; length < 40; ++length)
+    BankOfOpened(DotProduct(DType::kFloat32, length), 1, DType::kFloat32);
+  EXPECT_EQ(BankOfOpened(DotProduct(DType::kFloat32, 8), 3, DType::kFloat32).names, first.names);
+}
+
+}  // namespace
+}  // namespace ulpscope
