@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
+#include "harness/judge/forms.h"
 #include "harness/judge/label.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
@@ -138,94 +137,6 @@ class StepJudge {
     std::map<std::string, TensorData> inputs;
     std::set<std::string> unrounded;
   };
-
-  /// x @ w.T rounded, then the bias: the two ops of a framework whose linear takes none. The first one's value is named after
-  /// the step, "h.product". Empty for other ops.
-  std::vector<Step> ProductThenBias(size_t i) const {
-    const Step& step = steps_[i].step;
-    const bool linear = step.op == "linear" && step.of.size() == 3;
-    const bool addmm =
-        (step.op == "addmm" || step.op == "baddbmm" || step.op == "addmv") && step.attrs.empty();
-    const bool convolution = (step.op == "conv1d" || step.op == "conv2d") && step.of.size() == 3;
-    if (convolution) return WindowsThenBias(step);
-    if (!linear && !addmm) return {};
-    Step product = step, sum = step;
-    product.as = step.as + ".product";
-    product.op = linear ? "linear" : "matmul";
-    product.of.erase(linear ? product.of.end() - 1 : product.of.begin());
-    sum.op = "add";
-    sum.attrs.clear();
-    sum.of = {{.name = product.as, .scalar = {}}, linear ? step.of.back() : step.of.front()};
-    return {std::move(product), std::move(sum)};
-  }
-
-  /// The same of a convolution, whose bias lies along the channels.
-  static std::vector<Step> WindowsThenBias(const Step& step) {
-    Step product = step, channels, sum;
-    product.as = step.as + ".product";
-    product.of.pop_back();
-    channels.op = "reshape";
-    channels.of = {step.of.back()};
-    channels.as = step.as + ".channels";
-    Attr::List shape(step.op == "conv1d" ? 2 : 3, Attr{.value = int64_t{1}});
-    shape[0] = Attr{.value = int64_t{-1}};
-    channels.attrs["shape"] = Attr{.value = std::move(shape)};
-    sum.op = "add";
-    sum.of = {{.name = product.as, .scalar = {}}, {.name = channels.as, .scalar = {}}};
-    sum.as = step.as;
-    return {std::move(product), std::move(channels), std::move(sum)};
-  }
-
-  static Step Inner(const std::string& op, std::vector<Operand> of, const std::string& as,
-                    std::map<std::string, Attr> attrs = {}) {
-    Step step;
-    step.op = op;
-    step.of = std::move(of);
-    step.attrs = std::move(attrs);
-    step.as = as;
-    return step;
-  }
-
-  /// Steps that libraries compute an op in where its own steps are others: values named after it, "y.reciprocal", stored as any.
-  std::vector<std::vector<Step>> OtherForms(size_t i) const {
-    const Step& step = steps_[i].step;
-    const auto inner = [&](const char* name) { return Operand{.name = step.as + "." + name, .scalar = {}}; };
-    const auto named = [&](const char* name) { return step.as + "." + name; };
-    std::vector<std::vector<Step>> forms;
-    if (auto form = ProductThenBias(i); !form.empty()) forms.push_back(std::move(form));
-    if (step.op == "rsqrt")
-      forms.push_back({Inner("sqrt", step.of, named("sqrt")), Inner("reciprocal", {inner("sqrt")}, step.as)});
-    if (step.op == "div" && step.attrs.empty() && step.out.empty() && !step.of[1].IsScalar())
-      forms.push_back({Inner("reciprocal", {step.of[1]}, named("reciprocal")),
-                       Inner("mul", {step.of[0], inner("reciprocal")}, step.as)});
-    const auto approximate = step.attrs.find("approximate");
-    const auto* form =
-        approximate == step.attrs.end() ? nullptr : std::get_if<std::string>(&approximate->second.value);
-    if (step.op == "gelu" && (form == nullptr || *form == "none")) {
-      // x / 2 erfc(-x / sqrt(2)), as JAX has it, and x / 2 (1 + erf(x / sqrt(2))).
-      const auto number = [](double value) { return Operand{.name = {}, .scalar = Attr{value}}; };
-      const Step half = Inner("mul", {step.of[0], number(0.5)}, named("half"));
-      forms.push_back({Inner("mul", {step.of[0], number(-std::numbers::sqrt2 / 2)}, named("scaled")),
-                       Inner("erfc", {inner("scaled")}, named("erfc")), half,
-                       Inner("mul", {inner("half"), inner("erfc")}, step.as)});
-      forms.push_back({Inner("mul", {step.of[0], number(std::numbers::sqrt2 / 2)}, named("scaled")),
-                       Inner("erf", {inner("scaled")}, named("erf")),
-                       Inner("add", {inner("erf"), number(1)}, named("sum")), half,
-                       Inner("mul", {inner("half"), inner("sum")}, step.as)});
-    }
-    if (const auto dim = step.attrs.find("dim");
-        step.op == "softmax" && step.attrs.size() == 1 && dim != step.attrs.end()) {
-      const std::map<std::string, Attr> along{{"dim", Attr{.value = Attr::List{dim->second}}},
-                                              {"keepdim", Attr{.value = true}}};
-      forms.push_back({Inner("amax", step.of, named("largest"), along),
-                       Inner("sub", {step.of[0], inner("largest")}, named("shifted")),
-                       Inner("exp", {inner("shifted")}, named("exp")),
-                       Inner("sum", {inner("exp")}, named("total"), along),
-                       Inner("reciprocal", {inner("total")}, named("reciprocal")),
-                       Inner("mul", {inner("exp"), inner("reciprocal")}, step.as)});
-    }
-    return forms;
-  }
 
   /// The steps that `last` and the unrounded uses need, on stored tensors where a use is not unrounded. `changes`: to operands
   /// of `last`. `form`: steps in its place.
@@ -543,7 +454,7 @@ class StepJudge {
     const bool plain =
         std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.plain; });
     if (!plain) {
-      for (const auto& form : OtherForms(last))
+      for (const auto& form : OtherForms(steps_[last].step))
         Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
     }
     std::set<Uses> tried;

@@ -1,0 +1,133 @@
+// Forms of ops, as programs.
+#include "harness/judge/forms.h"
+
+#include <cstdint>
+#include <map>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace ulpscope {
+namespace {
+
+using Form = std::vector<Step>;
+
+/// The steps of a form of one step.
+class Forms {
+ public:
+  explicit Forms(const Step& step) : step_(step) {}
+
+  std::vector<Form> All() const {
+    std::vector<Form> forms;
+    for (Form form :
+         {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(), Softmax()}) {
+      if (!form.empty()) forms.push_back(std::move(form));
+    }
+    return forms;
+  }
+
+ private:
+  Operand Inner(const char* name) const { return {.name = step_.as + "." + name, .scalar = {}}; }
+  static Operand Number(double value) { return {.name = {}, .scalar = Attr{value}}; }
+
+  Step Make(const char* name, const char* op, std::vector<Operand> of,
+            std::map<std::string, Attr> attrs = {}) const {
+    Step step;
+    step.op = op;
+    step.of = std::move(of);
+    step.attrs = std::move(attrs);
+    step.as = step_.as + "." + name;
+    return step;
+  }
+
+  /// The last step, which gives the value itself.
+  Step Last(const char* op, std::vector<Operand> of) const {
+    Step step = Make("", op, std::move(of));
+    step.as = step_.as;
+    return step;
+  }
+
+  /// x @ w.T, then the bias: the two ops of a framework whose linear takes none.
+  Form ProductThenBias() const {
+    const bool linear = step_.op == "linear" && step_.of.size() == 3;
+    const bool addmm =
+        (step_.op == "addmm" || step_.op == "baddbmm" || step_.op == "addmv") && step_.attrs.empty();
+    if (!linear && !addmm) return {};
+    Step product = step_;
+    product.as = step_.as + ".product";
+    product.op = linear ? "linear" : "matmul";
+    product.of.erase(linear ? product.of.end() - 1 : product.of.begin());
+    return {std::move(product), Last("add", {Inner("product"), linear ? step_.of.back() : step_.of.front()})};
+  }
+
+  /// The same of a convolution, whose bias lies along the channels.
+  Form WindowsThenBias() const {
+    if ((step_.op != "conv1d" && step_.op != "conv2d") || step_.of.size() != 3) return {};
+    Step product = step_;
+    product.as = step_.as + ".product";
+    product.of.pop_back();
+    Attr::List shape(step_.op == "conv1d" ? 2 : 3, Attr{.value = int64_t{1}});
+    shape[0] = Attr{.value = int64_t{-1}};
+    return {std::move(product),
+            Make("channels", "reshape", {step_.of.back()}, {{"shape", Attr{.value = std::move(shape)}}}),
+            Last("add", {Inner("product"), Inner("channels")})};
+  }
+
+  /// PyTorch's CPU kernel, element by element.
+  Form Root() const {
+    if (step_.op != "rsqrt") return {};
+    return {Make("sqrt", "sqrt", step_.of), Last("reciprocal", {Inner("sqrt")})};
+  }
+
+  /// XLA multiplies by the reciprocal of what is the same along a line.
+  Form Quotient() const {
+    if (step_.op != "div" || !step_.attrs.empty() || !step_.out.empty() || step_.of[1].IsScalar()) return {};
+    return {Make("reciprocal", "reciprocal", {step_.of[1]}), Last("mul", {step_.of[0], Inner("reciprocal")})};
+  }
+
+  bool IsExactGelu() const {
+    const auto approximate = step_.attrs.find("approximate");
+    const auto* form =
+        approximate == step_.attrs.end() ? nullptr : std::get_if<std::string>(&approximate->second.value);
+    return step_.op == "gelu" && (form == nullptr || *form == "none");
+  }
+
+  /// x / 2 erfc(-x / sqrt(2)), as JAX has it.
+  Form GeluByErfc() const {
+    if (!IsExactGelu()) return {};
+    return {Make("scaled", "mul", {step_.of[0], Number(-std::numbers::sqrt2 / 2)}),
+            Make("erfc", "erfc", {Inner("scaled")}), Make("half", "mul", {step_.of[0], Number(0.5)}),
+            Last("mul", {Inner("half"), Inner("erfc")})};
+  }
+
+  /// x / 2 (1 + erf(x / sqrt(2))), as PyTorch/XLA has it.
+  Form GeluByErf() const {
+    if (!IsExactGelu()) return {};
+    return {Make("scaled", "mul", {step_.of[0], Number(std::numbers::sqrt2 / 2)}),
+            Make("erf", "erf", {Inner("scaled")}), Make("sum", "add", {Inner("erf"), Number(1)}),
+            Make("half", "mul", {step_.of[0], Number(0.5)}), Last("mul", {Inner("half"), Inner("sum")})};
+  }
+
+  /// exp(x - max) by the reciprocal of their sum.
+  Form Softmax() const {
+    const auto dim = step_.attrs.find("dim");
+    if (step_.op != "softmax" || step_.attrs.size() != 1 || dim == step_.attrs.end()) return {};
+    const std::map<std::string, Attr> along{{"dim", Attr{.value = Attr::List{dim->second}}},
+                                            {"keepdim", Attr{.value = true}}};
+    return {Make("largest", "amax", step_.of, along),
+            Make("shifted", "sub", {step_.of[0], Inner("largest")}),
+            Make("exp", "exp", {Inner("shifted")}),
+            Make("total", "sum", {Inner("exp")}, along),
+            Make("reciprocal", "reciprocal", {Inner("total")}),
+            Last("mul", {Inner("exp"), Inner("reciprocal")})};
+  }
+
+  const Step& step_;
+};
+
+}  // namespace
+
+std::vector<std::vector<Step>> OtherForms(const Step& step) { return Forms(step).All(); }
+
+}  // namespace ulpscope
