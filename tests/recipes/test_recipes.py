@@ -15,6 +15,7 @@ RECIPES = ROOT / "ci/recipes"
 PLANTED = {  # tool -> (recipe, what is planted, what it is planted in the place of)
     "schema": ("github-nightly.yml", "runs-on:", "run-on:"),
     "zizmor": ("github-nightly.yml", 'run: ci/setup --quick', 'run: ci/setup --${{ github.event.issue.title }}'),
+    "hadolint": ("Dockerfile", "FROM debian:12-slim AS build", "FROM debian AS build"),
     "kubernetes": ("kubernetes.yaml", "completions: 4", "completions: four"),
 }
 
@@ -35,6 +36,10 @@ def kubernetes(file):
     return call(TOOLS / "kubernetes-validate", "--strict", file)
 
 
+def hadolint(file):
+    return call(TOOLS / "hadolint", "--no-color", file)
+
+
 class Recipes(unittest.TestCase):
     def fine(self, done):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -49,8 +54,19 @@ class Recipes(unittest.TestCase):
     def test_kubernetes(self):
         self.fine(kubernetes(RECIPES / "kubernetes.yaml"))
 
+    def test_docker(self):
+        """The linter has nothing to say; what is installed is what ci/setup installs, and of the version that the tests have."""
+        self.fine(hadolint(RECIPES / "Dockerfile"))
+        text, lib = ((ROOT / name).read_text(encoding="utf-8") for name in ("ci/recipes/Dockerfile", "ci/lib.sh"))
+        wanted = [name for array in ("kPackages", "kPythonPackages") for name in re.search(rf"readonly {array}=\((.*?)\)", lib, re.DOTALL)[1].split()]
+        installed = re.search(r"--no-install-recommends (.*?)&&", text, re.DOTALL)[1].replace("\\", "").split()
+        self.assertGreater(len(wanted), 15)
+        self.assertEqual(installed, wanted)
+        pinned = re.search(r"scikit-build-core==[0-9.]+", (ROOT / "ci/requirements-package.txt").read_text(encoding="utf-8"))[0]
+        self.assertIn(f'"{pinned}"', text)
+
     def test_the_checks_find_what_is_planted(self):
-        for check in (schema, zizmor, kubernetes):
+        for check in (schema, zizmor, kubernetes, hadolint):
             name, good, bad = PLANTED[check.__name__]
             text = (RECIPES / name).read_text(encoding="utf-8")
             self.assertIn(good, text)
