@@ -36,6 +36,7 @@ struct RunArguments {
   std::string out, plan, oracle = "fast";
   int jobs = 1;
   double timeout = 120;
+  int durations = 0;  ///< so many of the slowest results are printed
   bool resume = false, quiet = false, verbose = false;
   ReportOutputs outputs;
 };
@@ -139,6 +140,21 @@ RunOptions OptionsFor(const RunArguments& arguments, const Selection& selection)
   return options;
 }
 
+/// The results that took longest between question and answer, start-up and judging apart.
+std::string SlowestResults(const RecordedRun& run, int most) {
+  std::vector<std::pair<double, std::string>> all;
+  for (const RecordedResult& result : run.results) {
+    const auto& durations = result.observation.durations_ms;
+    if (const auto took = durations.find("exchange"); took != durations.end())
+      all.emplace_back(took->second, fmt::format("{}  {}", result.backend, result.case_id));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const size_t kept = std::min(all.size(), static_cast<size_t>(most));
+  std::string text = fmt::format("slowest {} of {} results\n", kept, all.size());
+  for (size_t i = 0; i < kept; ++i) text += fmt::format("{:>12.1f} ms  {}\n", all[i].first, all[i].second);
+  return text;
+}
+
 int Execute(const Preparation& prepared, const RunArguments& arguments) {
   const Selection& selection = prepared.selection;
   const auto begin = std::chrono::steady_clock::now();
@@ -174,6 +190,7 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
                                             : ConsoleOptions::Verbosity::kNormal;
     if (selection.knob_sweep) console.subject = ConsoleOptions::Subject::kKnobs;
     Print(WriteConsole(*report, console));
+    if (arguments.durations > 0) Print("\n" + SlowestResults(*run, arguments.durations));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
@@ -244,6 +261,11 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");
+  command
+      ->add_option("--durations", arguments->durations,
+                   "also the N results that took longest between question and answer")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
   command->callback([arguments, &exit_code] { exit_code = Run(*arguments); });
 }
 

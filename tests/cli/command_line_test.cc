@@ -2,6 +2,7 @@
 // the caller.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -132,6 +133,27 @@ TEST_F(CommandLine, ABrokenCaseRunsNothing) {
   EXPECT_NE(outcome.err.find("tensors"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(dir_ / "runs"));
   EXPECT_EQ(Run("lint mine.yaml").code, 4);
+}
+
+TEST_F(CommandLine, DurationsNamesTheSlowest) {
+  const Outcome outcome = Run("run mine.yaml --durations 2 -o out " + Backends({kPlain, kRounded, "faulty"}));
+  std::vector<std::pair<double, std::string>> took;
+  std::ifstream journal(dir_ / "out/journal.jsonl");
+  for (std::string line; std::getline(journal, line);) {
+    const json record = json::parse(line).at("record");
+    if (record.at("type") != "result") continue;
+    took.emplace_back(record.at("observation").at("durations_ms").at("exchange").get<double>(),
+                      record.at("backend").get<std::string>() + "  " + record.at("case").get<std::string>());
+  }
+  ASSERT_GE(took.size(), 3u);
+  std::stable_sort(took.rbegin(), took.rend());
+  const size_t at = outcome.out.find("slowest 2 of " + std::to_string(took.size()) + " results\n");
+  ASSERT_NE(at, std::string::npos) << outcome.out << outcome.err;
+  const size_t first = outcome.out.find(" ms  " + took[0].second + "\n", at);
+  ASSERT_NE(first, std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" ms  " + took[1].second + "\n", first), std::string::npos) << outcome.out;
+  EXPECT_EQ(std::count(outcome.out.begin() + static_cast<std::ptrdiff_t>(at), outcome.out.end(), '\n'), 3);
+  EXPECT_EQ(Run("run mine.yaml --durations 0").code, 4);
 }
 
 TEST_F(CommandLine, NothingSelectedIs5) {
