@@ -211,6 +211,17 @@ class Comparison {
     return findings;
   }
 
+  /// Whose divergence it is, however it parts them: its case, value, and all its backends.
+  using Subject = std::tuple<std::string, std::string, std::vector<std::string>>;
+
+  static Subject SubjectOf(const Identity& identity) {
+    std::vector<std::string> backends;
+    for (const auto& group : std::get<3>(identity))
+      backends.insert(backends.end(), group.begin(), group.end());
+    std::sort(backends.begin(), backends.end());
+    return {std::get<0>(identity), std::get<2>(identity), backends};
+  }
+
   void Divergences() {
     std::set<std::string> was, now, both;
     for (const auto& result : before_.results) was.insert(result.id);
@@ -227,11 +238,32 @@ class Comparison {
            .what = fmt::format("{} {}{}: {}", way == Way::kWorse ? "new" : "gone", Name(divergence.kind),
                                values.empty() ? "" : " of " + values, BriefSentence(divergence))});
     };
-    for (const auto& [identity, divergence] : new_findings) {
-      if (!old_findings.contains(identity)) tell(*divergence, Way::kWorse);
-    }
+    std::map<Subject, std::vector<const Divergence*>> gone;
     for (const auto& [identity, divergence] : old_findings) {
-      if (!new_findings.contains(identity)) tell(*divergence, Way::kBetter);
+      if (!new_findings.contains(identity)) gone[SubjectOf(identity)].push_back(divergence);
+    }
+    for (const auto& [identity, divergence] : new_findings) {
+      if (old_findings.contains(identity)) continue;
+      const auto before = gone.find(SubjectOf(identity));
+      if (before == gone.end() || before->second.empty()) {
+        tell(*divergence, Way::kWorse);
+        continue;
+      }
+      // The same backends part at the same value in another way: one change. What of it is worse, their classes tell.
+      const Divergence& old = *before->second.front();
+      before->second.erase(before->second.begin());
+      const std::string values = FindingValues(*divergence);
+      diff_.changes.push_back(
+          {.kind = ChangeKind::kDivergence,
+           .way = Way::kOther,
+           .id = divergence->case_id,
+           .backend = {},
+           .what = fmt::format("changed {}{}: {} (before, {}: {})", Name(divergence->kind),
+                               values.empty() ? "" : " of " + values, BriefSentence(*divergence),
+                               Name(old.kind), BriefSentence(old))});
+    }
+    for (const auto& [subject, divergences] : gone) {
+      for (const Divergence* divergence : divergences) tell(*divergence, Way::kBetter);
     }
   }
 

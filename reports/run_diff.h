@@ -4,7 +4,7 @@
 // nothing of the others. A change is for the worse where
 //   - a status falls (PASS, XFAIL and SKIP, then the statuses that exit 1, then those that exit 6 or 3), or what ran is skipped,
 //   - a value keeps fewer bits than before at its coarsest rounding, or no model explains it any more,
-//   - a divergence of class is new.
+//   - a divergence of class is new. One of the same backends at the same value that parts them otherwise has changed, and is told once.
 // All else is told and fails nothing: classes that are as coarse as before, order, conversions, time.
 #pragma once
 

@@ -137,6 +137,28 @@ TEST(RunDiff, ABackendMoreChangesNothingOfTheOthers) {
   EXPECT_EQ(diff.compared, 5u);
 }
 
+TEST(RunDiff, ADivergenceThatPartsTheSameBackendsOtherwiseChangedOnce) {
+  RunReport before = SampleReport(), after = SampleReport();
+  before.divergences.resize(1);
+  after.divergences.resize(1);
+  Divergence& was = before.divergences[0];
+  Divergence& now = after.divergences[0];
+  was.backends = {{"torch-eager"}, {"torch-aot-eager", "openblas"}};
+  now.backends = {{"torch-eager", "torch-aot-eager"}, {"openblas"}};
+  const RunDiff diff = CompareRuns(before, after, {});
+  ASSERT_EQ(diff.changes.size(), 1u) << Told(diff)[0];
+  EXPECT_EQ(diff.changes[0].way, RunChange::Way::kOther);
+  EXPECT_TRUE(diff.changes[0].what.starts_with("changed ")) << diff.changes[0].what;
+  EXPECT_FALSE(HasWorse(diff));
+  // Of other backends, or at another value, it is another one.
+  now.backends = {{"torch-eager"}, {"openblas"}};
+  EXPECT_EQ(CompareRuns(before, after, {}).changes.size(), 2u);
+  EXPECT_TRUE(HasWorse(CompareRuns(before, after, {})));
+  now.backends = {{"torch-eager", "torch-aot-eager"}, {"openblas"}};
+  now.value += "_other";
+  EXPECT_EQ(CompareRuns(before, after, {}).changes.size(), 2u);
+}
+
 TEST(RunDiff, ACaseThatComputesSomethingElseIsNotCompared) {
   RunReport after = SampleReport();
   after.results[0].status = Status::kFail;
