@@ -1,6 +1,8 @@
 // Facet projections and the lattice's join, in words.
 #include "harness/judge/label.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -55,6 +57,15 @@ std::string OneFormat(const std::vector<std::string>& words) {
     if (ParseDType(word)) dtype = word;
   }
   return dtype;
+}
+
+/// One rounding is half a unit in the last place at most; a library's function may be further away.
+std::string Stored(DType observed, const Classification& classification) {
+  constexpr double kOnce = 0.5 * (1 + 0x1p-20);
+  const std::string stored = "stored " + std::string(Name(observed));
+  return classification.max_ulp <= kOnce
+             ? stored + ", rounded once"
+             : fmt::format("{}, up to {:.2g} ulp from the exact value", stored, classification.max_ulp);
 }
 
 }  // namespace
@@ -156,7 +167,7 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
     case ClassificationKind::kExactOnly:
       // One rounding of a function is no exact value, though every model rounds it alike.
       return classification.max_ulp == 0 ? "exact: every model gives these bits"
-                                         : "stored " + std::string(Name(observed)) + ", rounded once";
+                                         : Stored(observed, classification);
     case ClassificationKind::kNotFloating:
       return "not a floating-point value";
     case ClassificationKind::kNoReference:
@@ -203,7 +214,7 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const bool nearest = std::any_of(
       out.begin(), out.end(), [](const std::string& word) { return word.find("_rne") != std::string::npos; });
   const std::string store = "stored " + std::string(Name(observed)) + (nearest ? "" : " (" + Or(out) + ")");
-  if (parts.empty() && shape.operands.empty()) return store + ", rounded once";
+  if (parts.empty() && shape.operands.empty() && nearest) return Stored(observed, classification);
   parts.push_back(store);
   return (classification.rests_on_likelihood ? "likely " : "") + Join(parts, ", ");
 }

@@ -238,7 +238,7 @@ class StepJudge {
     Classification found =
         ClassifyValue(**oracle, name, observed == nullptr ? values_.at(name) : *observed, options);
     counts_ += (*oracle)->Counts();
-    if (!piece->unrounded.empty()) LeaveOut(piece->unrounded, *oracle.value(), name, &found);
+    if (!piece->unrounded.empty()) LeaveOut(piece->unrounded, *oracle.value(), last, &found);
     return found;
   }
 
@@ -251,11 +251,25 @@ class StepJudge {
     return coarsest;
   }
 
+  bool TakesNumber(size_t i) const {
+    const Step& step = steps_[i].step;
+    return std::any_of(step.of.begin(), step.of.end(),
+                       [](const Operand& operand) { return operand.IsScalar(); }) ||
+           step.attrs.contains("alpha") || step.attrs.contains("value");
+  }
+
   /// What is read before its rounding is said by `reads`, not by the models.
-  void LeaveOut(const std::set<std::string>& unrounded, const CaseOracle& oracle, const std::string& name,
+  void LeaveOut(const std::set<std::string>& unrounded, const CaseOracle& oracle, size_t last,
                 Classification* found) const {
+    const std::string& name = steps_[last].step.as;
     auto shape = oracle.Describe(name);
     if (!shape) return;
+    // The numbers of other steps are those steps' own.
+    const auto foreign_number = [&](const std::string& operand) {
+      return operand.starts_with(kScalar) && !operand.ends_with("@" + name) &&
+             (operand != std::string(kScalar) + steps_[last].step.op || !TakesNumber(last));
+    };
+    std::erase_if(shape->operands, foreign_number);
     std::erase_if(shape->cut_points, [&](const std::string& cut) {
       return unrounded.contains(cut) ||
              std::any_of(unrounded.begin(), unrounded.end(),
@@ -272,6 +286,7 @@ class StepJudge {
         });
         if (foreign > 0) model.mid = CoarsestOf(model.cuts);
         if (model.mid == "float32" && model.cuts.empty()) model.mid = "none";
+        std::erase_if(model.in, [&](const auto& in) { return foreign_number(in.first); });
         left.insert(std::move(model));
       }
       models->assign(left.begin(), left.end());
