@@ -121,9 +121,10 @@ int KillMarked(const std::string& token) {
 void KillAllMarked(const std::string& token) {
   constexpr int kMostRounds = 50, kCleanRounds = 3;
   // What the kernel lists may be gone when it is looked at, and have left a child that the list does not name: one look that finds
-  // nothing proves nothing.
+  // nothing proves nothing. One that is being executed has no environment for a moment, which is longer on a busy machine: so each
+  // further look waits longer.
   for (int round = 0, clean = 0; round < kMostRounds && clean < kCleanRounds; ++round) {
-    if (round > 0) ::usleep(1000);
+    if (round > 0) ::usleep(1000U << (2 * clean));
     clean = KillMarked(token) > 0 ? 0 : clean + 1;
   }
 }
