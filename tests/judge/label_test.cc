@@ -37,6 +37,19 @@ TEST(Label, StepsInsideAreNamedWithTheirFormats) {
       "each step in float32, the total inside rounded to float16, rounded through tf32, stored float16");
 }
 
+TEST(Label, WhatIsFurtherThanHalfAUnitAwayWasNotRoundedOnce) {
+  ValueShape shape;
+  shape.name = "y";
+  Classification found;
+  found.kind = ClassificationKind::kExactOnly;
+  found.max_ulp = 0.5;
+  EXPECT_EQ(LabelOf(shape, DType::kFloat32, found), "stored float32, rounded once");
+  found.max_ulp = 0.73;
+  EXPECT_EQ(LabelOf(shape, DType::kFloat32, found), "stored float32, up to 0.73 ulp from the exact value");
+  found.max_ulp = 0;
+  EXPECT_EQ(LabelOf(shape, DType::kFloat32, found), "exact: every model gives these bits");
+}
+
 TEST(JoinAccumulators, WideOnesAreWideTogether) {
   EXPECT_EQ(JoinAccumulators({}), "");
   EXPECT_EQ(JoinAccumulators({"float32_rz"}), "float32_rz");
