@@ -11,7 +11,7 @@ shift || true
 targets=("$@")
 ((${#targets[@]} > 0)) || targets=(casefile journal protocol safetensors)
 build="$root/build/fuzz"
-plant_seconds=60 # found within seconds; a loaded machine may take longer
+plant_seconds=240 # found within seconds; a loaded machine may take longer, and a found one ends the search
 mkdir -p "$build"
 began="$SECONDS"
 if ! { (cd "$root" && cmake --preset fuzz) && ninja -C "$build" fuzzers; } >"$build/fuzz.log" 2>&1; then
@@ -32,7 +32,7 @@ fuzz() {
   shift 3
   rm -rf "$build/found/$target" "$build/broken/$target"
   mkdir -p "$build/found/$target" "$build/broken/$target"
-  "$build/bin/fuzz_$target" -max_total_time="$most" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 "$@" \
+  "$build/bin/fuzz_$target" -max_total_time="$most" -timeout=30 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 "$@" \
     -artifact_prefix="$build/broken/$target/" "$build/found/$target" "$root/tests/fuzz/corpus/$target" >"$log" 2>&1 </dev/null || status=$?
   return "$status"
 }
