@@ -687,6 +687,18 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   return choices;
 }
 
+std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed) {
+  const bool sums = !path.reductions.empty() || path.has_inner;
+  return {Canonical(plan, path,
+                    {.in = {},
+                     .prod = "exact",
+                     .acc = sums ? "float32" : "exact",
+                     .mid = "none",
+                     .out = std::string(Name(observed)) + "_rne",
+                     .cuts = UniformCuts(plan, path, "none"),
+                     .mode = "_rne"})};
+}
+
 std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<std::map<std::string, std::string>> scalars{{}};
   AddScalars(path, &scalars);

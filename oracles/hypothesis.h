@@ -72,6 +72,9 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
 /// The same, with every way in which Python scalars are converted.
 std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed);
 
+/// Sums in float32, and each intermediate rounded to its dtype but those that are handed on as they are: one choice.
+std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed);
+
 /// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the steps and
 /// single ones first. `path` has all named steps for cut points.
 std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most);

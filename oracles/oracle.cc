@@ -455,7 +455,7 @@ class BoundHypothesis : public Hypothesis {
 class ConcreteOracle : public CaseOracle {
  public:
   ConcreteOracle(std::shared_ptr<Shared> shared, const std::string& name, const OracleOptions& options)
-      : shared_(std::move(shared)), natural_(options.natural) {
+      : shared_(std::move(shared)), natural_(options.natural), as_written_(options.as_written) {
     if (options.engine == OracleEngine::kBoost) return;
     const auto truth = [this](int node, int64_t element) { return Decide(&boost_, {}, node, element); };
     fast_ = std::make_unique<fast::FastReferences>(shared_->plan, shared_->inputs, name, truth,
@@ -496,7 +496,7 @@ class ConcreteOracle : public CaseOracle {
       if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
     }
     shape.tensors.assign(tensors.begin(), tensors.end());
-    if (path.cut_points.size() > 1)
+    if (path.cut_points.size() > 1 && !as_written_)
       shape.most_models =
           natural_ ? CountNaturals(shared_->plan, path) : CountChoices(shared_->plan, path, shape.declared);
     return shape;
@@ -540,7 +540,11 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::vector<std::unique_ptr<Hypothesis>> Bank(const std::string& value, DType observed) const override {
-    return BankOf(value, observed, natural_ ? NaturalBank : EnumerateChoices, &banks_);
+    return BankOf(value, observed,
+                  as_written_ ? AsWritten
+                  : natural_  ? NaturalBank
+                              : EnumerateChoices,
+                  &banks_);
   }
 
   Search Explain(const std::string& value, std::span<const int64_t> elements,
@@ -681,7 +685,7 @@ class ConcreteOracle : public CaseOracle {
   }
 
   std::shared_ptr<Shared> shared_;
-  bool natural_ = false;
+  bool natural_ = false, as_written_ = false;
   mutable Banks banks_, flushing_banks_;
   mutable std::map<std::pair<int, DType>, std::vector<Choice>> naturals_;
   std::unique_ptr<fast::FastReferences> fast_;  ///< null with OracleEngine::kBoost

@@ -23,6 +23,8 @@ struct OracleOptions {
   std::set<std::string> unrounded = {};
   /// Bank gives sums in float32 and nothing rounded that the program does not round, and no more.
   bool natural = false;
+  /// Bank gives one model: sums in float32, each intermediate rounded to its dtype but those in `unrounded`.
+  bool as_written = false;
   /// Only tests: may change what the fast path gave, to see that the comparison with Boost finds it.
   std::function<void(int64_t element, Reference*)> plant_fault = {};
 };

@@ -16,6 +16,7 @@
 #include "harness/casefile/generate.h"
 #include "harness/casefile/open.h"
 #include "harness/casefile/prove.h"
+#include "harness/judge/asked.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/combine.h"
 #include "harness/judge/knob_effect.h"
@@ -211,7 +212,7 @@ class RunJudge {
   /// What was not asked of the whole program, from its steps; where there are none, from the whole program after all.
   void Complete(const Case& test_case, const std::string& backend, const Observation& observation,
                 const std::optional<OpenedRecord>& opened, CaseClassifier* classifier,
-                Classified* classified) {
+                CaseClassifier* opened_classifier, Classified* classified) {
     std::set<std::string> jointly;
     for (const auto& [name, tensor] : observation.values) {
       if (classified->values.contains(name)) continue;
@@ -223,7 +224,15 @@ class RunJudge {
         jointly.insert(name);
     }
     if (jointly.empty()) return;
-    Classified rest = classifier->ClassifyJointly(observation, jointly);
+    // Where observing the steps changes what is computed: what was rounded on the way, if anything says it.
+    Classified rest;
+    if (opened) rest = opened_classifier->ClassifyAsAsked(observation, jointly);
+    for (const auto& [name, found] : rest.values) jointly.erase(name);
+    if (!jointly.empty()) {
+      Classified joint = classifier->ClassifyJointly(observation, jointly);
+      rest.values.merge(joint.values);
+      if (rest.fault.empty()) rest.fault = joint.fault;
+    }
     if (!rest.fault.empty()) classified->fault = rest.fault;
     for (auto& [name, classification] : rest.values) {
       const std::lock_guard lock(mutex_);
@@ -327,7 +336,7 @@ class RunJudge {
         judged.error = steps.error();
         return judged;
       }
-      Complete(test_case, backend, observation, *steps, &classifier, &classified);
+      Complete(test_case, backend, observation, *steps, &classifier, &opened_classifier, &classified);
       JudgeBySteps(test_case, *steps, opened_case, &classified);
       opened.push_back(std::move(*steps));
       Proof proof{.values = classified.values, .verdicts = {}, .inputs = {}};
@@ -458,14 +467,32 @@ void CaseClassifier::Open() {
   }
 }
 
+OpenPiece CaseClassifier::PieceOracle() const {
+  return [this](const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& how) {
+    return OpenCaseOracle(piece, std::move(inputs),
+                          {.engine = engine_,
+                           .unrounded = how.unrounded,
+                           .natural = how.natural,
+                           .as_written = how.as_written});
+  };
+}
+
 std::map<std::string, Classification> CaseClassifier::StepByStep(
     const std::map<std::string, TensorData>& values) {
-  const auto open = [this](const Case& piece, std::map<std::string, TensorData> inputs,
-                           const PieceOptions& how) {
-    return OpenCaseOracle(piece, std::move(inputs),
-                          {.engine = engine_, .unrounded = how.unrounded, .natural = how.natural});
-  };
-  return JudgeSteps(case_, inputs_, values, open, &pieces_);
+  return JudgeSteps(case_, inputs_, values, PieceOracle(), &pieces_);
+}
+
+Classified CaseClassifier::ClassifyAsAsked(const Observation& observation,
+                                           const std::set<std::string>& names) {
+  Classified classified;
+  Open();
+  if (!no_inputs_.empty()) return classified;
+  for (const auto& [name, tensor] : observation.values) {
+    if (!names.contains(name) || !IsFloating(tensor.dtype)) continue;
+    auto found = JudgeAsAsked(case_, inputs_, name, tensor, PieceOracle(), &pieces_);
+    if (found) classified.values.emplace(name, std::move(*found));
+  }
+  return classified;
 }
 
 void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values, ClassifyOptions options,

@@ -12,6 +12,7 @@
 #include "harness/cli/workspace.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/judge.h"
+#include "harness/judge/local.h"
 #include "harness/model/oracle.h"
 #include "harness/record/classified.h"
 #include "oracles/oracle.h"
@@ -28,6 +29,9 @@ class CaseClassifier {
   Classified Classify(const Observation& observation);
   /// `names` alone, each as one joint model of the whole program.
   Classified ClassifyJointly(const Observation& observation, const std::set<std::string>& names);
+  /// Of an opened program: what was rounded on the way to each of these values, as `observation` of the program that was
+  /// asked has them (harness/judge/asked.h); those of which nothing is known are left out.
+  Classified ClassifyAsAsked(const Observation& observation, const std::set<std::string>& names);
   /// What its oracle has done so far.
   OracleCounts Counts() const;
 
@@ -39,6 +43,7 @@ class CaseClassifier {
   /// What no model of the whole explains, by the ops that some framework makes of its one.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);
+  OpenPiece PieceOracle() const;
   Classified ClassifyBits(const std::map<std::string, TensorData>& values);
   void Open();
 

@@ -11,6 +11,7 @@
 
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
+#include "harness/judge/flat_program.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/label.h"
 #include "harness/judge/tensor_diff.h"
@@ -20,12 +21,6 @@
 
 namespace ulpscope {
 namespace {
-
-/// One step, with the scopes around it from the outermost in.
-struct FlatStep {
-  Step step;
-  std::vector<Step> scopes;
-};
 
 /// A use: the step that reads, and the operand's name in it.
 using Use = std::pair<size_t, std::string>;
@@ -60,10 +55,12 @@ class StepJudge {
  public:
   StepJudge(const Case& opened, const std::map<std::string, TensorData>& inputs,
             const std::map<std::string, TensorData>& values, const OpenPiece& open, OracleCounts* counts)
-      : case_(opened), inputs_(inputs), values_(values), open_(open), counts_(*counts) {
-    Flatten(opened.program, {});
-    for (size_t i = 0; i < steps_.size(); ++i) made_by_[steps_[i].step.as] = i;
-  }
+      : case_(opened),
+        inputs_(inputs),
+        values_(values),
+        open_(open),
+        counts_(*counts),
+        program_(opened.program) {}
 
   std::map<std::string, Classification> Run() {
     std::map<std::string, Classification> judged;
@@ -80,35 +77,8 @@ class StepJudge {
   }
 
  private:
-  void Flatten(const std::vector<Step>& steps, const std::vector<Step>& scopes) {
-    for (const Step& step : steps) {
-      if (IsScope(step.op)) {
-        Step scope = step;
-        scope.steps.clear();
-        auto inner = scopes;
-        inner.push_back(std::move(scope));
-        Flatten(step.steps, inner);
-      } else if (!step.as.empty()) {
-        steps_.push_back({.step = step, .scopes = scopes});
-      }
-    }
-  }
-
-  /// Gives the elements of its operand, arranged otherwise: there is nothing to judge.
-  bool IsArrangement(size_t i) const {
-    const Step& step = steps_[i].step;
-    const OpRow* op = FindOp(step.op);
-    return step.op == "clone" || (op != nullptr && op->kind == OpRow::Kind::kView);
-  }
-
-  /// The step that computes what `name` shows, views skipped; none for tensors of the case.
-  std::optional<size_t> ComputedBy(const std::string& name) const {
-    const auto made = made_by_.find(name);
-    if (made == made_by_.end()) return std::nullopt;
-    const Step& step = steps_[made->second].step;
-    if (!IsArrangement(made->second)) return made->second;
-    return step.of.empty() ? std::nullopt : ComputedBy(step.of.front().name);
-  }
+  bool IsArrangement(size_t i) const { return program_.IsArrangement(i); }
+  std::optional<size_t> ComputedBy(const std::string& name) const { return program_.ComputedBy(name); }
 
   /// The operands of a step that other steps with a reference computed as floating-point numbers, each once.
   std::vector<std::string> ComputedOperands(size_t i) const {
@@ -177,12 +147,7 @@ class StepJudge {
             return std::nullopt;
           operand.name = name;
         }
-        for (size_t scope = steps_[i].scopes.size(); scope-- > 0;) {
-          Step around = steps_[i].scopes[scope];
-          around.steps = {std::move(step)};
-          step = std::move(around);
-        }
-        piece.program.program.push_back(std::move(step));
+        piece.program.program.push_back(Inside(steps_[i].scopes, std::move(step)));
       }
     }
     return piece;
@@ -325,7 +290,8 @@ class StepJudge {
       return;
     }
     if (before == Before::kStored) return;
-    if (before == Before::kUnrounded) {
+    // What clamp gives is a number that it was given: there is no other rounding that it could be read before.
+    if (before == Before::kUnrounded || program_.IsSelection(maker->second)) {
       for (const std::string& each : ComputedOperands(maker->second))
         AddChain(maker->second, each, before, uses);
       return;
@@ -661,8 +627,9 @@ class StepJudge {
   const std::map<std::string, TensorData>& values_;
   const OpenPiece& open_;
   OracleCounts& counts_;
-  std::vector<FlatStep> steps_;
-  std::map<std::string, size_t> made_by_;
+  const FlatProgram program_;
+  const std::vector<FlatStep>& steps_ = program_.steps;
+  const std::map<std::string, size_t>& made_by_ = program_.made_by;
   std::set<size_t> sums_;             ///< steps that hold a sum
   std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
   std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is

@@ -21,8 +21,9 @@ namespace ulpscope {
 /// Opens an oracle for a piece of a program on these tensors.
 struct PieceOptions {
   std::set<std::string> unrounded =
-      {};                ///< values of the piece that are read before they are rounded to their dtype
-  bool natural = false;  ///< only sums in float32, and what the program itself rounds
+      {};                   ///< values of the piece that are read before they are rounded to their dtype
+  bool natural = false;     ///< only sums in float32, and what the program itself rounds
+  bool as_written = false;  ///< sums in float32, and each value rounded that is not in `unrounded`: one model
 };
 using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
     const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& options)>;

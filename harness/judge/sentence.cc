@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/base/text.h"
+#include "harness/judge/asked.h"
 #include "harness/judge/label.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
@@ -685,6 +686,17 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty())
     return fmt::format("{} ({}, first {}).", zero, share, witness);
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
+  std::vector<std::string> asked;
+  for (const Side* side : {&a, &b}) {
+    const auto& on_the_way = ValueOf(*side, value).classification.on_the_way;
+    if (on_the_way.empty()) continue;
+    asked.push_back(fmt::format("{} likely {} to {}", JoinNames(side->names),
+                                DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
+  }
+  if (!asked.empty()) {
+    return fmt::format("{} in {} ({}{}, first {}): as it was asked, {}.", differs, value, share, size,
+                       witness, Join(asked, "; "));
+  }
   for (const Side* side : {&a, &b}) {
     if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
     return fmt::format("{} in {} ({}{}, first {}): as it was asked, {}{} {} nothing on the way to {}.",

@@ -104,7 +104,8 @@ json ToJson(const Classification& classification) {
           {"cuts", classification.cuts},
           {"reproduced", sdk::FloatToJson(classification.reproduced)},
           {"piece", classification.piece},
-          {"reads", classification.reads}};
+          {"reads", classification.reads},
+          {"on_the_way", classification.on_the_way}};
 }
 
 Region RegionFromJson(const json& object, std::string& error) {
@@ -159,7 +160,8 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .cuts = fields.TextLists("cuts"),
           .reproduced = fields.Number("reproduced"),
           .piece = fields.Text("piece"),
-          .reads = fields.TextLists("reads")};
+          .reads = fields.TextLists("reads"),
+          .on_the_way = fields.TextLists("on_the_way")};
 }
 
 std::string RunLine(const std::string& id) { return JournalLine({{"type", "run"}, {"id", id}}); }

@@ -1,0 +1,372 @@
+// The search for what was rounded.
+#include "harness/judge/asked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/judge/classify.h"
+#include "harness/judge/flat_program.h"
+#include "harness/judge/label.h"
+#include "harness/judge/sample.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+#include "harness/words/ops.h"
+
+namespace ulpscope {
+namespace {
+
+/// A use: the step that reads, and the operand's name in it.
+using Use = std::pair<size_t, std::string>;
+using Uses = std::set<Use>;
+
+constexpr const char* kRounded = "rounded";
+constexpr const char* kUnrounded = "unrounded";
+/// Of a value's name, where it is read unrounded.
+constexpr const char* kFree = "@unrounded";
+
+/// Elements that a set is tried on; fewer tell nothing.
+constexpr int64_t kMostElements = 256, kFewestElements = 32;
+/// Terms of sums that one set may cost, and the sets that are tried.
+constexpr int64_t kMostTerms = int64_t{1} << 20;
+constexpr int kMostSets = 600;
+constexpr size_t kMostUses = 48;
+
+class AskedJudge {
+ public:
+  AskedJudge(const Case& opened, const std::map<std::string, TensorData>& inputs, const std::string& value,
+             const TensorData& observed, const OpenPiece& open, OracleCounts* counts)
+      : case_(opened),
+        inputs_(inputs),
+        value_(value),
+        observed_(observed),
+        open_(open),
+        counts_(*counts),
+        program_(opened.program) {}
+
+  std::optional<Classification> Run() {
+    if (!program_.made_by.contains(value_) || !FindUses() || !ChooseElements()) return std::nullopt;
+    const double written = Share({});
+    if (written < 0) return std::nullopt;
+    Uses best = all_;
+    for (const Uses& start : Starts()) {
+      Uses found = Improve(start);
+      if (Share(found) > Share(best)) best = std::move(found);
+      if (Share(best) == 1) break;
+    }
+    // The simplest that does as well: nothing rounded at all.
+    if (Share(all_) >= Share(best) - Margin(best)) best = all_;
+    if (Share(best) < kNearlyEvery || written >= Share(best) - Margin(best)) return std::nullopt;
+    return Told(best);
+  }
+
+ private:
+  bool IsView(size_t i) const { return program_.IsArrangement(i); }
+
+  /// The uses on the way whose operand has 16 bits. False where there is none, or there are too many.
+  bool FindUses() {
+    auto oracle = open_(case_, inputs_, {.unrounded = {}, .as_written = true});
+    if (!oracle) return false;
+    for (const size_t i : Needed()) {
+      if (IsView(i)) continue;
+      for (const Operand& operand : program_.steps[i].step.of) {
+        const auto by = operand.IsScalar() ? std::nullopt : program_.ComputedBy(operand.name);
+        if (!by) continue;
+        const std::string& maker = program_.steps[*by].step.as;
+        const auto shape = (*oracle)->Describe(maker);
+        if (!shape || !IsFloating(shape->declared)) continue;
+        const OpRow* op = FindOp(program_.steps[*by].step.op);
+        if (FormatOf(shape->declared)->precision > Binary16().precision ||
+            (op != nullptr && op->operands.most == 0))
+          continue;
+        all_.insert({i, operand.name});
+        maker_[{i, operand.name}] = maker;
+      }
+    }
+    return !all_.empty() && all_.size() <= kMostUses;
+  }
+
+  /// The steps that the value rests on.
+  std::set<size_t> Needed() const {
+    std::set<size_t> needed{program_.made_by.at(value_)};
+    std::vector<size_t> pending(needed.begin(), needed.end());
+    while (!pending.empty()) {
+      const size_t i = pending.back();
+      pending.pop_back();
+      for (const Operand& operand : program_.steps[i].step.of) {
+        const auto made = operand.IsScalar() ? program_.made_by.end() : program_.made_by.find(operand.name);
+        if (made != program_.made_by.end() && needed.insert(made->second).second)
+          pending.push_back(made->second);
+      }
+    }
+    return needed;
+  }
+
+  bool ChooseElements() {
+    const auto piece = Cut({});
+    auto oracle = open_(piece.first, inputs_, {.unrounded = {}, .as_written = true});
+    const auto shape = oracle ? (*oracle)->Describe(value_) : Fail("no oracle");
+    if (!shape) return false;
+    // Elements share what they rest on: all of them may cost little more than one.
+    const int64_t each = std::max<int64_t>(1, std::max(shape->terms, shape->work_of_one));
+    const int64_t most = shape->work_of_all <= kMostTerms
+                             ? kMostElements
+                             : std::clamp(kMostTerms / each, kFewestElements, kMostElements);
+    elements_ = ElementsToCheck(observed_.shape, most);
+    std::erase_if(elements_, [&](const int64_t element) {
+      return observed_.At(element) == 0 || !std::isfinite(observed_.At(element));
+    });
+    return static_cast<int64_t>(elements_.size()) >= kFewestElements;
+  }
+
+  /// The program with two versions of each value: as it is stored, and unrounded where a use in `unrounded` asks for it.
+  std::pair<Case, std::set<std::string>> Cut(const Uses& unrounded) const {
+    std::set<std::pair<size_t, bool>> versions;
+    Need(program_.made_by.at(value_), false, unrounded, &versions);
+    Case piece;
+    piece.id = case_.id;
+    piece.tensors = case_.tensors;
+    piece.observe = {value_};
+    std::set<std::string> free;
+    for (const auto& [i, is_free] : versions) {
+      Step step = program_.steps[i].step;
+      for (Operand& operand : step.of) {
+        if (!operand.IsScalar() && ReadsFree(i, is_free, operand.name, unrounded)) operand.name += kFree;
+      }
+      if (is_free) {
+        step.as += kFree;
+        if (!IsView(i)) free.insert(step.as);
+      }
+      piece.program.push_back(Inside(program_.steps[i].scopes, std::move(step)));
+    }
+    return {std::move(piece), std::move(free)};
+  }
+
+  /// A view shows the version that was asked of it; other steps read what the set says.
+  bool ReadsFree(size_t i, bool is_free, const std::string& operand, const Uses& unrounded) const {
+    if (!program_.made_by.contains(operand) || !program_.ComputedBy(operand)) return false;
+    return IsView(i) ? is_free : unrounded.contains({i, operand});
+  }
+
+  void Need(size_t i, bool is_free, const Uses& unrounded,
+            std::set<std::pair<size_t, bool>>* versions) const {
+    if (!versions->insert({i, is_free}).second) return;
+    for (const Operand& operand : program_.steps[i].step.of) {
+      if (operand.IsScalar() || !program_.made_by.contains(operand.name)) continue;
+      Need(program_.made_by.at(operand.name), ReadsFree(i, is_free, operand.name, unrounded), unrounded,
+           versions);
+    }
+  }
+
+  /// The share of the elements that the program gives bit by bit with these uses unrounded; -1 where it cannot be said.
+  double Share(const Uses& unrounded) {
+    const auto [entry, is_new] = shares_.try_emplace(unrounded, -1);
+    if (!is_new || shares_.size() > static_cast<size_t>(kMostSets)) return entry->second;
+    const auto [piece, free] = Cut(unrounded);
+    auto oracle = open_(piece, inputs_, {.unrounded = free, .as_written = true});
+    if (!oracle) return entry->second;
+    for (const auto& model : (*oracle)->Bank(value_, observed_.dtype)) {
+      const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
+      for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+        const auto run = model->Simulate(order, elements_);
+        int64_t same = 0;
+        for (size_t k = 0; k < elements_.size(); ++k)
+          same += model->Store(run[k]) == observed_.At(elements_[k]) ? 1 : 0;
+        entry->second =
+            std::max(entry->second, static_cast<double>(same) / static_cast<double>(elements_.size()));
+      }
+    }
+    counts_ += (*oracle)->Counts();
+    return entry->second;
+  }
+
+  /// What chance alone makes of a share.
+  double Margin(const Uses& uses) {
+    const auto n = static_cast<double>(elements_.size());
+    const double share = std::clamp(Share(uses), 0.0, 1.0);
+    return 3 * std::sqrt(n * share * (1 - share) + 1) / n;
+  }
+
+  bool IsProduct(const std::string& value) const {
+    const OpRow* op = FindOp(program_.steps[program_.made_by.at(value)].step.op);
+    return op != nullptr && op->kind == OpRow::Kind::kProduct;
+  }
+
+  /// Nothing rounded; what products read and give; everything.
+  std::vector<Uses> Starts() const {
+    Uses kernels;
+    for (const auto& [use, maker] : maker_) {
+      if (!IsProduct(maker) && !IsProduct(program_.steps[use.first].step.as)) kernels.insert(use);
+    }
+    return {all_, std::move(kernels), {}};
+  }
+
+  static Uses Flip(Uses uses, const Uses& some) {
+    const bool out =
+        std::all_of(some.begin(), some.end(), [&](const Use& use) { return uses.contains(use); });
+    for (const Use& use : some) {
+      if (out)
+        uses.erase(use);
+      else
+        uses.insert(use);
+    }
+    return uses;
+  }
+
+  /// All uses of one value, then each use alone; from the last value to the first.
+  std::vector<Uses> Moves() const {
+    std::map<size_t, Uses, std::greater<>> of_value;
+    for (const auto& [use, maker] : maker_) of_value[program_.made_by.at(maker)].insert(use);
+    std::vector<Uses> moves;
+    for (const auto& [step, uses] : of_value) moves.push_back(uses);
+    for (const auto& [step, uses] : of_value) {
+      for (const Use& use : uses) {
+        if (uses.size() > 1) moves.push_back({use});
+      }
+    }
+    return moves;
+  }
+
+  Uses Improve(Uses uses) {
+    const auto moves = Moves();
+    for (bool better = true; better && Share(uses) < 1;) {
+      better = false;
+      Uses best = uses;
+      for (const Uses& move : moves) {
+        Uses other = Flip(uses, move);
+        if (Share(other) > Share(best)) best = std::move(other);
+      }
+      better = Share(best) > Share(uses);
+      uses = std::move(best);
+    }
+    return uses;
+  }
+
+  /// The uses of `uses` that could be otherwise: alone, or with another one instead.
+  Uses OpenUses(const Uses& uses) {
+    const double least = Share(uses) - Margin(uses);
+    Uses open;
+    for (const Use& use : all_) {
+      if (Share(Flip(uses, {use})) >= least) open.insert(use);
+    }
+    for (const Use& use : all_) {
+      for (const Use& other : all_) {
+        if (open.contains(use) || uses.contains(use) == uses.contains(other)) continue;
+        if (Share(Flip(Flip(uses, {use}), {other})) < least) continue;
+        open.insert(use);
+        open.insert(other);
+      }
+    }
+    return open;
+  }
+
+  std::optional<Classification> Told(const Uses& uses) {
+    const auto [piece, free] = Cut(uses);
+    auto oracle = open_(piece, inputs_, {.unrounded = free, .as_written = true});
+    if (!oracle) return std::nullopt;
+    ClassifyOptions options;
+    options.search = false;
+    options.most_elements = kMostElements;
+    options.most_terms = kMostTerms;
+    Classification found = ClassifyValue(**oracle, value_, observed_, options);
+    counts_ += (*oracle)->Counts();
+    if (!found.fits || found.models.empty()) return std::nullopt;
+    const Uses open = OpenUses(uses);
+    if (shares_.size() > static_cast<size_t>(kMostSets)) return std::nullopt;
+    for (const auto& [use, maker] : maker_) {
+      auto& words = found.on_the_way[maker];
+      // What the set says comes first.
+      for (const bool unrounded : {uses.contains(use), !uses.contains(use)}) {
+        const std::string word = unrounded ? kUnrounded : kRounded;
+        if ((open.contains(use) || uses.contains(use) == unrounded) &&
+            std::find(words.begin(), words.end(), word) == words.end())
+          words.push_back(word);
+      }
+    }
+    Strip(**oracle, &found);
+    found.piece = "asked";
+    found.rests_on_likelihood = true;
+    found.label = DescribeOnTheWay(found.on_the_way, false) + "; " + found.label;
+    return found;
+  }
+
+  /// What was rounded on the way is said by `on_the_way`, not by the models.
+  void Strip(const CaseOracle& oracle, Classification* found) const {
+    auto shape = oracle.Describe(value_);
+    if (!shape) return;
+    const auto own = [&](const std::string& cut) { return cut.starts_with(value_ + "."); };
+    std::erase_if(shape->cut_points, [&](const std::string& cut) { return !own(cut); });
+    for (auto* models : {&found->models, &found->models_proved}) {
+      std::set<PrecisionModel> left;
+      for (PrecisionModel& model : *models) {
+        std::erase_if(model.cuts, [&](const auto& cut) { return !own(cut.first); });
+        if (model.cuts.empty()) model.mid = "none";
+        left.insert(std::move(model));
+      }
+      models->assign(left.begin(), left.end());
+    }
+    found->facets.clear();
+    found->facets_in.clear();
+    found->cuts.clear();
+    ProjectFacets(*shape, found);
+    found->label = LabelOf(*shape, observed_.dtype, *found);
+  }
+
+  const Case& case_;
+  const std::map<std::string, TensorData>& inputs_;
+  const std::string& value_;
+  const TensorData& observed_;
+  const OpenPiece& open_;
+  OracleCounts& counts_;
+  const FlatProgram program_;
+  Uses all_;                          ///< that might be of an unrounded value
+  std::map<Use, std::string> maker_;  ///< the value that each of them is of
+  std::vector<int64_t> elements_;
+  std::map<Uses, double> shares_;
+};
+
+}  // namespace
+
+std::optional<Classification> JudgeAsAsked(const Case& opened,
+                                           const std::map<std::string, TensorData>& inputs,
+                                           const std::string& value, const TensorData& observed,
+                                           const OpenPiece& open, OracleCounts* counts) {
+  return AskedJudge(opened, inputs, value, observed, open, counts).Run();
+}
+
+std::string DescribeOnTheWay(const std::map<std::string, std::vector<std::string>>& on_the_way, bool plural) {
+  std::vector<std::string> rounded, unrounded, either;
+  bool open = false;
+  for (const auto& [name, words] : on_the_way) {
+    open = open || words.size() > 1;
+    if (words.size() == 1)
+      (words.front() == kRounded ? rounded : unrounded).push_back(name);
+    else if (words.front() == kRounded)
+      either.push_back(name);
+  }
+  const auto listed = [](std::vector<std::string> names, const char* conjunction) {
+    constexpr size_t kMost = 4;
+    if (names.size() > kMost + 1) {
+      const size_t more = names.size() - kMost;
+      names.resize(kMost);
+      names.push_back(fmt::format("{} more", more));
+    }
+    if (names.size() < 2) return Join(names, "");
+    const std::string last = std::exchange(names.back(), "");
+    names.pop_back();
+    return fmt::format("{} {} {}", Join(names, ", "), conjunction, last);
+  };
+  if (rounded.empty() && either.empty())
+    return fmt::format("{} nothing on the way", plural ? "round" : "rounds");
+  if (!unrounded.empty() && (open || unrounded.size() < rounded.size()))
+    return fmt::format("{} not round {} on the way", plural ? "do" : "does", listed(unrounded, "or"));
+  if (open) return fmt::format("{} not round all that is written on the way", plural ? "do" : "does");
+  return fmt::format("{} nothing but {} on the way", plural ? "round" : "rounds", listed(rounded, "and"));
+}
+
+}  // namespace ulpscope

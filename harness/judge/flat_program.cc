@@ -1,0 +1,63 @@
+// Flattening.
+#include "harness/judge/flat_program.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "harness/words/ops.h"
+
+namespace ulpscope {
+
+FlatProgram::FlatProgram(const std::vector<Step>& program) {
+  Flatten(program, {});
+  for (size_t i = 0; i < steps.size(); ++i) made_by[steps[i].step.as] = i;
+}
+
+void FlatProgram::Flatten(const std::vector<Step>& program, const std::vector<Step>& scopes) {
+  for (const Step& step : program) {
+    if (IsScope(step.op)) {
+      Step scope = step;
+      scope.steps.clear();
+      auto inner = scopes;
+      inner.push_back(std::move(scope));
+      Flatten(step.steps, inner);
+    } else if (!step.as.empty()) {
+      steps.push_back({.step = step, .scopes = scopes});
+    }
+  }
+}
+
+bool FlatProgram::IsArrangement(size_t i) const {
+  const Step& step = steps[i].step;
+  const OpRow* op = FindOp(step.op);
+  return step.op == "clone" || (op != nullptr && op->kind == OpRow::Kind::kView);
+}
+
+bool FlatProgram::IsSelection(size_t i) const {
+  static constexpr std::array<std::string_view, 19> kOps{
+      "relu", "relu6",  "clamp",      "hardtanh",   "maximum",     "minimum", "neg",
+      "abs",  "where",  "tril",       "triu",       "amax",        "amin",    "masked_fill",
+      "roll", "gather", "max_pool1d", "max_pool2d", "index_select"};
+  return std::find(kOps.begin(), kOps.end(), steps[i].step.op) != kOps.end();
+}
+
+std::optional<size_t> FlatProgram::ComputedBy(const std::string& name) const {
+  const auto made = made_by.find(name);
+  if (made == made_by.end()) return std::nullopt;
+  const Step& step = steps[made->second].step;
+  if (!IsArrangement(made->second)) return made->second;
+  return step.of.empty() ? std::nullopt : ComputedBy(step.of.front().name);
+}
+
+Step Inside(const std::vector<Step>& scopes, Step step) {
+  for (size_t scope = scopes.size(); scope-- > 0;) {
+    Step around = scopes[scope];
+    around.steps = {std::move(step)};
+    step = std::move(around);
+  }
+  return step;
+}
+
+}  // namespace ulpscope

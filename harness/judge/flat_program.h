@@ -1,0 +1,40 @@
+// FlatProgram: an opened program as a list of steps, each with the scopes around it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/model/case.h"
+
+namespace ulpscope {
+
+/// One step, with the scopes around it from the outermost in.
+struct FlatStep {
+  Step step;
+  std::vector<Step> scopes;
+};
+
+struct FlatProgram {
+  /// `program`: each of whose steps gives one new value (harness/casefile/open.h).
+  explicit FlatProgram(const std::vector<Step>& program);
+
+  std::vector<FlatStep> steps;
+  std::map<std::string, size_t> made_by;  ///< value -> the step that gives it
+
+  /// Gives the elements of its operand, arranged otherwise: there is nothing to judge.
+  bool IsArrangement(size_t i) const;
+  /// Every element that it gives is one of an operand's, or its negative: it rounds nothing of its own.
+  bool IsSelection(size_t i) const;
+  /// The step that computes what `name` shows, views skipped; none for tensors of the case.
+  std::optional<size_t> ComputedBy(const std::string& name) const;
+
+ private:
+  void Flatten(const std::vector<Step>& steps, const std::vector<Step>& scopes);
+};
+
+/// `step` inside `scopes`.
+Step Inside(const std::vector<Step>& scopes, Step step);
+
+}  // namespace ulpscope
