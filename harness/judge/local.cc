@@ -14,6 +14,7 @@
 #include "harness/judge/flat_program.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/label.h"
+#include "harness/judge/sample.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
@@ -101,6 +102,15 @@ class StepJudge {
   std::string Shown(const std::string& operand) const {
     const auto by = ComputedBy(operand);
     return by ? steps_[*by].step.as : operand;
+  }
+
+  /// The same; of two operands that show one value, their own names: one may be read otherwise than the other.
+  std::string NameOfUse(size_t last, const std::string& operand) const {
+    std::set<std::string> same;
+    for (const Operand& each : steps_[last].step.of) {
+      if (!each.IsScalar() && Shown(each.name) == Shown(operand)) same.insert(each.name);
+    }
+    return same.size() > 1 ? operand : Shown(operand);
   }
 
   struct Piece {
@@ -467,6 +477,7 @@ class StepJudge {
       grow(Before::kAsExplained, false);
       found = Best(last, std::move(found));
     }
+    std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, *stored); });
     if (found.empty()) {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
       if (stored->fits) BecomeUnmodelled(&*stored);
@@ -481,7 +492,8 @@ class StepJudge {
       if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
       std::map<std::string, std::string> words = each.changed;
       for (const std::string& operand : operands)
-        words.try_emplace(Shown(operand), each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
+        words.try_emplace(NameOfUse(last, operand),
+                          each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
       for (const auto& [operand, word] : words) {
         auto& open = result.reads[operand];
         if (std::find(open.begin(), open.end(), word) == open.end()) open.push_back(word);
@@ -489,7 +501,57 @@ class StepJudge {
     }
     result.rests_on_likelihood =
         result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
+    if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty())
+      result.shown_by = ShownBy(last);
     return Said(std::move(result));
+  }
+
+  /// Elements that the step gives otherwise where it is computed as it is written, from what is stored.
+  std::vector<int64_t> ShownBy(size_t last) {
+    constexpr int64_t kMostLookedAt = 1024;
+    constexpr size_t kMostShown = 64;
+    std::vector<int64_t> shown;
+    const auto piece = Cut(last, {});
+    if (!piece) return shown;
+    const std::string& name = steps_[last].step.as;
+    const TensorData& observed = values_.at(name);
+    auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .as_written = true});
+    const auto shape = oracle ? (*oracle)->Describe(name) : Fail("no oracle");
+    if (!shape) return shown;
+    const auto looked = ElementsToCheck(
+        observed.shape,
+        std::clamp(kGrownTerms / std::max<int64_t>(1, 4 * shape->terms), int64_t{64}, kMostLookedAt));
+    std::vector<bool> given(looked.size(), false);
+    for (const auto& model : (*oracle)->Bank(name, observed.dtype)) {
+      const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
+      for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+        const auto run = model->Simulate(order, looked);
+        for (size_t k = 0; k < looked.size(); ++k) {
+          const double stored = model->Store(run[k]), here = observed.At(looked[k]);
+          given[k] = given[k] || stored == here || (std::isnan(stored) && std::isnan(here));
+        }
+      }
+    }
+    for (size_t k = 0; k < looked.size() && shown.size() < kMostShown; ++k) {
+      if (!given[k]) shown.push_back(looked[k]);
+    }
+    counts_ += (*oracle)->Counts();
+    return shown;
+  }
+
+  /// An operand said to be read unrounded by results in float32 or wider, of which that gives no more than what is stored does: the
+  /// bounds of the one hold an element that those of the other do not, and bits alone tell what was read.
+  bool GivesNoMore(size_t last, const Explanation& each, const Classification& stored) const {
+    if (each.unrounded.empty() || stored.fits ||
+        FormatOf(values_.at(steps_[last].step.as).dtype)->precision <= Binary16().precision)
+      return false;
+    const double share = each.classification.reproduced;
+    const auto n = static_cast<double>(
+        std::max<int64_t>(1, std::min(each.classification.checked, ClassifyOptions().likelihood_elements)));
+    if (share >= kNearlyAll) return false;
+    // Of norms and functions every library has its own last bits.
+    return has_steps_.contains(last) ||
+           share - stored.reproduced < 3 * std::sqrt(n * share * (1 - share) + 1) / n;
   }
 
   /// Narrow steps whose bounds hold the results, and that give too few of them.

@@ -32,6 +32,30 @@ std::string OperandPhrase(const std::string& operand, const std::string& value) 
                      at == std::string::npos ? value : operand.substr(at + 1));
 }
 
+/// The step that gives `value`, wherever it stands; null without one.
+const Step* FindStep(const std::vector<Step>& steps, const std::string& value) {
+  for (const Step& step : steps) {
+    if (step.as == value) return &step;
+    if (const Step* inner = FindStep(step.steps, value)) return inner;
+  }
+  return nullptr;
+}
+
+/// "0.125" of "scalar.mul@half", "half" being computed with one number; else OperandPhrase's words.
+std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value) {
+  const size_t at = operand.find('@');
+  const Step* step = FindStep(test_case.program, at == std::string::npos ? value : operand.substr(at + 1));
+  std::vector<double> numbers;
+  for (size_t i = 0; step != nullptr && i < step->of.size(); ++i) {
+    if (!step->of[i].IsScalar()) continue;
+    if (const auto number = step->of[i].scalar->Number()) numbers.push_back(*number);
+  }
+  const bool own = step != nullptr && operand.starts_with("scalar." + step->op);
+  if (!own || numbers.size() != 1 || step->attrs.contains("alpha") || step->attrs.contains("value"))
+    return OperandPhrase(operand, value);
+  return ShortestDecimal(numbers[0]);
+}
+
 /// Picks the verb that fits the number of names.
 std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural) {
   return side.names.size() == 1 ? singular : plural;
@@ -231,28 +255,49 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
   return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
 }
 
+bool IsStored(const Words& words) { return std::find(words.begin(), words.end(), "stored") != words.end(); }
+
+/// "computes g from the unrounded s and t"; nothing without an operand.
+Deed FromUnrounded(const std::string& value, const std::vector<std::string>& operands) {
+  if (operands.empty()) return {};
+  return Say("computes", "compute", fmt::format("{} from the unrounded {}", value, JoinNames(operands)));
+}
+
 /// Every operand that the one reads otherwise than the other.
 std::vector<Parting> FindReads(const std::string& value, const Classification& a, const Classification& b) {
   std::vector<Parting> found;
+  std::vector<std::string> unrounded_a, unrounded_b;
   for (const auto& [name, words] : a.reads) {
     const auto other = b.reads.find(name);
     if (other == b.reads.end() || !Disjoint(words, other->second)) continue;
+    // Those of one kind are told together.
+    if (words == Words{"unrounded"} && IsStored(other->second)) {
+      unrounded_a.push_back(name);
+      continue;
+    }
+    if (other->second == Words{"unrounded"} && IsStored(words)) {
+      unrounded_b.push_back(name);
+      continue;
+    }
     const auto deed = [&, &operand = name](const Words& mine) {
       // What may be no deed is none: the value before its rounding gives these bits too.
-      if (std::find(mine.begin(), mine.end(), "stored") != mine.end()) return Deed{};
+      if (IsStored(mine)) return Deed{};
+      if (mine == Words{"unrounded"}) return FromUnrounded(value, {operand});
       if (mine == Words{"flushed"})
         return Say("takes", "take",
                    operand == value
                        ? "subnormal results of " + value + " as zero"
                        : fmt::format("subnormals of {} as zero when computing {}", operand, value));
-      if (mine == Words{"unrounded"})
-        return Say("reads", "read", fmt::format("{} before it is rounded when computing {}", operand, value));
       if (mine.size() == 1)
         return Say("rounds", "round", fmt::format("{} to {} before computing {}", operand, mine[0], value));
       return Say("reads", "read",
                  fmt::format("{} as {} when computing {}", operand, Join(mine, " or "), value));
     };
     found.push_back({.a = deed(words), .b = deed(other->second)});
+  }
+  if (!unrounded_a.empty() || !unrounded_b.empty()) {
+    found.insert(found.begin(),
+                 {.a = FromUnrounded(value, unrounded_a), .b = FromUnrounded(value, unrounded_b)});
   }
   return found;
 }
@@ -270,14 +315,19 @@ std::map<std::string, Words> OwnNames(const std::map<std::string, Words>& operan
 }
 
 /// Every operand of a product or sum, and every Python number, that the one rounds and the other does not.
-std::vector<Parting> FindOperands(const std::string& value, const Classification& a,
+std::vector<Parting> FindOperands(const Case& test_case, const std::string& value, const Classification& a,
                                   const Classification& b) {
   std::vector<Parting> found;
   const auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
   for (const auto& [operand, words] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what = Braced(OperandPhrase(operand, value));
-    auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}");
+    const std::string what = Braced(NumberPhrase(test_case, operand, value));
+    const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0;
+    const size_t at = operand.find('@');
+    const std::string when =
+        is_number ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
+                  : "";
+    auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
     if (!in) continue;
     const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
     const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
@@ -356,7 +406,7 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   if (found.empty()) {
     if (auto rounding = FindRounding(test_case, value, a, b)) found.push_back(std::move(*rounding));
   }
-  for (Parting& operand : FindOperands(value, left, right)) found.push_back(std::move(operand));
+  for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
   if (!found.empty()) return Together(found);
   if (auto prod =
           Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
@@ -406,8 +456,8 @@ bool IsShared(const Side& side, const std::string& value, int64_t index) {
   });
 }
 
-/// An element where the sides differ, and not what they computed it from, if there is one; best where each side is of one mind: one that a model of the rival cannot
-/// give, else the first.
+/// An element where the sides differ, best one where that is what is said of the first side's doing, then one where they computed
+/// it from the same, and each side is of one mind: one that a model of the rival cannot give, else the first.
 std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std::string& value) {
   const TensorData *a = TensorOf(mine, value), *b = TensorOf(rival, value);
   if (a == nullptr || b == nullptr || a->shape != b->shape || a->dtype != b->dtype) return std::nullopt;
@@ -433,8 +483,17 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
   const auto shared = [&](int64_t index) {
     return IsShared(mine, value, index) && IsShared(rival, value, index);
   };
+  // Of those in which the two differ, the one where what is said is what makes the difference.
+  const std::vector<int64_t>& shown_by = ValueOf(mine, value).classification.shown_by;
+  const auto shows = [&](int64_t index) {
+    return fair(index) && std::find(shown_by.begin(), shown_by.end(), index) != shown_by.end();
+  };
   auto best = std::find_if(candidates.begin(), candidates.end(),
-                           [&](int64_t index) { return fair(index) && shared(index); });
+                           [&](int64_t index) { return shows(index) && shared(index); });
+  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), shows);
+  if (best == candidates.end())
+    best = std::find_if(candidates.begin(), candidates.end(),
+                        [&](int64_t index) { return fair(index) && shared(index); });
   if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), fair);
   if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), shared);
   if (best != candidates.end()) return *best;
@@ -484,7 +543,7 @@ std::string DescribeClass(const std::string& value, const Classification& classi
   if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
     parts.push_back("a rounding to " + mid[0]);
   if (!parts.empty()) return "with " + Join(parts, ", ");
-  return classification.models.size() > 1 ? "in one of the ways that these inputs do not tell apart"
+  return classification.models.size() > 1 ? "as it is written, as far as these inputs tell"
                                           : "with one rounding";
 }
 
@@ -658,9 +717,12 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const bool special = kind == DivergenceKind::kSpecial;
   const int64_t index = ShownElement(a, b, value, special, *differences.front());
   const Shape& shape = ValueOf(a, value).shape;
-  const std::string witness =
-      fmt::format("{} = {}{} against {}{}", Element(Coordinates(index, shape)), ValueAt(a, value, index),
-                  OnWhom(a, value, index), ValueAt(b, value, index), OnWhom(b, value, index));
+  const auto against = [&](const Side& first, const Side& second) {
+    return fmt::format("{} = {}{} against {}{}", Element(Coordinates(index, shape)),
+                       ValueAt(first, value, index), OnWhom(first, value, index),
+                       ValueAt(second, value, index), OnWhom(second, value, index));
+  };
+  const std::string witness = against(a, b);
   const std::string share = Share(differences, special);
   double largest = 0;
   for (const TensorDifference* each : differences) largest = std::max(largest, each->largest_ulp);
@@ -671,20 +733,18 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
     return fmt::format("{} in the special values of {} ({}, first {}).", differs, value, share, witness);
   }
   const std::string spread = ShortestDecimal(largest);
-  if (kind == DivergenceKind::kOrder) {
+  if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
+    std::vector<std::string> both = a.names;
+    both.insert(both.end(), b.names.begin(), b.names.end());
     return fmt::format(
-        "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): the order of "
-        "accumulation differs.",
-        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
+        "{} compute {} in the same precision but differ in {}, by up to {} ulp (first {}){}.",
+        JoinNames(both), value, share, spread, witness,
+        kind == DivergenceKind::kOrder ? ": the order of accumulation differs" : "; why was not found");
   }
-  if (kind == DivergenceKind::kBits) {
-    return fmt::format(
-        "{} {} {} in the class of {} with other bits ({}, by up to {} ulp, first {}): these inputs do not "
-        "tell why.",
-        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
+  if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
+    const bool b_first = zero.starts_with(JoinNames(b.names) + " give");
+    return fmt::format("{} ({}, first {}).", zero, share, b_first ? against(b, a) : witness);
   }
-  if (const std::string zero = WhoFlushes(a, b, value); !zero.empty())
-    return fmt::format("{} ({}, first {}).", zero, share, witness);
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   std::vector<std::string> asked;
   for (const Side* side : {&a, &b}) {
