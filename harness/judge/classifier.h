@@ -137,6 +137,8 @@ class Classifier {
   /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
   /// many of them is set aside: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
   void MatchMore(std::set<PrecisionModel>* likely);
+  /// Where one set of roundings inside an op gives nearly every bit of a 16-bit result, those that give fewer are set aside.
+  void MatchSteps(std::set<PrecisionModel>* likely);
 
   /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
   void KeepOrderWitnesses(const std::set<PrecisionModel>& likely);

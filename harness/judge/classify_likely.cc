@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "harness/base/text.h"
 #include "harness/judge/classifier.h"
@@ -119,8 +120,59 @@ std::set<PrecisionModel> Classifier::Likely() {
       likely.insert(trial.hypothesis->model());
   }
   // Of steps inside an op another form gives other bits as rightly.
-  if (!shape_.has_steps) MatchMore(&likely);
+  if (!shape_.has_steps)
+    MatchMore(&likely);
+  else
+    MatchSteps(&likely);
   return likely;
+}
+
+void Classifier::MatchSteps(std::set<PrecisionModel>* likely) {
+  constexpr int64_t kMostWork = int64_t{1} << 26;
+  if (likely->size() < 2 || FormatOf(observed_.dtype)->precision > Binary16().precision) return;
+  std::vector<const Trial*> rivals;
+  int64_t work = 0;
+  for (const Trial& trial : trials_) {
+    if (!trial.survived || !likely->contains(trial.hypothesis->model())) continue;
+    rivals.push_back(&trial);
+    work += WorkOfOrders(*trial.hypothesis, sample_.size());
+  }
+  if (work > kMostWork) return;
+  std::map<PrecisionModel, double> shares;
+  double best = 0;
+  for (const Trial* trial : rivals) {
+    double& share = shares[trial->hypothesis->model()];
+    share = std::max(share, ReproducedBy(*trial->hypothesis));
+    best = std::max(best, share);
+  }
+  if (best < kNearlyEvery) return;
+  const auto n = static_cast<double>(sample_.size());
+  const double least = best - 3 * std::sqrt(n * best * (1 - best) + 1) / n;
+  for (const auto& [model, share] : shares) {
+    if (share < least) likely->erase(model);
+  }
+  if (likely->size() < 2 || elements_.size() <= sample_.size() || rivals[0]->hypothesis->orders().empty())
+    return;
+  // Steps that round nearly the same part in a few elements of many.
+  const int64_t each = std::max<int64_t>(1, work / static_cast<int64_t>(rivals.size() * sample_.size()));
+  const auto most = std::min(elements_.size(),
+                             static_cast<size_t>(kMostWork / each / static_cast<int64_t>(likely->size())));
+  if (most <= sample_.size()) return;
+  std::map<PrecisionModel, size_t> misses;
+  for (const Trial* trial : rivals) {
+    const PrecisionModel& model = trial->hypothesis->model();
+    if (!likely->contains(model)) continue;
+    const size_t missed = FewestMisses(*trial->hypothesis, std::span(elements_).first(most),
+                                       std::span(stored_).first(most), most);
+    const auto [entry, is_new] = misses.try_emplace(model, missed);
+    if (!is_new) entry->second = std::min(entry->second, missed);
+  }
+  size_t fewest = most;
+  for (const auto& [model, missed] : misses) fewest = std::min(fewest, missed);
+  const double chance = 3 * std::sqrt(static_cast<double>(fewest) + 1);
+  for (const auto& [model, missed] : misses) {
+    if (static_cast<double>(missed) > static_cast<double>(fewest) + chance) likely->erase(model);
+  }
 }
 
 bool Classifier::Fits(const Trial& trial) const {

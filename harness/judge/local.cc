@@ -300,8 +300,9 @@ class StepJudge {
       return;
     }
     if (before == Before::kStored) return;
-    // What clamp gives is a number that it was given: there is no other rounding that it could be read before.
-    if (before == Before::kUnrounded || program_.IsSelection(maker->second)) {
+    // What clamp gives is a number that it was given, and x + 0 is x: there is no other rounding that it could be read before.
+    if (before == Before::kUnrounded || program_.IsSelection(maker->second) ||
+        exact_.contains(maker->second)) {
       for (const std::string& each : ComputedOperands(maker->second))
         AddChain(maker->second, each, before, uses);
       return;
@@ -442,6 +443,7 @@ class StepJudge {
   std::optional<Classification> Judge(size_t last) {
     auto stored = Classify(last, Cut(last, {}), false);
     if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
+    if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);
     if (!stored || !IsMeasured(stored->kind)) return stored;
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
@@ -491,6 +493,11 @@ class StepJudge {
       // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
       if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
       std::map<std::string, std::string> words = each.changed;
+      std::vector<std::string> together;
+      for (const std::string& operand : operands) {
+        if (each.unrounded.contains({last, operand})) together.push_back(NameOfUse(last, operand));
+      }
+      if (each.changed.empty()) result.together.push_back(Join(together, "+"));
       for (const std::string& operand : operands)
         words.try_emplace(NameOfUse(last, operand),
                           each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
@@ -539,11 +546,18 @@ class StepJudge {
     return shown;
   }
 
-  /// An operand said to be read unrounded by results in float32 or wider, of which that gives no more than what is stored does: the
-  /// bounds of the one hold an element that those of the other do not, and bits alone tell what was read.
+  /// An operand in float32 or wider that is said to be read before it was rounded, by results of which that gives no more than what
+  /// is stored does: the bounds of the one hold an element that those of the other do not, and bits alone tell what was read.
   bool GivesNoMore(size_t last, const Explanation& each, const Classification& stored) const {
-    if (each.unrounded.empty() || stored.fits ||
-        FormatOf(values_.at(steps_[last].step.as).dtype)->precision <= Binary16().precision)
+    const auto wide = [&](const std::string& value) {
+      return FormatOf(values_.at(value).dtype)->precision > Binary16().precision;
+    };
+    const auto reads_narrow = [&](const Use& use) {
+      const auto by = ComputedBy(use.second);
+      return use.first == last && by && !wide(steps_[*by].step.as);
+    };
+    if (each.unrounded.empty() || stored.fits || !wide(steps_[last].step.as) ||
+        std::any_of(each.unrounded.begin(), each.unrounded.end(), reads_narrow))
       return false;
     const double share = each.classification.reproduced;
     const auto n = static_cast<double>(
@@ -694,6 +708,7 @@ class StepJudge {
   const std::map<std::string, size_t>& made_by_ = program_.made_by;
   std::set<size_t> sums_;             ///< steps that hold a sum
   std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
+  std::set<size_t> exact_;            ///< those that round nothing of what they read
   std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };

@@ -257,6 +257,11 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
 
 bool IsStored(const Words& words) { return std::find(words.begin(), words.end(), "stored") != words.end(); }
 
+/// Nothing read unrounded is among what may have been.
+bool IsWrittenAmong(const Words& together) {
+  return std::find(together.begin(), together.end(), "") != together.end();
+}
+
 /// "computes g from the unrounded s and t"; nothing without an operand.
 Deed FromUnrounded(const std::string& value, const std::vector<std::string>& operands) {
   if (operands.empty()) return {};
@@ -294,6 +299,14 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
                  fmt::format("{} as {} when computing {}", operand, Join(mine, " or "), value));
     };
     found.push_back({.a = deed(words), .b = deed(other->second)});
+  }
+  if (found.empty() && unrounded_a.empty() && unrounded_b.empty() && Disjoint(a.together, b.together)) {
+    // One by one each may be either, and not all at once.
+    const auto operands = [](const Words& together) {
+      return IsWrittenAmong(together) ? Words() : SplitOutsideParentheses(together.front(), '+');
+    };
+    unrounded_a = operands(a.together);
+    unrounded_b = operands(b.together);
   }
   if (!unrounded_a.empty() || !unrounded_b.empty()) {
     found.insert(found.begin(),
@@ -543,8 +556,16 @@ std::string DescribeClass(const std::string& value, const Classification& classi
   if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
     parts.push_back("a rounding to " + mid[0]);
   if (!parts.empty()) return "with " + Join(parts, ", ");
-  return classification.models.size() > 1 ? "as it is written, as far as these inputs tell"
-                                          : "with one rounding";
+  if (classification.models.size() < 2) return "with one rounding";
+  const auto as_written = [](const PrecisionModel& model) {
+    const auto sum = ParseAcc(model.acc);
+    return model.in.empty() && sum && sum->wide() && (model.mid == "none" || model.mid == "float32") &&
+           std::all_of(model.cuts.begin(), model.cuts.end(),
+                       [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
+  };
+  return std::any_of(classification.models.begin(), classification.models.end(), as_written)
+             ? "as it is written, as far as these inputs tell"
+             : "with roundings that these inputs do not tell apart";
 }
 
 std::string DescribeOutcome(const Side& side) {
@@ -625,6 +646,7 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
     const auto other = b.reads.find(operand);
     if (other != b.reads.end() && Disjoint(words, other->second)) return operand;
   }
+  if (Disjoint(a.together, b.together)) return (a.together.front().empty() ? b : a).together.front();
   return std::nullopt;
 }
 
@@ -736,10 +758,13 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
     std::vector<std::string> both = a.names;
     both.insert(both.end(), b.names.begin(), b.names.end());
+    if (kind == DivergenceKind::kBits)
+      return fmt::format("{} differ in {} ({}, by up to {} ulp, first {}); why was not found.",
+                         JoinNames(both), value, share, spread, witness);
     return fmt::format(
-        "{} compute {} in the same precision but differ in {}, by up to {} ulp (first {}){}.",
-        JoinNames(both), value, share, spread, witness,
-        kind == DivergenceKind::kOrder ? ": the order of accumulation differs" : "; why was not found");
+        "{} compute {} in the same precision but differ in {}, by up to {} ulp (first {}): the order of "
+        "accumulation differs.",
+        JoinNames(both), value, share, spread, witness);
   }
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
     const bool b_first = zero.starts_with(JoinNames(b.names) + " give");

@@ -94,6 +94,8 @@ struct Classification {
   /// rounded to its dtype), or a format that it was rounded to on the way. Operands that other steps computed, and tensors of
   /// the case that were not read as they are.
   std::map<std::string, std::vector<std::string>> reads = {};
+  /// Of the same step: each set of operands that may have been read unrounded together, "" for none and "c+d" for two.
+  std::vector<std::string> together = {};
   /// Of a step that is not computed as it is written: some of the elements that show it, since what is written gives others.
   std::vector<int64_t> shown_by = {};
   /// Of a value whose program changes where its steps are observed (piece "asked"): intermediate -> "rounded", "unrounded",

@@ -105,6 +105,7 @@ json ToJson(const Classification& classification) {
           {"reproduced", sdk::FloatToJson(classification.reproduced)},
           {"piece", classification.piece},
           {"reads", classification.reads},
+          {"together", classification.together},
           {"shown_by", classification.shown_by},
           {"on_the_way", classification.on_the_way}};
 }
@@ -162,6 +163,7 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .reproduced = fields.Number("reproduced"),
           .piece = fields.Text("piece"),
           .reads = fields.TextLists("reads"),
+          .together = fields.Texts("together"),
           .shown_by = fields.Integers("shown_by"),
           .on_the_way = fields.TextLists("on_the_way")};
 }

@@ -389,6 +389,36 @@ TEST(Local, AQuotientByARoundedReciprocalIsNamed) {
   EXPECT_EQ(once.label.find("inside"), std::string::npos) << once.label;
 }
 
+/// p = x * 0.0083, y = p + 0.0416, t = y * x in bfloat16: a polynomial by Horner's rule.
+TEST(Local, ARoundedSumWithANumberIsReadAsItIsStored) {
+  Case program;
+  program.id = "horner~opened";
+  program.companion_of = "horner";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kCount})};
+  Step p = MakeStep("mul", {"x"}, "p"), y = MakeStep("add", {"p"}, "y");
+  p.of.push_back({.name = {}, .scalar = Attr{.value = 0.0083}});
+  y.of.push_back({.name = {}, .scalar = Attr{.value = 0.041666}});
+  program.program = {p, y, MakeStep("mul", {"y", "x"}, "t")};
+  program.observe = {"p", "y", "t"};
+  const auto inputs = NormalInputs(program, 3);
+  std::map<std::string, TensorData> values;
+  for (const char* name : {"p", "y", "t"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
+  for (const bool rounds : {true, false}) {
+    int differ = 0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double x = inputs.at("x").At(i);
+      values["p"].Set(i, Bf16(static_cast<float>(x) * 0.0083F));
+      const double sum = values["p"].At(i) + static_cast<double>(0.041666F);
+      values["y"].Set(i, Bf16(sum));
+      values["t"].Set(i, Bf16((rounds ? Bf16(sum) : sum) * x));
+      differ += Bf16(sum * x) != Bf16(Bf16(sum) * x) ? 1 : 0;
+    }
+    EXPECT_GT(differ, 30);
+    const auto judged = Judge(program, inputs, values);
+    EXPECT_THAT(judged.at("t").reads.at("y"), ElementsAre(rounds ? "stored" : "unrounded"));
+  }
+}
+
 TEST(Local, ChangedValuesAreThoseWithOtherBits) {
   Chain a(DType::kFloat32), b(DType::kFloat32);
   b.Set("s", 7, 1.0);
