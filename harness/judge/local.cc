@@ -353,8 +353,9 @@ class StepJudge {
     const bool whole =
         model.prod == "exact" || (product != nullptr && product->precision >= result.precision &&
                                   product->precision >= Binary32().precision);
-    return acc && (acc->exact() || (acc->wide() && acc->block == 0)) && whole &&
-           (model.mid == "none" || model.mid == "float32") &&
+    // Stores round to nearest, ties to even: another one is believed where nothing is that any of them has.
+    return acc && model.out.ends_with("_rne") && (acc->exact() || (acc->wide() && acc->block == 0)) &&
+           whole && (model.mid == "none" || model.mid == "float32") &&
            std::all_of(model.in.begin(), model.in.end(),
                        [&](const auto& in) {
                          return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
@@ -467,6 +468,11 @@ class StepJudge {
     // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
     if (Best(last, found).empty()) grow(Before::kStored, true);
     if (Best(last, found).empty()) grow(Before::kUnrounded, true);
+    // A kernel that keeps what it computes rounds nothing for several steps.
+    if (Best(last, found).empty() || !Best(last, found).front().plain) {
+      if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
+        Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), true), &found);
+    }
     found = Best(last, std::move(found));
     if (found.empty()) {
       // Where subnormals are dropped, a format of a smaller range drops them too.
@@ -511,6 +517,125 @@ class StepJudge {
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty())
       result.shown_by = ShownBy(last);
     return Said(std::move(result));
+  }
+
+  /// The share of some results that the step gives bit by bit with these uses unrounded; -1 where it cannot be said.
+  double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements) {
+    const auto piece = Cut(last, uses);
+    if (!piece) return -1;
+    const std::string& name = steps_[last].step.as;
+    const TensorData& observed = values_.at(name);
+    auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .as_written = true});
+    if (!oracle || !(*oracle)->Describe(name)) return -1;
+    double best = -1;
+    for (const auto& model : (*oracle)->Bank(name, observed.dtype)) {
+      const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
+      for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+        const auto run = model->Simulate(order, elements);
+        int64_t same = 0;
+        for (size_t k = 0; k < elements.size(); ++k)
+          same += model->Store(run[k]) == observed.At(elements[k]) ? 1 : 0;
+        best = std::max(best, static_cast<double>(same) / static_cast<double>(elements.size()));
+      }
+    }
+    counts_ += (*oracle)->Counts();
+    return best;
+  }
+
+  /// The uses inside a piece, and those of its last step.
+  std::vector<Use> UsesOf(size_t last, const Uses& uses) const {
+    std::set<size_t> inside{last};
+    for (const Use& use : uses) {
+      if (const auto by = made_by_.find(use.second); by != made_by_.end()) inside.insert(by->second);
+    }
+    std::vector<Use> all;
+    for (const size_t i : inside) {
+      for (const std::string& operand : ComputedOperands(i)) all.emplace_back(i, operand);
+    }
+    return all;
+  }
+
+  /// A set of unrounded uses, over several steps, that gives nearly all results and more than any plain one: from what is stored,
+  /// from everything unrounded, and from everything but what products give, one use at a time. Empty where none does.
+  Uses SearchUses(size_t last) {
+    constexpr int64_t kMostElements = 256, kFewest = 32;
+    constexpr int kMostSets = 120;
+    constexpr size_t kMostUses = 32;
+    const TensorData& observed = values_.at(steps_[last].step.as);
+    if (FormatOf(observed.dtype)->precision > Binary16().precision) return {};
+    std::vector<int64_t> elements = ElementsToCheck(observed.shape, kMostElements);
+    std::erase_if(elements, [&](int64_t k) { return observed.At(k) == 0 || !std::isfinite(observed.At(k)); });
+    if (static_cast<int64_t>(elements.size()) < kFewest) return {};
+    std::map<Uses, double> shares;
+    const auto share = [&](const Uses& uses) {
+      const auto [entry, is_new] = shares.try_emplace(uses, -1);
+      if (is_new && shares.size() < static_cast<size_t>(kMostSets))
+        entry->second = ShareWith(last, uses, elements);
+      return entry->second;
+    };
+    const auto from = [&](bool through_products) {
+      Uses uses;
+      std::vector<Use> pending = UsesOf(last, {});
+      while (!pending.empty() && uses.size() < kMostUses) {
+        const Use use = pending.back();
+        pending.pop_back();
+        const auto by = ComputedBy(use.second);
+        const OpRow* op = by ? FindOp(steps_[*by].step.op) : nullptr;
+        if (!through_products && op != nullptr && op->kind == OpRow::Kind::kProduct) continue;
+        Uses more;
+        AddChain(use.first, use.second, Before::kStored, &more);
+        for (const Use& each : more) {
+          if (!uses.insert(each).second) continue;
+        }
+        if (by) {
+          for (const std::string& operand : ComputedOperands(*by)) {
+            if (!uses.contains({*by, operand})) pending.emplace_back(*by, operand);
+          }
+        }
+      }
+      return uses;
+    };
+    const double stored = share({});
+    Uses best;
+    for (const Uses& start : {from(false), from(true)}) {
+      if (start.empty() || start.size() >= kMostUses) continue;
+      Uses uses = start;
+      for (bool better = true; better && share(uses) < 1;) {
+        better = false;
+        for (const Use& use : Uses(uses)) {
+          Uses fewer = uses;
+          fewer.erase(use);
+          if (share(fewer) <= share(uses)) continue;
+          uses = std::move(fewer);
+          better = true;
+        }
+      }
+      if (share(uses) > share(best)) best = std::move(uses);
+    }
+    const double most = share(best);
+    const auto n = static_cast<double>(elements.size());
+    if (best.empty() || most < kNearlyEvery || most - stored < 3 * std::sqrt(n * most * (1 - most) + 1) / n)
+      return {};
+    // What is behind a rounded use is no part of the piece.
+    Uses reached;
+    std::vector<size_t> pending{last};
+    std::set<size_t> seen{last};
+    while (!pending.empty()) {
+      const size_t i = pending.back();
+      pending.pop_back();
+      for (const Use& use : best) {
+        if (use.first != i || !reached.insert(use).second) continue;
+        const auto by = made_by_.find(use.second);
+        if (by != made_by_.end() && seen.insert(by->second).second) pending.push_back(by->second);
+      }
+    }
+    // Those that change nothing are taken as they are stored.
+    for (const Use& use : Uses(reached)) {
+      Uses fewer = reached;
+      fewer.erase(use);
+      if (share(fewer) >= most) reached = std::move(fewer);
+    }
+    return reached;
   }
 
   /// Elements that the step gives otherwise where it is computed as it is written, from what is stored.

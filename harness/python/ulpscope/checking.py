@@ -19,7 +19,6 @@ _BAD = ("FAIL", "XPASS", "CRASH", "TIMEOUT", "PROTOCOL", "OOM", "TAINTED", "NOND
 
 
 # Backends that run a program op by op: observing what is inside changes nothing there.
-_OP_BY_OP = ("torch-eager", "jax-eager", "openblas", "onednn", "blis", "emulated", "recorded", "cublas")
 
 
 class RunFailed(RuntimeError):
@@ -110,11 +109,10 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(); without any, torch-eager and torch-inductor, or, where an argument
     is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
     with the function on torch-eager (or jax-eager), and, where they are asked, on the compiled backends (where a difference is a
-    finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and as one where
-    that changes the results, as it does where a compiler fuses (a search that takes long in programs of many steps); "observed", the
-    program with every step observed, and by how many elements that differs from the program as it is; "parts", the program
-    cut at the ops that have no reference, each part on the operands that torch-eager computed; "auto": "observed" for programs of
-    more than two computing steps on compiled backends, else "asked". `out` is where the run folder stays;
+    finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and
+    what was rounded on the way to a result where that changes it, as it does where a compiler fuses; "observed", the program with every
+    step observed, and by how many elements that differs from the program as it is; "parts", the program cut at the ops that have
+    no reference, each part on the operands that torch-eager computed; "auto" is "asked". `out` is where the run folder stays;
     `show` prints the report.
     """
     from ulpscope import capturing_jax
@@ -126,7 +124,7 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
             case.contract = contract
     backends = backends or (("jax-eager", "jax") if own_jax else ("torch-eager", "torch-inductor"))
     with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
-        how = _how(case, steps, backends, contract)
+        how = _how(case, steps, contract)
         parts, values = splitting.split(case) if how == "parts" else ([], {})
         for each in parts or ([_observing(case) if how == "observed" else case] if case is not None else []):
             each.save(pathlib.Path(folder) / f"{each.name}.yaml")
@@ -140,7 +138,9 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     given = {} if parts else _recorded(report)
     if how == "observed":
         given = _asked(report, backends, given)
-    elif parts:
+    elif not parts:
+        report.changed = _changed(report)
+    else:
         given = {each: values for each in backends if each == "torch-eager"}
     if own_jax or case.program is not None and case is not f:
         report.own = (_beside_own_jax if own_jax else _beside_own)(case, given, f, args, kwargs)
@@ -194,13 +194,11 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
                   exit_code=process.returncode, data=data)
 
 
-def _how(case, steps, backends, contract):
+def _how(case, steps, contract):
     """"asked", "observed" or "parts", see check()."""
-    if case is None or contract or steps == "asked" or any(step.op == "backward" for step in case.all_steps()):
+    if case is None or contract or steps in ("asked", "auto") or any(step.op == "backward" for step in case.all_steps()):
         return "asked"
-    if steps != "auto":
-        return steps
-    return "observed" if _takes_long(case, backends) else "asked"
+    return steps
 
 
 def _say_parts(report, parts, values):
@@ -212,12 +210,6 @@ def _say_parts(report, parts, values):
     if other:
         report.notes.append(f"on torch-eager {', '.join(other)} have other bits in their part than in the whole program (the layout of "
                             "an operand)")
-
-
-def _takes_long(case, backends):
-    """Whether judging the program as one may be needed, and is a search over more models than anybody waits for."""
-    compiled = any(isinstance(each, str) and not each.startswith(_OP_BY_OP) for each in backends)
-    return compiled and sum(step.op not in words.ops("view", "effect") for step in case.all_steps()) > 2
 
 
 def _observing(case):
@@ -244,6 +236,11 @@ def _asked(report, backends, recorded):
                 report.findings.append(f"{backend} gives other bits of {value} where every step is observed ({text}): what is said of its "
                                        "steps holds for the program with every step observed")
     return found
+
+
+def _changed(report):
+    """backend -> values that have other bits where every step is observed."""
+    return {each["backend"]: list(each["opened"]["changed"]) for each in report.results if each.get("opened")}
 
 
 def _recorded(report):
