@@ -291,6 +291,7 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
   Case& one = companion.test_case;
   one.companion_of = base.id;
   one.id += kTilde + companion.name;
+  one.asked_of = base.contract.values;
   one.contract = {};
   one.expect.clear();
   if (probe == kOrdinary) {

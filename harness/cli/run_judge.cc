@@ -19,6 +19,7 @@
 #include "harness/judge/asked.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/combine.h"
+#include "harness/judge/contract.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/judge/local.h"
 #include "harness/judge/step_contract.h"
@@ -549,7 +550,14 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
       const bool one_step = IsOneStep(case_);
       if (!one_step) options.most_work = DemandedValues(case_).empty() ? kJointWork : kDemandedWork;
-      classified.values = ClassifyValues(*oracle_, values, options);
+      const auto& demands = case_.companion_of.empty() ? case_.contract.values : case_.asked_of;
+      for (const auto& [name, data] : values) {
+        ClassifyOptions own = options;
+        const auto demand = demands.find(name);
+        const auto shape = oracle_->Describe(name);
+        if (demand != demands.end() && shape) own.named = RoundingsNamed(demand->second, shape->operands);
+        classified.values.emplace(name, ClassifyValue(*oracle_, name, data, own));
+      }
       if (one_step)
         TryForms(values, &classified);
       else if (case_.companion_of.empty())

@@ -32,6 +32,7 @@ Classification Classifier::Run() {
   if (TooMuch()) return NotJudged();
   spent_ = 0;
   TryAll(oracle_.Bank(value_, observed_.dtype));
+  TryNamed();
   spent_ += WorkOfLikelihood();
   const auto survived = [](const Trial& trial) { return trial.survived; };
   if (options_.search && !GaveUp() &&
@@ -40,6 +41,15 @@ Classification Classifier::Run() {
   if (GaveUp()) return NotJudged();
   Conclude();
   return GaveUp() ? NotJudged() : result_;
+}
+
+void Classifier::TryNamed() {
+  if (options_.named.empty()) return;
+  std::set<PrecisionModel> known;
+  for (const Trial& trial : trials_) known.insert(trial.hypothesis->model());
+  auto named = oracle_.Propose(value_, observed_.dtype, options_.named);
+  std::erase_if(named, [&](const auto& hypothesis) { return known.contains(hypothesis->model()); });
+  TryAll(std::move(named));
 }
 
 Classification Classifier::NoReference(const std::string& why) {

@@ -60,6 +60,9 @@ class Classifier {
 
   Classification NoReference(const std::string& why);
 
+  /// What a contract names and the bank does not list.
+  void TryNamed();
+
   Classification WrongShape(const std::vector<int64_t>& due);
 
   /// What enclosing `elements` elements costs one model.

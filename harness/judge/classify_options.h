@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "harness/model/oracle.h"
 
 namespace ulpscope {
 
@@ -22,6 +25,8 @@ struct ClassifyOptions {
   double worst_fit = -6;     ///< z-score below which a model does not explain the bits
   /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.
   bool search = true;
+  /// Models beside the bank: what a contract names may be a combination that the bank does not list.
+  std::vector<Proposal> named = {};
   enum class Evidence { kAll, kHard };
   Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
 };

@@ -177,4 +177,49 @@ std::string Describe(const ValueDemand& demand) {
   return Join(parts, ", ");
 }
 
+std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vector<std::string>& operands) {
+  constexpr size_t kMost = 36;
+  std::vector<Proposal> named{Proposal{}};
+  const auto each = [&](const std::vector<std::string>& words, const auto& apply) {
+    std::vector<Proposal> next;
+    for (const Proposal& before : named) {
+      for (const std::string& word : words) {
+        Proposal with = before;
+        if (next.size() < kMost && apply(word, &with)) next.push_back(std::move(with));
+      }
+    }
+    if (!next.empty()) named = std::move(next);
+  };
+  const auto read = [](const std::string& operand, const std::string& word, Proposal* with) {
+    if (word == "as_is") return true;
+    if (!ParseIn(word)) return false;
+    with->in[operand] = word;
+    return true;
+  };
+  for (const auto& [facet, words] : demand.facets) {
+    if (facet == "in") {
+      each(words, [&](const std::string& word, Proposal* with) {
+        return std::all_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+          return operand.starts_with("scalar.") || read(operand, word, with);
+        });
+      });
+    } else if (facet.starts_with(kInPrefix)) {
+      const std::string operand = facet.substr(kInPrefix.size());
+      each(words, [&](const std::string& word, Proposal* with) { return read(operand, word, with); });
+    } else if (facet == "acc") {
+      each(words, [](const std::string& word, Proposal* with) {
+        if (ParseAcc(word)) with->acc = word;
+        return true;
+      });
+    } else if (facet == "mid") {
+      each(words, [](const std::string& word, Proposal* with) {
+        if (word != "none" && !ParseMid(word)) return false;
+        with->mid = word;
+        return true;
+      });
+    }
+  }
+  return named;
+}
+
 }  // namespace ulpscope

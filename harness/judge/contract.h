@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/model/case.h"
+#include "harness/model/oracle.h"
 #include "harness/model/run_report.h"
 
 namespace ulpscope {
@@ -43,6 +44,10 @@ bool SearchPattern(const std::string& pattern, std::string_view text);
 
 /// "acc in {float32, float64}, mid in {none}", for sentences.
 std::string Describe(const ValueDemand& demand);
+
+/// The roundings that `demand` names, for a value with these operands, those left out that name nothing: a class of accumulators
+/// stands for float32. At most some dozens.
+std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vector<std::string>& operands);
 
 /// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma;
 /// float32, float32_rz and block units of that width <= float32_class; that, float64, compensated and exact

@@ -83,6 +83,8 @@ struct Case {
   std::map<std::string, std::string> knobs;
   std::map<std::string, std::string> requires_;  ///< {device: cuda}
   std::string companion_of;  ///< id of the case whose contract these inputs prove; empty for a case of a file
+  /// Of a companion: what the contract of that case says. Its own says nothing.
+  std::map<std::string, ValueDemand> asked_of;
   SourcePos pos;
 
   const TensorSpec* FindTensor(std::string_view name) const;
