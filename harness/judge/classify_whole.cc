@@ -81,7 +81,7 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
   odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
   odd_ = static_cast<int64_t>(odd.size());
   if (odd.empty()) return;
-  if (!likely->empty() || odd.size() < looked.size()) SayWhere(looked, odd);
+  if (!likely->empty() || odd.size() < looked.size()) SayWhere(*natural->hypothesis, looked, odd);
   likely->clear();
   const auto zeros = static_cast<size_t>(std::count_if(
       odd.begin(), odd.end(), [&](const int64_t element) { return observed_.At(element) == 0; }));
@@ -205,15 +205,19 @@ double Classifier::Reach(const Hypothesis& model) const {
   return std::min(1.0, largest * (4 + 6 / std::sqrt(static_cast<double>(sample_.size()))));
 }
 
-void Classifier::SayWhere(const std::vector<int64_t>& looked, const std::vector<int64_t>& odd) {
+void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked,
+                          const std::vector<int64_t>& odd) {
   const auto place = PlaceOf(observed_.shape, looked, odd);
   if (!place) {
     result_.says.push_back(
-        fmt::format("{} of {} results lie outside what the rest agrees with, [{}] the first", odd.size(),
-                    looked.size(), Join(Coordinates(odd[0], observed_.shape), ", ")));
+        fmt::format("{} of {} results are further off than {} comes, [{}] the first", odd.size(), looked.size(),
+                    natural.order_free() ? "one rounding" : "a sum in " + natural.model().acc,
+                    Join(Coordinates(odd[0], observed_.shape), ", ")));
     return;
   }
-  result_.says.push_back("wrong only in " + place->words);
+  const size_t inside = place->inside.size();
+  result_.says.push_back("wrong only in " + place->words +
+                         (odd.size() < inside ? fmt::format(" ({} of these {} elements)", odd.size(), inside) : ""));
   constexpr size_t kLeast = 8;
   if (place->inside.size() < kLeast || place->outside.size() < kLeast) return;
   for (const auto* part : {&place->inside, &place->outside}) {

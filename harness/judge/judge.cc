@@ -99,7 +99,11 @@ std::string ViolationSentence(const std::string& name, const ValueDemand& demand
                                  Labelled(value.classification));
   for (const Exclusion& exclusion : value.classification.excluded) {
     if (!IsInside(exclusion.model, demand, value.classification)) continue;
-    return text + fmt::format("; e.g. {}", exclusion.why);
+    std::string why = exclusion.why;
+    constexpr std::string_view kThis = "this model gives";
+    if (const size_t at = why.find(kThis); at != std::string::npos)
+      why.replace(at, kThis.size(), "what the contract asks for gives");
+    return text + fmt::format("; e.g. {}", why);
   }
   return text;
 }

@@ -109,7 +109,7 @@ class AssertPrecision(unittest.TestCase):
             ulpscope.assert_precision(in_bfloat16, (x[:, :1], w[:1]), acc="float32")
         self.assertEqual(caught.exception.status, "INCONCLUSIVE")
         self.assertNotIsInstance(caught.exception, ulpscope.PrecisionError)
-        self.assertIn("neither proved nor violated", str(caught.exception))
+        self.assertIn("not proved", str(caught.exception))
 
     def test_an_error_of_the_kernels_own_is_raised_as_its_own(self):
         def broken(x, w):
@@ -169,12 +169,11 @@ class Check(unittest.TestCase):
         self.assertIn("<td>result</td>", report._repr_html_())
 
     def test_steps_are_judged_where_judging_as_one_takes_long(self):
-        """Compiled, and more than two steps: every step is observed, and whether that changes the result is found out."""
+        """Every step may be observed, and whether that changes the result is found out; the program as it is, is what is judged."""
         torch.manual_seed(3)
         block, x = blocks.SwiGlu(), torch.randn(6, 16).bfloat16()
         case = ulpscope.capture(block, (x, ), verify=())
-        self.assertEqual([checking._how(case, "auto", each, None) for each in (["torch-eager", "jax-eager"], ["torch-eager", "jax"])],
-                         ["asked", "observed"])
+        self.assertEqual([checking._how(case, steps, None) for steps in ("auto", "observed")], ["asked", "observed"])
         with tempfile.TemporaryDirectory() as folder:
             report = ulpscope.check(block, (x, ), backends=["torch-eager"], steps="observed", out=folder, verify=())
         self.assertEqual(report.changed, {"torch-eager": []})

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -50,7 +51,11 @@ def adapter_command(backend):
     for part in found[0]["adapter"]:
         for place, text in places.items():
             part = part.replace(place, text)
+        # The interpreter of an environment of its own (harness/run/places.h).
+        part = re.sub(r"\{venv:([^}]+)\}", lambda named: str(root() / f".venv-{named[1]}/bin/python"), part)
         command.append(part)
+    if not pathlib.Path(command[0]).exists():
+        raise NotInstalled(f"backend {backend} is not installed: there is no {command[0]} ({found[0].get('install', 'ci/setup')})")
     return command
 
 

@@ -29,7 +29,7 @@ class PrecisionError(AssertionError):
 
 def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=None, out=None, op="matmul", attrs=None, data="auto",
                      seed=0, keep=None):
-    """Proves that `kernel(*args)` computes `op` in the precision asked, or raises.
+    """Proves that `kernel(*args, **attrs)` computes `op` in the precision asked, or raises.
 
     args      arrays of torch, NumPy or jax: the kernel is called with arrays of the same library, on these and on inputs that the
               harness adds because they tell (the same shapes and dtypes)
@@ -100,7 +100,7 @@ def _judge(report, backend, args, temporary):
             text += f"  witness  {witness['text']}\n"
         raise PrecisionError(f"{text}  look     {look}\n  case     {report.run_dir.parent / report.case.name}.yaml", witness, report)
     reason = result["reason"] or result["outcome"]["text"] or f"the contract is {entry.get('contract', 'NOT_JUDGED')}"
-    raise NotProved(f"{backend}: {result['status']}, neither proved nor violated: {reason}\n  look     {look}", result["status"], reason,
+    raise NotProved(f"{backend}: {result['status']}, not proved: {reason}\n  look     {look}", result["status"], reason,
                     report)
 
 
