@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
+#include "harness/judge/classify.h"
+#include "oracles/oracle.h"
 #include "tests/judge/make.h"
+#include "tests/support/cases.h"
 
 namespace ulpscope {
 namespace {
@@ -185,6 +190,67 @@ TEST(Contract, PatternsCannotThrowOrExhaustTheStack) {
   EXPECT_FALSE(SearchPattern("(", "anything"));
   EXPECT_FALSE(SearchPattern("x$", std::string(1 << 20, 'a')));
   EXPECT_TRUE(SearchPattern("^a+", std::string(1 << 20, 'a')));
+}
+
+float Truncated(double value) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(value)) & 0xffffe000U);
+}
+
+/// y = a @ b in float32, in order; b truncated to tf32 as it is read. The bank has no such pair of operands.
+struct OneOperandTruncated {
+  Case program;
+  std::map<std::string, TensorData> inputs;
+  TensorData y = TensorData::Zeros(DType::kFloat32, {16, 16});
+
+  OneOperandTruncated() {
+    program.id = "pair";
+    program.tensors = {testing::Tensor("a", DType::kFloat32, {16, 64}),
+                       testing::Tensor("b", DType::kFloat32, {64, 16})};
+    program.program = {testing::MakeStep("matmul", {"a", "b"}, "y")};
+    program.observe = {"y"};
+    inputs = testing::NormalInputs(program, 4);
+    for (int64_t i = 0; i < 16; ++i) {
+      for (int64_t j = 0; j < 16; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < 64; ++k)
+          sum += static_cast<float>(inputs.at("a").At(i * 64 + k)) * Truncated(inputs.at("b").At(k * 16 + j));
+        y.Set(i * 16 + j, sum);
+      }
+    }
+  }
+
+  ContractVerdict Judge(const ValueDemand& demand, bool named) const {
+    const auto oracle = OpenCaseOracle(program, inputs);
+    ClassifyOptions options;
+    if (named) options.named = RoundingsNamed(demand, (*oracle)->Describe("y")->operands);
+    return JudgeFacets(demand, ClassifyValue(**oracle, "y", y, options));
+  }
+};
+
+TEST(Contract, WhatTheBankDoesNotListIsAskedAndNoViolation) {
+  const OneOperandTruncated pair;
+  const ValueDemand own{.dtype = {}, .facets = {{"in.a", {"as_is"}}, {"in.b", {"tf32_rz"}}}};
+  EXPECT_EQ(pair.Judge(own, false), kViolates) << "the bank lists it now: this test asks nothing";
+  const ContractVerdict verdict = pair.Judge(own, true);
+  EXPECT_TRUE(verdict == kConforms || verdict == kUndetermined);
+  const ValueDemand mirror{.dtype = {}, .facets = {{"in.a", {"tf32_rz"}}, {"in.b", {"as_is"}}}};
+  EXPECT_EQ(pair.Judge(mirror, true), kViolates);
+  const ValueDemand neither{.dtype = {}, .facets = {{"in", {"as_is"}}}};
+  EXPECT_NE(pair.Judge(neither, true), kConforms);
+}
+
+TEST(Contract, NamedRoundingsAreEveryCombination) {
+  const std::vector<std::string> operands{"a", "b", "scalar.mul"};
+  EXPECT_EQ(RoundingsNamed({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}}}, operands).size(), 1);
+  const auto named = RoundingsNamed({.dtype = {},
+                                     .facets = {{"acc", {"float32", "split_k(bfloat16,float32)"}},
+                                                {"in", {"as_is", "bfloat16_rne"}},
+                                                {"mid", {"none"}}}},
+                                    operands);
+  ASSERT_EQ(named.size(), 4);
+  EXPECT_EQ(named.back().acc, "split_k(bfloat16,float32)");
+  EXPECT_EQ(named.back().in,
+            (std::map<std::string, std::string>{{"a", "bfloat16_rne"}, {"b", "bfloat16_rne"}}));
 }
 
 }  // namespace
