@@ -86,6 +86,8 @@ class TorchCompile(Adapter):
         torch._inductor.config.compile_threads = 1
         torch._dynamo.config.specialize_float = True  # a scalar of the program is a constant, as written
         torch._functorch.config.donated_buffer = False  # else retain_graph is refused
+        if self._backend != "torch-aot-eager":
+            _keep_precompiled_headers()
         self._recorder = evidence.Recorder()
         self._recorder.attach()
 
@@ -136,6 +138,16 @@ class TorchCompile(Adapter):
     def error_text(self, error):
         # Dynamo appends where in the traced function it stood: that is this adapter's source, not the case.
         return str(error).partition("\n\nfrom user code:")[0]
+
+
+def _keep_precompiled_headers():
+    """Inductor keeps the header of its C++ kernels, which takes four seconds to compile, in a folder of TMPDIR, which is this run's
+    own; beside the kernels it outlives the run. Its file is named by what it was compiled from, with which flags."""
+    import os
+    import torch._inductor.codecache as codecache
+    if os.environ.get("TORCHINDUCTOR_CACHE_DIR") and hasattr(codecache, "_HEADER_DIR"):
+        codecache._HEADER_DIR = os.path.join(codecache.cache_dir(), "precompiled_headers")
+        codecache._HEADER_LOCK_DIR = os.path.join(codecache._HEADER_DIR, "locks")
 
 
 class _Run(Execution):

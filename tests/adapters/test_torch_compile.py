@@ -1,6 +1,8 @@
 """Known answers of torch-aot-eager and torch-inductor; proof of compilation, cuts, refusals."""
 
+import pathlib
 import struct
+import tempfile
 
 from worker import (Tensor, count_bfloat16_valued, exact_matmul, main, normal, redundant, start, step, values, warm,
                     worst_relative_error)
@@ -328,6 +330,16 @@ def test_the_same_case_twice_gives_the_same_bytes():
         first, _ = as_posted(warm(backend))
         second, _ = as_posted(warm(backend))
         assert first["values"] == second["values"] and first["casts"] == second["casts"]
+
+
+def test_precompiled_headers_outlive_the_folder_for_temporary_files():
+    """A run has a TMPDIR of its own: what inductor keeps there is compiled again in each run, four seconds long."""
+    with tempfile.TemporaryDirectory() as scratch, start("torch-inductor", env={"TMPDIR": scratch}) as adapter:
+        answer = adapter.run({"a": normal("float32", [8, 8], 1)}, [step("mul", "a", 2.0, name="s"), step("exp", "s", name="r")],
+                             ["r"])
+        assert answer["outcome"]["kind"] == "completed", answer["outcome"]
+        left = [str(each) for each in pathlib.Path(scratch).rglob("precompiled_headers/*")]
+        assert not left, left
 
 
 def test_without_a_trace_nothing_is_recorded_and_compilation_is_still_proved():

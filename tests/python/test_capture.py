@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """A captured case computes the function's bits, reads like the function, and what a case cannot say is said."""
+import contextlib
+import io
 import json
 import pathlib
+import shlex
 import sys
 import tempfile
 import unittest
@@ -112,6 +115,26 @@ class Faithful(unittest.TestCase):
     def test_what_is_infinite_reaches_the_adapter(self):
         case = ulpscope.capture(lambda x: x + torch.full((3, 3), float("-inf")).triu(1), (torch.randn(3, 3), ))
         self.assertEqual(case.steps[0].attrs["value"], float("-inf"))
+
+    def test_the_command_that_repeats_a_check_works_after_it(self):
+        case, f, args = BLOCKS["adamw"]
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            report = ulpscope.check(f, args, name="adamw", backends=["torch-eager"])
+        command = shlex.split(report.results[0]["repro"])
+        with tempfile.TemporaryDirectory() as folder:
+            again = call(places.binary(), *command[1:], "-o", folder + "/run", beside=places.environment())
+        self.assertEqual((command[0], again.returncode), ("ulpscope", 0), again.stderr)
+        self.assertIn("1 PASS", again.stdout)
+        self.assertRegex(said.getvalue(), r"(?s)^ulpscope +[\d.]+ s  adamw: \d+ steps captured\nulpscope +[\d.]+ s  run and judged: \d+ findings")
+
+    def test_cases_of_an_earlier_check_are_not_run_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stale = pathlib.Path(folder, "program/earlier.yaml")
+            stale.parent.mkdir()
+            stale.write_text("no case", encoding="utf-8")
+            path = checking._saved([BLOCKS["adamw"][0], BLOCKS["masked"][0]], stale.parent)
+            self.assertEqual(sorted(each.name for each in path.iterdir()), ["adamw.yaml", "masked.yaml"])
 
     def test_what_gradients_change_under_a_compiler_is_said(self):
         """With parameters that require gradients inductor keeps, and rounds, what backward() will ask for; the case is without."""

@@ -92,6 +92,13 @@ class AssertPrecision(unittest.TestCase):
         args = tuple(jax.numpy.asarray(each) for each in args)
         ulpscope.assert_precision(jax.numpy.matmul, args, acc="float32", mid="none")
 
+    def test_a_kernel_is_reported_under_the_version_of_its_library(self):
+        args = tuple(each.float().numpy() for each in operands())
+        proof = ulpscope.assert_precision(numpy_in_float32, args, acc="float32")
+        self.assertEqual(proof.data["run"]["versions"], {"numpy-in-float32": {"numpy": numpy.__version__}})
+        both = ulpscope.backend("mine", {"matmul": numpy.matmul, "add": torch.add})
+        self.assertEqual(both.versions(), {"torch": torch.__version__, "numpy": numpy.__version__})
+
     def test_other_facets_and_ops(self):
         x, w = operands(torch.float32)
 

@@ -1,13 +1,17 @@
 """check(): a program, run on backends and judged; and the Report of it, findings first."""
 
+import concurrent.futures
 import dataclasses
 import html
 import json
+import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import textwrap
+import time
 from dataclasses import dataclass, field
 
 from ulpscope import adapters, faithful, kernels, places, splitting
@@ -102,7 +106,7 @@ class Report:
 
 
 def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", backward=False, verify=None,
-          contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, show=False):
+          contract=None, steps="auto", knobs=None, seed=0, out=None, timeout=None, show=False, progress=True):
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
@@ -112,41 +116,79 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and
     what was rounded on the way to a result where that changes it, as it does where a compiler fuses; "observed", the program with every
     step observed, and by how many elements that differs from the program as it is; "parts", the program cut at the ops that have
-    no reference, each part on the operands that torch-eager computed; "auto" is "asked". `out` is where the run folder stays;
-    `show` prints the report.
+    no reference, each part on the operands that torch-eager computed; "auto" is "asked". `out` is where the run folder stays,
+    with the case in its folder program/; `show` prints the report; `progress` says on stderr what was done, after how many seconds.
     """
     from ulpscope import capturing_jax
+    say = _Progress(progress)
     case, own_jax = (f if isinstance(f, Case) else None), False
     if not isinstance(f, (Case, str, pathlib.Path)):
         own_jax = capturing_jax.is_jax(args, kwargs)
         case = _captured(f, args, kwargs, own_jax, name=name, data=data, backward=backward, verify=verify)
         if contract:
             case.contract = contract
+        say(f"{case.name}: {sum(1 for _ in case.all_steps())} steps captured")
     backends = backends or (("jax-eager", "jax") if own_jax else ("torch-eager", "torch-inductor"))
-    with tempfile.TemporaryDirectory(prefix="ulpscope-") as folder:
-        how = _how(case, steps, contract)
-        parts, values = splitting.split(case) if how == "parts" else ([], {})
-        for each in parts or ([_observing(case) if how == "observed" else case] if case is not None else []):
-            each.save(pathlib.Path(folder) / f"{each.name}.yaml")
-        path = pathlib.Path(f) if case is None else pathlib.Path(folder) if parts else pathlib.Path(folder) / f"{case.name}.yaml"
-        report = run(path, backends, out=out, knobs=knobs, seed=seed, timeout=timeout)
+    how = _how(case, steps, contract)
+    parts, values = splitting.split(case) if how == "parts" else ([], {})
+    kept = pathlib.Path(out or tempfile.mkdtemp(prefix="ulpscope-run-"))
+    path = pathlib.Path(f) if case is None else _saved(parts or [_observing(case) if how == "observed" else case], kept / "program")
+    report = run(path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
+    say(f"run and judged: {len(report.findings)} findings")
+    for sentence in report.findings[:3]:
+        say("  " + sentence)
     report.case = case
     if parts:
         _say_parts(report, parts, values)
     if case is None or any(each.synthetic for each in case.inputs):
         return _shown(report, show)
     given = {} if parts else _recorded(report)
+    beside = own_jax or case.program is not None and case is not f
     if how == "observed":
-        given = _asked(report, backends, given)
-    elif not parts:
-        report.changed = _changed(report)
+        with concurrent.futures.ThreadPoolExecutor(_jobs(backends)) as pool:
+            asked = _started(case, backends, given, pool)
+            computed = {} if own_jax or not beside else _computed(case, given, f, args, kwargs)  # meanwhile, in this process
+            given = _asked(report, asked, given)
+        say("run once more as it is, with nothing inside observed")
     else:
-        given = {each: values for each in backends if each == "torch-eager"}
-    if own_jax or case.program is not None and case is not f:
-        report.own = (_beside_own_jax if own_jax else _beside_own)(case, given, f, args, kwargs)
+        computed = {}
+        if not parts:
+            report.changed = _changed(report)
+        else:
+            given = {each: values for each in backends if each == "torch-eager"}
+    if beside:
+        report.own = (_beside_own_jax(case, given, f, args, kwargs) if own_jax else
+                      _beside_own(case, given, f, args, kwargs, computed))
         report.findings += [f"{backend}: {value} is not what {case.name} gives as it runs here ({text})"
                             for backend, values in report.own.items() for value, text in values.items() if text]
+        say("compared in bits with the function itself")
     return _shown(report, show)
+
+
+class _Progress:
+    """Says on stderr what was done and how many seconds after the start, or nothing."""
+
+    def __init__(self, wanted):
+        self._wanted, self._began = wanted, time.monotonic()
+
+    def __call__(self, text):
+        if self._wanted:
+            print(f"ulpscope {time.monotonic() - self._began:5.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def _saved(programs, folder):
+    """Writes the cases into `folder`, which then holds no others; the path to run: the file of the one, the folder of several."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("*.yaml"):
+        stale.unlink()
+    for each in programs:
+        each.save(folder / f"{each.name}.yaml")
+    return folder / f"{programs[0].name}.yaml" if len(programs) == 1 else folder
+
+
+def _jobs(backends):
+    """How many backends may be at work at a time here."""
+    return max(1, min(len(backends), len(os.sched_getaffinity(0))))
 
 
 def _captured(f, args, kwargs, own_jax, *, backward, verify, **options):
@@ -170,7 +212,8 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
     named = [each if isinstance(each, str) else each.name for each in backends]
     own = [each for each in backends if not isinstance(each, str)]
     kept = tempfile.mkdtemp(prefix="ulpscope-run-") if out is None else out
-    command = [str(places.binary()), "run", str(path), "-b", ",".join(named), "-o", str(kept), "--seed", str(seed)]
+    command = [str(places.binary()), "run", str(path), "-b", ",".join(named), "-o", str(kept), "--seed", str(seed),
+               "-j", str(_jobs(named))]
     for key, value in (knobs or {}).items():
         command += ["--knob", f"{key}={value}"]
     if timeout:
@@ -220,14 +263,20 @@ def _observing(case):
     return dataclasses.replace(case, observe=list(dict.fromkeys(made))[-256:])
 
 
-def _asked(report, backends, recorded):
-    """backend -> {value: torch tensor} of the case as it is, on the values that it holds; findings where observing all changes them."""
-    case, found = report.case, {}
-    for backend in backends:
-        if not isinstance(backend, str) or backend not in recorded:
-            continue
+def _started(case, backends, recorded, pool):
+    """backend -> the future of what it gives for the case as it is, on the values that the case holds."""
+    def ask(backend):
         with adapters.Link(backend) as link:
-            found[backend] = link.run(case)
+            return link.run(case)
+
+    return {each: pool.submit(ask, each) for each in backends if isinstance(each, str) and each in recorded}
+
+
+def _asked(report, started, recorded):
+    """backend -> {value: torch tensor} of the case as it is; findings where observing all changes them."""
+    case, found = report.case, {}
+    for backend, asked in started.items():
+        found[backend] = asked.result()
         report.changed[backend] = []
         for value in case.observe:
             text = faithful.difference(found[backend][value], recorded[backend][value], "as it is", "with every step observed")
@@ -266,16 +315,25 @@ def _findings(data):
     return list(dict.fromkeys(found))
 
 
-def _beside_own(case, given, f, args, kwargs):
-    """backend -> {value: '' or how it differs}: what backends gave, beside what `f` itself gives in this process."""
-    computed, found = {}, {}
+def _compiler(backend):
+    """What a torch backend compiles with: None for eager; '' of one that runs no PyTorch function."""
+    name, _, knobs = adapters.parsed(backend)
+    return knobs.get("backend_name") or faithful.COMPILERS.get(name, "")
+
+
+def _computed(case, given, f, args, kwargs):
+    """compiler -> what `f` itself gives in this process, for the compilers of the backends in `given`."""
+    return {compiler: faithful.results(f, args, dict(kwargs or {}), case, compiler)
+            for compiler in dict.fromkeys(map(_compiler, given)) if compiler != ""}
+
+
+def _beside_own(case, given, f, args, kwargs, computed):
+    """backend -> {value: '' or how it differs}: what backends gave, beside what `f` itself gives in this process (or `computed` says)."""
+    computed, found = computed or _computed(case, given, f, args, kwargs), {}
     for backend, values in given.items():
-        name, _, knobs = adapters.parsed(backend)
-        compiler = knobs.get("backend_name") or faithful.COMPILERS.get(name, "")
+        compiler = _compiler(backend)
         if compiler == "":
             continue
-        if compiler not in computed:
-            computed[compiler] = faithful.results(f, args, dict(kwargs or {}), case, compiler)
         own = computed[compiler]
         found[backend] = {key: faithful.difference(own[key], tensor, "by the function", "in the run")
                           for key, tensor in values.items() if own.get(key) is not None}

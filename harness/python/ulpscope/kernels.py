@@ -6,10 +6,12 @@ from a notebook; a kernel that crashes the process crashes the caller's, as it w
 """
 
 import contextlib
+import importlib
 import os
 import select
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -43,6 +45,12 @@ class Backend:
             raise ValueError(f"arrays are torch, numpy or jax, not {arrays!r}")
         self.name, self.ops, self.arrays = name, dict(ops), arrays
 
+    def versions(self):
+        """{module: its __version__} of the library whose arrays the functions take, and of the modules that they come from."""
+        homes = [(getattr(each, "__module__", None) or type(each).__module__).partition(".")[0] for each in self.ops.values()]
+        modules = [importlib.import_module(self.arrays), *(sys.modules.get(each) for each in homes)]
+        return {each.__name__: str(each.__version__) for each in modules if hasattr(each, "__version__")}
+
     def __repr__(self):
         return f"ulpscope.backend({self.name!r}, {{{', '.join(map(repr, self.ops))}}})"
 
@@ -69,11 +77,10 @@ class _Adapter(Adapter):
         return torch.get_num_threads()
 
     def capabilities(self):
-        import torch
         from ulpscope_torch import ops
         served = {**ops.OPS, "aten::*": None}
         served.update({op: words.OPS[op]["attributes"] for op in self._made.ops if op in words.OPS})
-        return {"name": self._made.name, "backends": [self._made.name], "versions": {"torch": torch.__version__},
+        return {"name": self._made.name, "backends": [self._made.name], "versions": self._made.versions(),
                 "knobs": {"threads": ["1", "N"]}, "dtypes": list(ops.DTYPES), "ops": served,
                 "scopes": ["autocast", "no_grad", "enable_grad"], "capabilities": ["strides"]}
 
