@@ -40,11 +40,12 @@ class Table {
   }
   CaseResult& Last() { return *results_.back(); }
 
-  std::vector<Divergence> Find(const std::set<std::string>& known = {}) const {
+  std::vector<Divergence> Find(const std::set<std::string>& known = {},
+                               JudgedAs judged = JudgedAs::kWholeProgram) const {
     std::vector<Participant> participants;
     for (size_t i = 0; i < results_.size(); ++i)
       participants.push_back({results_[i].get(), observations_[i].get()});
-    return FindDivergences(case_, participants, JudgedAs::kWholeProgram, known);
+    return FindDivergences(case_, participants, judged, known);
   }
 
  private:
@@ -198,6 +199,25 @@ TEST(Divergence, OrderIsSameClassOtherBits) {
   EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
   EXPECT_NE(found[0].sentence.find("1 of 4 elements, by up to 1 ulp"), std::string::npos)
       << found[0].sentence;
+}
+
+TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
+  const auto said = [](double left, double right, const std::string& piece = "step") {
+    Table table(MakeCase());
+    for (const auto& [backend, ulp] : {std::pair{"a", left}, std::pair{"b", right}}) {
+      Classification function = Classify({Model("float32", "none")}, "stored float32");
+      function.piece = piece;
+      function.max_ulp = ulp;
+      table.Add(backend, function, {1, ulp, 3, 4});
+    }
+    const auto found = table.Find({}, JudgedAs::kStepByStep);
+    return found.size() == 1 && found[0].kind == kBits ? found[0].sentence : "";
+  };
+  EXPECT_TRUE(said(0.5, 0.75).ends_with("; a has it correctly rounded, b up to 0.75 ulp off."))
+      << said(0.5, 0.75);
+  EXPECT_TRUE(said(0.75, 0.5).ends_with("; b has it correctly rounded, a up to 0.75 ulp off."));
+  EXPECT_TRUE(said(0.7, 0.75).ends_with("; why was not found."));
+  EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; why was not found."));
 }
 
 TEST(Divergence, SpecialValuesAreNotNumbers) {
