@@ -222,7 +222,8 @@ class Classifier {
   double Reach(const Hypothesis& model) const;
 
   /// Says where the odd elements are, and how the parts were computed when each shares a model.
-  void SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked, const std::vector<int64_t>& odd);
+  void SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked,
+                const std::vector<int64_t>& odd);
 
   // Search (classify_search.cc)
 

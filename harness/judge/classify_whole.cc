@@ -210,14 +210,15 @@ void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>&
   const auto place = PlaceOf(observed_.shape, looked, odd);
   if (!place) {
     result_.says.push_back(
-        fmt::format("{} of {} results are further off than {} comes, [{}] the first", odd.size(), looked.size(),
-                    natural.order_free() ? "one rounding" : "a sum in " + natural.model().acc,
+        fmt::format("{} of {} results are further off than {} comes, [{}] the first", odd.size(),
+                    looked.size(), natural.order_free() ? "one rounding" : "a sum in " + natural.model().acc,
                     Join(Coordinates(odd[0], observed_.shape), ", ")));
     return;
   }
   const size_t inside = place->inside.size();
-  result_.says.push_back("wrong only in " + place->words +
-                         (odd.size() < inside ? fmt::format(" ({} of these {} elements)", odd.size(), inside) : ""));
+  result_.says.push_back(
+      "wrong only in " + place->words +
+      (odd.size() < inside ? fmt::format(" ({} of these {} elements)", odd.size(), inside) : ""));
   constexpr size_t kLeast = 8;
   if (place->inside.size() < kLeast || place->outside.size() < kLeast) return;
   for (const auto* part : {&place->inside, &place->outside}) {
