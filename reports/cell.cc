@@ -181,6 +181,15 @@ std::string RoundingText(const Classification& classification) {
   return one ? span + "?" : span + "?>" + out;
 }
 
+/// Stores that cut, or round ties away, where one to nearest even explains as much: a cell shows what is usual.
+Classification WithoutOddStores(Classification classification) {
+  const auto usual = [](const PrecisionModel& model) { return model.out.ends_with("_rne"); };
+  auto& models = classification.models;
+  if (std::any_of(models.begin(), models.end(), usual))
+    std::erase_if(models, [&](const PrecisionModel& model) { return !usual(model); });
+  return classification;
+}
+
 /// That subnormals are dropped somewhere is told even where the models differ about the place.
 std::string ClassText(const Classification& classification) {
   const auto drops = [](const PrecisionModel& model) {
@@ -188,7 +197,7 @@ std::string ClassText(const Classification& classification) {
              return in.second.ends_with("+daz");
            });
   };
-  std::string text = RoundingText(classification);
+  std::string text = RoundingText(WithoutOddStores(classification));
   const bool told = text.find("daz") != std::string::npos || text.find("ftz") != std::string::npos;
   return !told && std::all_of(classification.models.begin(), classification.models.end(), drops)
              ? "(ftz)>" + text

@@ -85,6 +85,10 @@ TEST(Cell, WhatCannotBeToldApart) {
       Cell({Model("float32", "none"), Model("float32_rz", "none"), Model("float32", "none", "float32_rz")}),
       "f32");
   EXPECT_EQ(Cell({Model("float32", "none", "float32_rz")}), "f32>f32rz") << "where it is known, it is said";
+  EXPECT_EQ(Cell({Model("float32", "none", "float16_rna"), Model("float32", "none", "float16_rne"),
+                  Model("bfloat16", "none", "float16_rz")}),
+            "f32>f16")
+      << "a cell shows the usual store where it explains as much";
   PrecisionModel cut = Model("exact", "none");
   cut.cuts = {{"hidden", "float32"}};
   EXPECT_EQ(Cell({Model("float32", "none"), cut, Model("float64", "none")}), "f32")

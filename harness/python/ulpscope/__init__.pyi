@@ -96,7 +96,7 @@ def check(
     backends: Sequence[str | _Backend] | None = None, name: str | None = None, data: _Data = "auto", backward: bool = False,
     verify: str | Iterable[str] | None = None, contract: dict[str, Any] | None = None,
     steps: Literal["auto", "asked", "observed", "parts"] = "auto", knobs: Mapping[str, str] | None = None, seed: int = 0,
-    out: str | Path | None = None, timeout: float | None = None, show: bool = False
+    out: str | Path | None = None, timeout: float | None = None, show: bool = False, progress: bool = True
 ) -> Report: ...
 def assert_precision(
     kernel: Callable[..., Any], args: Sequence[Any], *, acc: str | list[str] | None = None, mid: str | list[str] | None = None,
