@@ -1,9 +1,6 @@
 // Flattening.
 #include "harness/judge/flat_program.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "harness/words/ops.h"
@@ -33,14 +30,6 @@ bool FlatProgram::IsArrangement(size_t i) const {
   const Step& step = steps[i].step;
   const OpRow* op = FindOp(step.op);
   return step.op == "clone" || (op != nullptr && op->kind == OpRow::Kind::kView);
-}
-
-bool FlatProgram::IsSelection(size_t i) const {
-  static constexpr std::array<std::string_view, 19> kOps{
-      "relu", "relu6",  "clamp",      "hardtanh",   "maximum",     "minimum", "neg",
-      "abs",  "where",  "tril",       "triu",       "amax",        "amin",    "masked_fill",
-      "roll", "gather", "max_pool1d", "max_pool2d", "index_select"};
-  return std::find(kOps.begin(), kOps.end(), steps[i].step.op) != kOps.end();
 }
 
 std::optional<size_t> FlatProgram::ComputedBy(const std::string& name) const {

@@ -25,8 +25,6 @@ struct FlatProgram {
 
   /// Gives the elements of its operand, arranged otherwise: there is nothing to judge.
   bool IsArrangement(size_t i) const;
-  /// Every element that it gives is one of an operand's, or its negative: it rounds nothing of its own.
-  bool IsSelection(size_t i) const;
   /// The step that computes what `name` shows, views skipped; none for tensors of the case.
   std::optional<size_t> ComputedBy(const std::string& name) const;
 

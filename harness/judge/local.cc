@@ -301,8 +301,7 @@ class StepJudge {
     }
     if (before == Before::kStored) return;
     // What clamp gives is a number that it was given, and x + 0 is x: there is no other rounding that it could be read before.
-    if (before == Before::kUnrounded || program_.IsSelection(maker->second) ||
-        exact_.contains(maker->second)) {
+    if (before == Before::kUnrounded || exact_.contains(maker->second)) {
       for (const std::string& each : ComputedOperands(maker->second))
         AddChain(maker->second, each, before, uses);
       return;
