@@ -1,6 +1,7 @@
 // Which backends part, in what kind, in which groups, and what the sentence says.
 #include "harness/judge/divergence.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -214,10 +215,13 @@ TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
       table.Add(backend, function, {1, ulp, 3, 4});
     }
     const auto found = table.Find({}, JudgedAs::kStepByStep);
-    return found.size() == 1 && found[0].kind == kBits ? found[0].sentence : "";
+    std::string all;
+    for (const auto& each : found) all += fmt::format("[{}] {}", Name(each.kind), each.sentence);
+    return all;
   };
   EXPECT_TRUE(said(0.5, 0.75).ends_with("; a has it correctly rounded, b up to 0.75 ulp off."))
       << said(0.5, 0.75);
+  EXPECT_TRUE(said(0.5, 0.75).starts_with("[bits]"));
   EXPECT_TRUE(said(0.75, 0.5).ends_with("; b has it correctly rounded, a up to 0.75 ulp off."));
   EXPECT_TRUE(said(0.7, 0.75).ends_with("; why was not found."));
   EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; why was not found."));
