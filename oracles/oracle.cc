@@ -673,7 +673,7 @@ class ConcreteOracle : public CaseOracle {
   Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node,
                    int64_t element) const {
     Reference reference;
-    for (const int64_t precision : {256, 1024, 4096}) {
+    for (const int64_t precision : {128, 256, 1024, 4096}) {
       auto& evaluator = (*evaluators)[precision];
       if (!evaluator)
         evaluator = std::make_unique<Evaluator<ExactArithmetic>>(shared_->plan, shared_->inputs,

@@ -9,8 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <vector>
 
 #include "harness/base/check.h"
+#include "harness/base/hash.h"
 #include "oracles/functions/fixed.h"
 
 namespace ulpscope {
@@ -403,11 +405,51 @@ Table& TableOf(NodeKind kind, DType dtype, int64_t precision) {
   return *table;
 }
 
+/// The latest arguments of each thread: backends that compute in one precision give the same operands, and the pieces of a program
+/// ask for the same functions of them.
+class LatestFunctions {
+ public:
+  const Real& At(NodeKind kind, const Real& a, int64_t precision) {
+    Entry& entry = entries_[IndexOf(kind, a, precision)];
+    if (entry.kind != kind || entry.precision != precision || entry.lo.e != a.lo().e ||
+        entry.hi.e != a.hi().e || entry.lo.m != a.lo().m || entry.hi.m != a.hi().m)
+      entry = {.kind = kind,
+               .precision = precision,
+               .lo = a.lo(),
+               .hi = a.hi(),
+               .value = ApplyFunction(kind, a, precision)};
+    return entry.value;
+  }
+
+ private:
+  static constexpr size_t kEntries = size_t{1} << 14;
+  struct Entry {
+    NodeKind kind = NodeKind::kInput;
+    int64_t precision = 0;
+    Dyadic lo, hi;
+    Real value;
+  };
+
+  static size_t IndexOf(NodeKind kind, const Real& a, int64_t precision) {
+    const auto& limbs = a.lo().m.backend();
+    uint64_t mixed = MixBits(static_cast<uint64_t>(kind) + static_cast<uint64_t>(precision) * kGoldenGamma +
+                             static_cast<uint64_t>(a.lo().sign() + 1));
+    mixed = MixBits(mixed + static_cast<uint64_t>(a.lo().e));
+    for (size_t i = 0; i < limbs.size(); ++i) mixed = MixBits(mixed + limbs.limbs()[i]);
+    return mixed % kEntries;
+  }
+
+  std::vector<Entry> entries_{kEntries};
+};
+
 }  // namespace
 
 Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision) {
-  if (a.is_domain() || a.is_undecided() || !a.is_point() || a.lo().bits() > Binary16().precision)
-    return ApplyFunction(kind, a, precision);
+  if (a.is_domain() || a.is_undecided()) return ApplyFunction(kind, a, precision);
+  if (!a.is_point() || a.lo().bits() > Binary16().precision) {
+    thread_local LatestFunctions latest;
+    return latest.At(kind, a, precision);
+  }
   const double value = Approximate(a.lo());
   for (const DType dtype : {DType::kBfloat16, DType::kFloat16}) {
     if (std::isfinite(value) && IsRepresentable(value, *FormatOf(dtype)))
