@@ -202,6 +202,7 @@ class StepJudge {
     const auto shape = (*oracle)->Describe(name);
     if (shape && shape->reduction_length > 0 && piece->unrounded.empty()) sums_.insert(last);
     if (shape && shape->has_steps && piece->unrounded.empty()) has_steps_.insert(last);
+    if (shape && piece->unrounded.empty() && !natural) alone_ = *shape;
     ClassifyOptions options;
     options.search = !natural;
     // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
@@ -234,6 +235,17 @@ class StepJudge {
            step.attrs.contains("alpha") || step.attrs.contains("value");
   }
 
+  /// The narrowest format among the results of these steps.
+  const FloatFormat& NarrowestOf(const std::set<std::string>& values, size_t last) const {
+    const FloatFormat* narrowest = FormatOf(values_.at(steps_[last].step.as).dtype);
+    for (const std::string& value : values) {
+      const TensorData* data = DataOf(value);
+      const FloatFormat* format = data == nullptr ? nullptr : FormatOf(data->dtype);
+      if (format != nullptr && format->precision < narrowest->precision) narrowest = format;
+    }
+    return *narrowest;
+  }
+
   /// What is read before its rounding is said by `reads`, not by the models.
   void LeaveOut(const std::set<std::string>& unrounded, const CaseOracle& oracle, size_t last,
                 Classification* found) const {
@@ -251,8 +263,15 @@ class StepJudge {
              std::any_of(unrounded.begin(), unrounded.end(),
                          [&](const auto& each) { return cut.starts_with(each + "."); });
     });
+    // Those of which a narrower format than that of any result leaves something else are what no honest step computes with.
+    const auto reads_as_said = [&](const PrecisionModel& model) {
+      return std::all_of(model.in.begin(), model.in.end(), [&](const auto& in) {
+        return !foreign_number(in.first) || IsPlainScalar(in.second, NarrowestOf(unrounded, last));
+      });
+    };
     const auto strip = [&](std::vector<PrecisionModel>* models) {
       std::set<PrecisionModel> left;
+      std::erase_if(*models, [&](const PrecisionModel& model) { return !reads_as_said(model); });
       for (PrecisionModel& model : *models) {
         // The steps inside the op that gave an operand are no steps of this one.
         const size_t foreign = std::erase_if(model.cuts, [&](const auto& cut) {
@@ -269,6 +288,7 @@ class StepJudge {
     };
     strip(&found->models);
     strip(&found->models_proved);
+    found->fits = found->fits && !found->models.empty();
     found->facets.clear();
     found->facets_in.clear();
     found->cuts.clear();
@@ -441,6 +461,7 @@ class StepJudge {
   }
 
   std::optional<Classification> Judge(size_t last) {
+    alone_.reset();
     auto stored = Classify(last, Cut(last, {}), false);
     if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
     if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);
@@ -494,6 +515,7 @@ class StepJudge {
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
+    JoinNarrow(last, found, &result);
     for (const Explanation& each : found) {
       // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
       if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
@@ -516,6 +538,35 @@ class StepJudge {
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty())
       result.shown_by = ShownBy(last);
     return Said(std::move(result));
+  }
+
+  /// Few results may follow from an unrounded operand in full precision, and as well from the stored one in a narrower format:
+  /// the models of both are open.
+  void JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
+    const Explanation& simplest = found.front();
+    if (simplest.unrounded.empty() || !alone_) return;
+    std::set<PrecisionModel> models(result->models.begin(), result->models.end());
+    std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
+    const size_t before = models.size();
+    for (const Explanation& each : found) {
+      const Classification& other = each.classification;
+      if (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
+          other.reproduced < simplest.classification.reproduced)
+        continue;
+      models.insert(other.models.begin(), other.models.end());
+      proved.insert(other.models_proved.begin(), other.models_proved.end());
+    }
+    if (models.size() == before) return;
+    result->models.assign(models.begin(), models.end());
+    result->models_proved.assign(proved.begin(), proved.end());
+    result->kind = ClassificationKind::kIndistinguishable;
+    result->facets.clear();
+    result->facets_in.clear();
+    result->cuts.clear();
+    ProjectFacets(*alone_, result);
+    const double together = std::exchange(result->max_ulp, std::min(result->max_ulp, 0.5));
+    result->label = LabelOf(*alone_, values_.at(steps_[last].step.as).dtype, *result);
+    result->max_ulp = together;
   }
 
   /// The share of some results that the step gives bit by bit with these uses unrounded; -1 where it cannot be said.
@@ -830,6 +881,7 @@ class StepJudge {
   const FlatProgram program_;
   const std::vector<FlatStep>& steps_ = program_.steps;
   const std::map<std::string, size_t>& made_by_ = program_.made_by;
+  std::optional<ValueShape> alone_;   ///< of the step that is judged, from what is stored
   std::set<size_t> sums_;             ///< steps that hold a sum
   std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
   std::set<size_t> exact_;            ///< those that round nothing of what they read

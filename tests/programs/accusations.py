@@ -134,7 +134,10 @@ def _facets(row, facets, flushed=False):
         if wide and all(map(narrow, plain)):
             what = "false accusation"
         elif not wide and row["acc_visible"]:
-            what = "truth excluded" if row["acc"] not in plain else "unique" if set(plain) == {row["acc"]} else "loose"
+            what = "unique" if set(plain) == {row["acc"]} else "loose"
+            if row["acc"] not in plain:  # another word is as true where it gives the very same bits
+                alike = set(plain) & set(row["acc_alike"]) or set(facets.get("prod") or []) & set(row["prod_alike"])
+                what = "named equivalent" if alike else "truth excluded"
         elif wide:
             what = "unique" if not any(map(narrow, plain)) else "loose"
         if what:

@@ -7,6 +7,7 @@ from arithmetic import OPS, SUMS, VIEWS, How, compute
 from tools import BITS, STORES, rounding, store
 
 FORMATS = ("bfloat16", "float16", "tf32")
+ORDERS = ("sequential", "reversed", "pairwise", "blocked16", "lanes8", "halves")
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def truth(steps, tensors, plan):
     """What each step really did, in program order, and what of it shows in its own stored result.
 
     flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
+    acc_alike, prod_alike: of a narrow sum, other words that give the very same bits in some order.
     mid: formats through which the result may have been rounded before its store, every operand read as stored, for the very same bits.
     reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
     stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
@@ -137,7 +139,7 @@ def truth(steps, tensors, plan):
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
                "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
-               "mid": [], "flush_alike": False}
+               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": []}
         rows.append(row)
         if row["view"]:
             continue
@@ -154,7 +156,19 @@ def truth(steps, tensors, plan):
             without = replace(plan, **{plain: {k: v for k, v in words.items() if k != step.name}})
             row[key] = getattr(here, key) if key != "acc" or step.op in SUMS else None
             row[f"{key}_visible"] = changed and not same_bits(apply(step, values, without), values[step.name])
+        if row["acc_visible"]:
+            row["acc_alike"], row["prod_alike"] = _sums_alike(step, values, plan)
     return rows
+
+
+def _sums_alike(step, values, plan):
+    """Narrow accumulators, and narrow formats of the products of a float32 sum, that give the very same bits in some order."""
+    def gives(how):
+        return any(same_bits(apply(step, values, replace(how, order=order)), values[step.name]) for order in ORDERS)
+    others = {name: acc for name, acc in plan.accumulators.items() if name != step.name}
+    accumulators = [acc for narrow in ("bfloat16", "float16") for acc in (narrow, narrow + "_via_float32")
+                    if gives(replace(plan, accumulators={**plan.accumulators, step.name: acc}))]
+    return accumulators, [prod for prod in ("bfloat16", "float16") if gives(replace(plan, accumulators=others, prod=prod))]
 
 
 def _through(step, values, plan):

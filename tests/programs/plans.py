@@ -7,7 +7,7 @@ import hashlib
 
 import numpy as np
 from arithmetic import POINTWISE, SITES, SUMS, VIEWS
-from emulator import FORMATS, Plan, origin_of, result_dtype
+from emulator import FORMATS, ORDERS, Plan, origin_of, result_dtype
 from tools import BITS
 
 NARROW = ("bfloat16", "float16", "bfloat16_via_float32", "float16_via_float32", "split_k(bfloat16,bfloat16)", "split_k(float16,float16)")
@@ -21,7 +21,6 @@ HONEST = {
 }
 # Honest backends that really differ in precision: in the width of sums, in whether products are rounded (in a tree they are).
 ALIKE = ({"honest", "lanes"}, {"reversed", "pairwise", "blocked"}, {"wide_sums"})
-ORDERS = ("sequential", "reversed", "pairwise", "blocked16", "lanes8", "halves")
 
 
 def generator(*words):
