@@ -147,6 +147,7 @@ void Classifier::Conclude() {
   result_.models_tried = static_cast<int64_t>(tried.size());
   result_.models_proved.assign(proved.begin(), proved.end());
   result_.models.assign(likely.begin(), likely.end());
+  if (!HardOnly() && options_.search) DoubtSpecials();
   result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
   if (!result_.fits) result_.models.clear();
   if (!result_.models.empty() && only_ == nullptr && !HardOnly() && options_.search) MeasureFloors();
@@ -164,6 +165,22 @@ void Classifier::Conclude() {
   KeepExclusions(proved);
   ProjectFacets(shape_, &result_);
   result_.label = LabelOf(shape_, observed_.dtype, result_);
+}
+
+/// Out of a format's range goes what is out of another's: of infinities and NaNs alone no format can be told.
+void Classifier::DoubtSpecials() {
+  int64_t specials = 0;
+  double most = 0;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    if (std::isfinite(stored_[i]) && stored_[i] != 0) return;
+    if (!std::isfinite(stored_[i])) ++specials;
+    if (std::isfinite(references_[i].hi)) most = std::max(most, std::fabs(references_[i].hi));
+  }
+  constexpr int64_t kFewest = 8;
+  if (specials < kFewest || most == 0 || !std::isfinite(RoundTo(most, *FormatOf(observed_.dtype)))) return;
+  result_.says.push_back(fmt::format(
+      "no result is a number other than zero ({} of {} are infinite or NaN), where exact ones reach {:.3g}",
+      specials, stored_.size(), most));
 }
 
 bool Classifier::IsAsAsked(const PrecisionModel& model) const {

@@ -119,6 +119,20 @@ std::set<PrecisionModel> Classifier::Likely() {
     if (fits(trial) && trial.log_likelihood >= best - std::log(options_.keep_factor))
       likely.insert(trial.hypothesis->model());
   }
+  const auto roundless = [](PrecisionModel model) {
+    if (model.prod == "float32") model.prod = "exact";
+    return model;
+  };
+  // How a sum's errors lie tells its format; whether its products were rounded to that format the bits of one order tell.
+  const bool matched = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+    return trial.match.matches > 0 && likely.contains(trial.hypothesis->model());
+  });
+  std::set<PrecisionModel> alike;
+  for (const PrecisionModel& model : likely) alike.insert(roundless(model));
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!matched && fits(trial) && alike.contains(roundless(model))) likely.insert(model);
+  }
   // Of steps inside an op another form gives other bits as rightly.
   if (!shape_.has_steps)
     MatchMore(&likely);
