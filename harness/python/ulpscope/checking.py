@@ -133,7 +133,15 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     parts, values = splitting.split(case) if how == "parts" else ([], {})
     kept = pathlib.Path(out or tempfile.mkdtemp(prefix="ulpscope-run-"))
     path = pathlib.Path(f) if case is None else _saved(parts or [_observing(case) if how == "observed" else case], kept / "program")
-    report = run(path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
+    computed = {}
+    if case is not None and case.program is not None and case is not f and how == "asked" and not own_jax and all(
+            isinstance(each, str) for each in backends):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(run, path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
+            computed = _meanwhile(case, backends, f, args, kwargs)
+            report = running.result()
+    else:
+        report = run(path, backends, out=kept, knobs=knobs, seed=seed, timeout=timeout)
     say(f"run and judged: {len(report.findings)} findings")
     for sentence in report.findings[:3]:
         say("  " + sentence)
@@ -150,12 +158,10 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
             computed = {} if own_jax or not beside else _computed(case, given, f, args, kwargs)  # meanwhile, in this process
             given = _asked(report, asked, given)
         say("run once more as it is, with nothing inside observed")
+    elif not parts:
+        report.changed = _changed(report)
     else:
-        computed = {}
-        if not parts:
-            report.changed = _changed(report)
-        else:
-            given = {each: values for each in backends if each == "torch-eager"}
+        given = {each: values for each in backends if each == "torch-eager"}
     if beside:
         report.own = (_beside_own_jax(case, given, f, args, kwargs) if own_jax else
                       _beside_own(case, given, f, args, kwargs, computed))
@@ -325,6 +331,16 @@ def _computed(case, given, f, args, kwargs):
     """compiler -> what `f` itself gives in this process, for the compilers of the backends in `given`."""
     return {compiler: faithful.results(f, args, dict(kwargs or {}), case, compiler)
             for compiler in dict.fromkeys(map(_compiler, given)) if compiler != ""}
+
+
+def _meanwhile(case, backends, f, args, kwargs):
+    """What `f` gives in this process while the run is made in others; nothing where it cannot be said before the run is seen."""
+    if any(each.synthetic for each in case.inputs):
+        return {}
+    try:
+        return _computed(case, backends, f, args, kwargs)
+    except Exception:  # what `f` raises is the run's to tell
+        return {}
 
 
 def _beside_own(case, given, f, args, kwargs, computed):
