@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "harness/base/check.h"
 #include "oracles/error_free.h"
@@ -159,6 +162,61 @@ bool IsWhole(NodeKind kind) {
 
 double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
+// ---- order
+
+bool IsNoNumber(Interval) { return false; }  // asked only where none may be one
+bool IsNoNumber(TwoDoubles a) { return std::isnan(a.hi); }
+
+/// Orders by the lower or by the upper ends of enclosures.
+struct ComparedBy {
+  bool upper = false;
+  bool operator()(const Real& a, const Real& b) const {
+    return CompareEnds(a, upper ? a.hi() : a.lo(), b, upper ? b.hi() : b.lo()) < 0;
+  }
+  bool operator()(Interval a, Interval b) const { return upper ? a.hi < b.hi : a.lo < b.lo; }
+  bool operator()(TwoDoubles a, TwoDoubles b) const { return IsBelow(a, b) == Answer::kYes; }
+};
+
+/// Which element stands at the place; of those that compare alike the earlier one stands first.
+template <class Value>
+size_t At(const Ranking& ranking, std::span<const Value> line, ComparedBy below) {
+  std::vector<size_t> order(line.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto before = [&](size_t i, size_t j) {
+    const bool a = IsNoNumber(line[i]), b = IsNoNumber(line[j]);
+    if (a != b) return ranking.nan_first == a;
+    if (a || below(line[i], line[j]) == below(line[j], line[i])) return i < j;
+    return below(line[i], line[j]) != ranking.descending;
+  };
+  const auto place = order.begin() + static_cast<std::ptrdiff_t>(ranking.place);
+  std::nth_element(order.begin(), place, order.end(), before);
+  return *place;
+}
+
+/// The first and the last element that may stand at the place: as many stand before it for certain, and as many behind.
+template <class Value>
+std::pair<int64_t, int64_t> PlacesOf(const Ranking& ranking, std::span<const Value> line) {
+  const auto before = [&](size_t i, size_t j) {  // for certain
+    const bool a = IsNoNumber(line[i]), b = IsNoNumber(line[j]);
+    if (a != b) return ranking.nan_first == a;
+    const bool same = a || IsSame(line[i], line[j]) == Answer::kYes;
+    if (same) return ranking.stable && i < j;
+    return (ranking.descending ? IsBelow(line[j], line[i]) : IsBelow(line[i], line[j])) == Answer::kYes;
+  };
+  int64_t first = -1, last = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    int64_t ahead = 0, behind = 0;
+    for (size_t j = 0; j < line.size(); ++j) {
+      ahead += before(j, i) ? 1 : 0;
+      behind += before(i, j) ? 1 : 0;
+    }
+    if (ahead > ranking.place || behind > static_cast<int64_t>(line.size()) - 1 - ranking.place) continue;
+    if (first < 0) first = static_cast<int64_t>(i);
+    last = static_cast<int64_t>(i);
+  }
+  return {first, last};
+}
+
 Real Negated(const Real& a) { return Subtract(Real::From(0.0), a, 64); }
 
 }  // namespace
@@ -218,6 +276,39 @@ TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args) {
   if (kind == NodeKind::kLarger) return below || std::isnan(args[1].hi) ? args[1] : a;
   if (kind == NodeKind::kSmaller) return below ? a : args[1];  // a NaN is not above anything
   ULPSCOPE_CHECK(false, "not a choice");
+}
+
+Real RankOf(const PlanNode& node, std::span<const Real> line) {
+  if (std::any_of(line.begin(), line.end(), [](const Real& each) { return each.is_undecided(); }))
+    return UndecidedValue();
+  if (node.kind == NodeKind::kPlace) {
+    const auto [first, last] = PlacesOf(node.ranking, line);
+    return Real::Between({.m = first, .e = 0}, {.m = last, .e = 0});
+  }
+  // What stands at a place lies between what stands there by the lower ends and by the upper ones.
+  const Real &low = line[At(node.ranking, line, ComparedBy{.upper = false})],
+             &high = line[At(node.ranking, line, ComparedBy{.upper = true})];
+  if (IsNoNumber(low)) return low;
+  if (!low.is_domain() && !high.is_domain()) return Real::Between(low.lo(), high.hi());
+  return low.is_domain() && high.is_domain() && low.domain() == high.domain() ? low : UndecidedValue();
+}
+
+Interval RankOf(const PlanNode& node, std::span<const Interval> line) {
+  const auto last = static_cast<double>(line.size() - 1);
+  const bool open = std::any_of(line.begin(), line.end(), [](Interval each) { return MayBeNan(each); });
+  if (node.kind == NodeKind::kPlace) {
+    if (open) return {.lo = 0, .hi = last};
+    const auto [first_place, last_place] = PlacesOf(node.ranking, line);
+    return {.lo = static_cast<double>(first_place), .hi = static_cast<double>(last_place)};
+  }
+  if (open) return kEverything;
+  return {.lo = line[At(node.ranking, line, ComparedBy{.upper = false})].lo,
+          .hi = line[At(node.ranking, line, ComparedBy{.upper = true})].hi};
+}
+
+TwoDoubles RankOf(const PlanNode& node, std::span<const TwoDoubles> line) {
+  const size_t at = At(node.ranking, line, ComparedBy{.upper = false});
+  return node.kind == NodeKind::kPlace ? TwoDoubles{.hi = static_cast<double>(at), .lo = 0} : line[at];
 }
 
 std::optional<bool> TruthOf(const Real& condition) {

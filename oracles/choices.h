@@ -18,6 +18,17 @@ Real ChoiceOf(NodeKind kind, std::span<const Real> args);
 Interval ChoiceOf(NodeKind kind, std::span<const Interval> args);
 TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args);
 
+/// The element of a line at a place of its order, or the number of that element: of enclosures that overlap, everything that it may be.
+Real RankOf(const PlanNode& node, std::span<const Real> line);
+Interval RankOf(const PlanNode& node, std::span<const Interval> line);
+TwoDoubles RankOf(const PlanNode& node, std::span<const TwoDoubles> line);
+
+/// Any step of RoundsNothing, kChoose apart.
+template <class Value>
+Value ChoiceOf(const PlanNode& node, std::span<const Value> args) {
+  return IsRanked(node.kind) ? RankOf(node, args) : ChoiceOf(node.kind, args);
+}
+
 /// What a condition says; nothing where it may say either.
 std::optional<bool> TruthOf(const Real& condition);
 std::optional<bool> TruthOf(Interval condition);

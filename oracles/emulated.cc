@@ -111,7 +111,7 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
     default:
       value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_,
                                                 FunctionSlack(node.kind))
-              : RoundsNothing(node.kind) ? ChoiceOf(node.kind, args)
+              : RoundsNothing(node.kind) ? ChoiceOf(node, args)
                                          : args[0];
       break;
   }

@@ -248,7 +248,7 @@ Interval EnclosureArithmetic::Product(std::span<const Interval> factors) const {
 Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::span<const Interval> args,
                                           std::span<const Interval> slack) const {
   Interval value;
-  if (RoundsNothing(node.kind)) return Stored(id, ChoiceOf(node.kind, args));
+  if (RoundsNothing(node.kind)) return Stored(id, ChoiceOf(node, args));
   if (std::any_of(args.begin(), args.end(), [](const Interval& arg) { return arg.special; }))
     return kEverything;
   switch (node.kind) {

@@ -80,7 +80,7 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
       if (!args[1].is_point() || args[1].is_domain()) return UndecidedValue();
       return Power(args[0], args[1].ToReference().hi, precision_);
     default:
-      if (RoundsNothing(node.kind)) return ChoiceOf(node.kind, args);
+      if (RoundsNothing(node.kind)) return ChoiceOf(node, args);
       if (IsFunction(node.kind)) return TabulatedFunction(node.kind, args[0], precision_);
       break;
   }

@@ -25,7 +25,8 @@ const FloatFormat* Format(const std::string& word) {
 bool KeepsFormat(NodeKind kind) {
   return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
          kind == NodeKind::kView || kind == NodeKind::kFloor || kind == NodeKind::kCeil ||
-         kind == NodeKind::kRound || kind == NodeKind::kTrunc || kind == NodeKind::kMinimum;
+         kind == NodeKind::kRound || kind == NodeKind::kTrunc || kind == NodeKind::kMinimum ||
+         kind == NodeKind::kRanked;
 }
 
 /// A product of two tensors of the case whose significands fit float32 together is exact there.

@@ -44,7 +44,7 @@ DType Common(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32);
 int Lowering::Emit(PlanNode node) {
   bool needs = false;
   for (const int arg : node.args) needs = needs || needs_grad[static_cast<size_t>(arg)];
-  needs = needs && !IsCondition(node.kind);
+  needs = needs && !IsCondition(node.kind) && node.kind != NodeKind::kPlace;
   plan.nodes.push_back(std::move(node));
   needs_grad.push_back(needs && grad_enabled);
   return static_cast<int>(plan.nodes.size()) - 1;
@@ -326,6 +326,20 @@ int Lowering::Maximum(int node, std::vector<int64_t> axes, bool keepdim) {
 int Lowering::Minimum(int node, std::vector<int64_t> axes, bool keepdim) {
   const int id = Maximum(node, std::move(axes), keepdim);
   at(plan.Root(id)).kind = NodeKind::kMinimum;
+  return id;
+}
+
+int Lowering::Ranked(NodeKind kind, int node, int64_t dim, const Ranking& ranking) {
+  if (plan.size(node) == 0) throw LoweringError{"nothing has no order"};
+  const int id = Sum(node, {dim}, true);
+  PlanNode& ranked = at(plan.Root(id));
+  ranked.kind = kind;
+  ranked.ranking = ranking;
+  if (kind == NodeKind::kPlace) {
+    ranked.dtype = DType::kInt64;
+    at(id).dtype = DType::kInt64;
+    needs_grad[static_cast<size_t>(plan.Root(id))] = needs_grad[static_cast<size_t>(id)] = false;
+  }
   return id;
 }
 

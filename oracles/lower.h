@@ -46,6 +46,8 @@ class Lowering {
   /// The largest element over `axes` (all without any).
   int Maximum(int node, std::vector<int64_t> axes, bool keepdim);
   int Minimum(int node, std::vector<int64_t> axes, bool keepdim);
+  /// The element at a place of the order along `dim` (kRanked), or which one that is (kPlace); the dimension stays, of extent 1.
+  int Ranked(NodeKind kind, int node, int64_t dim, const Ranking& ranking);
   /// Sums `node` down to `shape` (the reverse of broadcasting).
   int SumTo(int node, Shape shape);
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is

@@ -405,7 +405,7 @@ bool RoundsNothing(NodeKind kind) {
     case NodeKind::kSign:
       return true;
     default:
-      return IsCondition(kind);
+      return IsCondition(kind) || IsRanked(kind);
   }
 }
 
@@ -414,8 +414,11 @@ bool IsReduction(NodeKind kind) {
 }
 
 bool TakesLine(NodeKind kind) {
-  return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct;
+  return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct ||
+         IsRanked(kind);
 }
+
+bool IsRanked(NodeKind kind) { return kind == NodeKind::kRanked || kind == NodeKind::kPlace; }
 
 int Plan::Root(int node) const {
   while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView)

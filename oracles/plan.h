@@ -68,6 +68,8 @@ enum class NodeKind {
   kScan,      ///< sum along axes[0] of everything up to the element itself
   kMaximum,   ///< maximum over some axes: rounds nothing, so no precision model touches it
   kMinimum,
+  kRanked,   ///< of the elements along axes[0] the one at a place of their order
+  kPlace,    ///< which one that is
   kProduct,  ///< product over some axes
 };
 
@@ -83,8 +85,20 @@ bool TakesLine(NodeKind kind);
 bool IsFunction(NodeKind kind);
 /// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
 bool RoundsNothing(NodeKind kind);
+/// True for steps that put a line of elements in order.
+bool IsRanked(NodeKind kind);
 /// True for steps that say yes or no.
 bool IsCondition(NodeKind kind);
+
+/// Which element of an ordered line is meant.
+struct Ranking {
+  int64_t place = 0;  ///< how many stand before it
+  bool descending = false;
+  bool nan_first = false;  ///< else NaNs stand last
+  bool stable = false;     ///< ties keep the order in which they stood; else they may have any
+
+  bool operator==(const Ranking&) const = default;
+};
 
 struct PlanNode {
   NodeKind kind = NodeKind::kInput;
@@ -103,6 +117,7 @@ struct PlanNode {
   int64_t offset = 0;
   std::vector<int64_t> axes;    ///< kReduce, kMaximum, ...: the axes of the argument that vanish
   int64_t m = 0, n = 0, k = 0;  ///< kContract; kReduce: k is the number of terms
+  Ranking ranking = {};         ///< kRanked, kPlace
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;
   /// An inner step that some framework is known to store, so that it may be rounded on its own.

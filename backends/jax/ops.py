@@ -286,6 +286,51 @@ def op_std(a, dim=None, keepdim=False, correction=1):
     return jnp.std(a, axis=_axes(dim), keepdims=keepdim, ddof=correction)
 
 
+def op_var_mean(a, dim=None, keepdim=False, correction=1, result=0):
+    return op_var(a, dim, keepdim, correction) if result == 0 else jnp.mean(a, axis=_axes(dim), keepdims=keepdim)
+
+
+def op_std_mean(a, dim=None, keepdim=False, correction=1, result=0):
+    return op_std(a, dim, keepdim, correction) if result == 0 else jnp.mean(a, axis=_axes(dim), keepdims=keepdim)
+
+
+def op_topk(a, k, dim=-1, largest=True, sorted=True, result=0):
+    if largest:
+        return jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(a, dim, -1), k)[result], -1, dim)
+    return jnp.moveaxis(jnp.moveaxis(op_sort(a, dim, result=result), dim, -1)[..., :k], -1, dim)
+
+
+def op_sort(a, dim=-1, descending=False, stable=False, result=0):
+    order = jnp.argsort(a, axis=dim, stable=True, descending=descending)
+    return order if result == 1 else jnp.sort(a, axis=dim, stable=True, descending=descending)
+
+
+def op_max(a, dim, keepdim=False, result=0):
+    return (jnp.max, jnp.argmax)[result](a, axis=dim, keepdims=keepdim)
+
+
+def op_min(a, dim, keepdim=False, result=0):
+    return (jnp.min, jnp.argmin)[result](a, axis=dim, keepdims=keepdim)
+
+
+def op_aminmax(a, dim=None, keepdim=False, result=0):
+    return (jnp.min, jnp.max)[result](a, axis=dim, keepdims=keepdim)
+
+
+def op_split(a, split_size, dim=0, result=0):
+    sizes = split_size if isinstance(split_size, list) else [split_size] * -(-a.shape[dim] // split_size)
+    start = sum(sizes[:result])
+    return jax.lax.slice_in_dim(a, start, min(start + sizes[result], a.shape[dim]), axis=dim)
+
+
+def op_chunk(a, chunks, dim=0, result=0):
+    return op_split(a, -(-a.shape[dim] // chunks), dim, result)
+
+
+def op_unbind(a, dim=0, result=0):
+    return jax.lax.index_in_dim(a, result, axis=dim, keepdims=False)
+
+
 def op_amax(a, dim=None, keepdim=False):
     return jnp.max(a, axis=_axes(dim), keepdims=keepdim)
 

@@ -41,6 +41,11 @@ const std::map<std::string, Word>& Renamed() {
         {{"start", Attr{.value = int64_t{0}}}, {"step", Attr{.value = int64_t{1}}}}}},
       {"var", {"aten::var.correction"}},
       {"std", {"aten::std.correction"}},
+      {"var_mean", {"aten::var_mean.correction"}},
+      {"std_mean", {"aten::std_mean.correction"}},
+      {"max", {"aten::max.dim"}},
+      {"min", {"aten::min.dim"}},
+      {"unbind", {"aten::unbind.int"}},
       {"norm", {"aten::linalg_vector_norm", {{"p", "ord"}}}},
       {"slice", {"aten::slice.Tensor"}},
       // The overload without a name: the other one takes a word for its padding.
@@ -134,6 +139,7 @@ void Machine::RunSteps(const std::vector<sdk::Step>& steps) {
 }
 
 void Machine::RunStep(const sdk::Step& step) {
+  if (last_ && !AreOfOneCall(last_->step, step)) last_.reset();
   if (IsScope(step.op)) return InScope(step, [&] { RunSteps(step.steps); });
   if (step.op == "sync") return;
   if (step.op == "empty") return Empty(step);
@@ -176,6 +182,7 @@ void Machine::CallStep(const sdk::Step& step) {
     throw Unsupported("attribute 'preferred_element_type' of " + step.op +
                       ": PyTorch has none (it has out= and out_dtype)");
   }
+  std::string op = word->op;
   Arguments arguments;
   arguments.device = device_;
   for (size_t i = 0; i < word->operands.size(); ++i) {
@@ -188,6 +195,7 @@ void Machine::CallStep(const sdk::Step& step) {
                                                       : c10::IValue(Value(operand.name)));
   }
   for (const auto& [key, value] : step.attrs) {
+    if (key == kResultKey) continue;
     const auto renamed = word->renamed.find(key);
     arguments.keywords[renamed == word->renamed.end() ? key : renamed->second] = value;
   }
@@ -196,11 +204,18 @@ void Machine::CallStep(const sdk::Step& step) {
     const auto found = values_.find(name);
     return found == values_.end() ? at::Tensor() : found->second;
   };
-  const std::vector<c10::IValue> results = CallOp(word->op, arguments);
+  if (step.op == "split" && step.Find("split_size") != nullptr)
+    arguments.keywords.at("split_size").If<Attr::List>() != nullptr ? void(op += ".sizes")
+                                                                    : void(op += ".Tensor");
+  if (!last_) last_ = Called{.step = step, .results = CallOp(op, arguments)};
   if (step.as.empty()) return;
-  if (results.empty() || !results[0].isTensor())
+  const auto which = static_cast<size_t>(Need(ReadInt(step, std::string(kResultKey), 0)));
+  const std::vector<c10::IValue>& results = last_->results;
+  const bool listed = results.size() == 1 && results[0].isTensorList();
+  const size_t count = listed ? results[0].toTensorList().size() : results.size();
+  if (which >= count || (!listed && !results[which].isTensor()))
     throw Unsupported("op '" + step.op + "' gives no tensor to name '" + step.as + "'");
-  values_[step.as] = results[0].toTensor();
+  values_[step.as] = listed ? results[0].toTensorList().get(which) : results[which].toTensor();
 }
 
 void Machine::Empty(const sdk::Step& step) {

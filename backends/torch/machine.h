@@ -6,9 +6,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,10 +48,17 @@ class Machine {
   void ModuleTo(const sdk::Step& step);
   void Backward(const sdk::Step& step);
 
+  /// What was called last: steps that name other results of it come next.
+  struct Called {
+    sdk::Step step;
+    std::vector<c10::IValue> results;
+  };
+
   const sdk::RunRequest& request_;
   at::Device device_;
   std::map<std::string, at::Tensor> values_;
   std::vector<TraceNode> autograd_nodes_;
+  std::optional<Called> last_;
 };
 
 /// The words of the vocabulary that this backend carries out.

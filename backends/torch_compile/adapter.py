@@ -55,7 +55,8 @@ class TorchCompile(Adapter):
             "knobs": knobs,
             "ops": {
                 **ops.OPS,
-                **ops.OUTSIDE_OPS, "aten::*": None
+                **ops.OUTSIDE_OPS, "aten::*": None,
+                "torch.*": None
             },
             "dtypes": list(ops.DTYPES),
             "scopes": ["autocast", "no_grad", "enable_grad"],

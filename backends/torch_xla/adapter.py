@@ -42,7 +42,8 @@ class TorchXla(Adapter):
             "knobs": offered(self._backend, "cpu"),
             "ops": {
                 **ops.OPS,
-                **ops.OUTSIDE_OPS, "aten::*": None
+                **ops.OUTSIDE_OPS, "aten::*": None,
+                "torch.*": None
             },
             "dtypes": list(ops.DTYPES),
             "scopes": ["autocast", "no_grad", "enable_grad"],

@@ -4,6 +4,7 @@
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
 #include "harness/casefile/number.h"
+#include "harness/words/aten.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -98,6 +99,32 @@ void CheckMeaning(const Node& node, const Step& step, NameTable& names, Budget& 
   }
 }
 
+/// The first result, or the one, that a step names; null where it names none.
+const Node* FirstName(const Node& node) {
+  const Node* as = node.Find("as");
+  return as != nullptr && as->kind == Node::Kind::kList ? &as->children.front() : as;
+}
+
+/// Steps for the further names of `as: [a, b]`: the same op, each with another of its results.
+void AddOtherResults(const Node& node, std::vector<Step>& steps, NameTable& names, ErrorSink& errors) {
+  const Node* as = node.Find("as");
+  if (as == nullptr || as->kind != Node::Kind::kList) return;
+  const std::string key(kResultKey);
+  if (node.Find(key) != nullptr || node.Find("out") != nullptr) {
+    errors.Add(as->mark,
+               "several names beside '" + std::string(node.Find(key) != nullptr ? key : "out") + "'",
+               "a list", "one name");
+    return;
+  }
+  for (size_t i = 1; i < as->children.size(); ++i) {
+    Step other = steps.back();
+    other.as = as->children[i].text;
+    other.attrs[key] = Attr{.value = static_cast<int64_t>(i)};
+    names.Define(as->children[i], {.mark = as->children[i].mark}, errors);
+    steps.push_back(std::move(other));
+  }
+}
+
 Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& errors) {
   Step step{.op = node.Find("op")->text,
             .of = {},
@@ -118,9 +145,12 @@ Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& e
   CheckMeaning(node, step, names, budget, errors);
   // The body comes before `as`, which scopes do not have: what a scope defines stays visible after it.
   if (const Node* body = node.Find("steps")) step.steps = DecodeSteps(*body, names, budget, errors);
+  if (const std::string why = WhyOutOfReach(step.op); !why.empty())
+    errors.Add(node.mark, "op " + step.op + " cannot be asked for", why,
+               "an op that takes and gives tensors");
   const OpRow* row = FindOp(step.op);
   const bool gives_value = row == nullptr || row->GivesValue();
-  if (const Node* as = node.Find("as")) {
+  if (const Node* as = FirstName(node)) {
     step.as = as->text;
     names.Define(*as, {.mark = as->mark}, errors);
   } else if (gives_value && step.out.empty() && row != nullptr) {
@@ -225,7 +255,10 @@ Attr DecodeAttr(const Node& node, const Type& type, ErrorSink& errors) {
 
 std::vector<Step> DecodeSteps(const Node& list, NameTable& names, Budget& budget, ErrorSink& errors) {
   std::vector<Step> steps;
-  for (const Node& node : list.children) steps.push_back(DecodeStep(node, names, budget, errors));
+  for (const Node& node : list.children) {
+    steps.push_back(DecodeStep(node, names, budget, errors));
+    AddOtherResults(node, steps, names, errors);
+  }
   return steps;
 }
 

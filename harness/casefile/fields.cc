@@ -216,6 +216,14 @@ const Type& SetDataTo() {
   return type;
 }
 
+const Type& ResultNames() {
+  static const Type list{
+      .kind = Kind::kList, .what = "a list of names", .item = &NameType(), .min_items = 1, .max_items = 64};
+  static const Type type{
+      .kind = Kind::kEither, .what = "a name or a list of names", .scalar = &NameType(), .list = &list};
+  return type;
+}
+
 /// What may stand at an attribute of an op.
 const Type& AttributeType(const OpAttribute& attribute) {
   switch (attribute.kind) {
@@ -259,6 +267,7 @@ std::vector<Type::Variant> StepVariants() {
   static const Type open_operands{.kind = Kind::kList, .what = "a list of operands", .item = &OperandType()};
   static const Type reference{.kind = Kind::kWord, .what = "none", .words = {"none"}};
   const Field as{"as", &NameType(), kOptional, "the name of the result"};
+  const Field each{"as", &ResultNames(), kOptional, "the name of the (first) result, or a list: of each"};
   const Field out{"out", &NameType(), kOptional, "PyTorch's out=: the buffer that takes the result"};
   for (const OpRow& op : Ops()) {
     Type::Variant variant{.word = op.name, .fields = {}};
@@ -273,7 +282,7 @@ std::vector<Type::Variant> StepVariants() {
     }
     if (op.kind == OpRow::Kind::kScope)
       variant.fields.push_back({"steps", &StepsType(), kRequired, "what runs inside the scope"});
-    if (op.GivesValue()) variant.fields.push_back(as);
+    if (op.GivesValue()) variant.fields.push_back(op.GivesSeveral() ? each : as);
     if (op.out == OpRow::Out::kOut) variant.fields.push_back(out);
     for (const OpAttribute& attribute : op.attributes) {
       variant.fields.push_back({attribute.key, &AttributeType(attribute),
@@ -281,13 +290,16 @@ std::vector<Type::Variant> StepVariants() {
     }
     variants.push_back(std::move(variant));
   }
-  variants.push_back({.word = "aten::*",
-                      .fields = {{"op", &TextType(), kRequired, "an op of PyTorch's dispatcher"},
-                                 {"of", &open_operands, kOptional, "positional arguments"},
-                                 as,
-                                 out,
-                                 {"reference", &reference, kOptional, "none: compared across backends only"}},
-                      .rest = &Anything()});
+  for (const std::string_view family : {"aten::*", "torch.*"}) {
+    variants.push_back(
+        {.word = family,
+         .fields = {{"op", &TextType(), kRequired, "an op of PyTorch's dispatcher, or a public function"},
+                    {"of", &open_operands, kOptional, "positional arguments"},
+                    each,
+                    out,
+                    {"reference", &reference, kOptional, "none: compared across backends only"}},
+         .rest = &Anything()});
+  }
   return variants;
 }
 

@@ -7,6 +7,7 @@
 
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
+#include "harness/words/aten.h"
 #include "harness/words/backend_name.h"
 #include "harness/words/facets.h"
 
@@ -86,6 +87,7 @@ bool MatchesDate(std::string_view text) {
 }
 
 bool MatchesAtenOp(std::string_view text) {
+  if (IsTorchFunction(text)) return true;
   if (!text.starts_with("aten::")) return false;
   text.remove_prefix(6);
   const size_t dot = text.find('.');
@@ -159,9 +161,11 @@ const Pattern& DigestPattern() {
   return pattern;
 }
 const Pattern& OpPattern() {
-  static const Pattern pattern{"an op of the vocabulary or aten::NAME",
-                               "^aten::[A-Za-z_][A-Za-z0-9_]{0,63}([.][A-Za-z_][A-Za-z0-9_]{0,63})?$",
-                               MatchesAtenOp};
+  static const Pattern pattern{
+      "an op of the vocabulary, aten::NAME or a function of PyTorch (torch.NAME, torch.nn.functional.NAME)",
+      "^(aten::[A-Za-z_][A-Za-z0-9_]{0,63}([.][A-Za-z_][A-Za-z0-9_]{0,63})?"
+      "|torch[.]((nn[.]functional|special|linalg)[.])?[A-Za-z]([A-Za-z0-9_]{0,62}[A-Za-z0-9])?)$",
+      MatchesAtenOp};
   return pattern;
 }
 const Pattern& NumberPattern() {

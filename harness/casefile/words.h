@@ -32,7 +32,7 @@ const Pattern& VersionsPattern();    ///< torch>=2.9,<2.16
 const Pattern& DatePattern();        ///< 2026-12-31
 const Pattern& TensorFilePattern();  ///< NAME.safetensors, without a folder
 const Pattern& DigestPattern();      ///< 64 hexadecimal digits
-const Pattern& OpPattern();          ///< aten::NAME (vocabulary words come from the op table)
+const Pattern& OpPattern();          ///< aten::NAME, torch.NAME (vocabulary words come from the op table)
 const Pattern& NumberPattern();
 const Pattern& IntegerPattern();
 const Pattern& LinePattern();  ///< any non-empty text

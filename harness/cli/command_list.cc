@@ -118,6 +118,8 @@ int ListOps(const ListArguments& arguments) {
                             Join(attributes, ","), std::string(op.about)});
   }
   listing.rows.push_back({"aten::NAME", "as its schema", "as its schema", "an op of PyTorch's dispatcher"});
+  listing.rows.push_back({"torch.NAME", "as the function", "as the function",
+                          "a function of PyTorch; also torch.nn.functional.NAME, ..."});
   PrintListing(listing, arguments);
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "harness/base/text.h"
 #include "harness/cli/jax_ops.h"
 #include "harness/num/float_format.h"
+#include "harness/words/aten.h"
 #include "harness/words/backend_name.h"
 #include "harness/words/ops.h"
 
@@ -374,9 +375,16 @@ class Script {
     return found == step.attrs.end() ? nullptr : &found->second;
   }
 
+  /// The number of the result that a step names.
+  std::string ResultText(const Step& step) const {
+    const Attr* result = FindAttr(step, std::string(kResultKey));
+    return result == nullptr ? "0" : Literal(*result, "torch");
+  }
+
   // ---- PyTorch
 
   std::string TorchExpression(const Step& step) const {
+    static const std::set<std::string> kOwn{std::string(kResultKey)};
     static const std::set<std::string> kFunctional{"linear",
                                                    "gelu",
                                                    "silu",
@@ -466,7 +474,15 @@ class Script {
       return fmt::format("F.{}({})", step.op, Join(parts, ", "));
     }
     if (step.op.starts_with("aten::"))
-      return fmt::format("first(torch.ops.aten.{}({}))", step.op.substr(6), Arguments(step, "torch"));
+      return fmt::format("result(torch.ops.aten.{}({}), {})", step.op.substr(6),
+                         Arguments(step, "torch", kOwn), ResultText(step));
+    if (IsTorchFunction(step.op))
+      return fmt::format("result({}({}), {})", step.op, Arguments(step, "torch", kOwn), ResultText(step));
+    if (step.op == "split")
+      return fmt::format("torch.split({}, {}, {})[{}]", operand(0), attr("split_size"),
+                         FindAttr(step, "dim") == nullptr ? "0" : attr("dim"), ResultText(step));
+    if (const OpRow* row = FindOp(step.op); row != nullptr && row->GivesSeveral())
+      return fmt::format("torch.{}({})[{}]", step.op, Arguments(step, "torch", kOwn), ResultText(step));
     return fmt::format("{}.{}({})", kFunctional.contains(step.op) ? "F" : "torch", step.op,
                        Arguments(step, "torch"));
   }
@@ -554,12 +570,13 @@ class Script {
 
   std::string Torch(const std::string& compiler) const {
     std::string text;
-    const bool aten = std::any_of(placed_.begin(), placed_.end(),
-                                  [](const auto& placed) { return placed.step->op.starts_with("aten::"); });
+    const bool aten = std::any_of(placed_.begin(), placed_.end(), [](const auto& placed) {
+      return IsAten(placed.step->op) || IsTorchFunction(placed.step->op);
+    });
     if (aten) {
       text +=
-          "\n\ndef first(result):\n"
-          "    return result[0] if isinstance(result, (tuple, list)) else result\n";
+          "\n\ndef result(given, number):\n"
+          "    return given[number] if isinstance(given, (tuple, list)) else given\n";
     }
     std::string body = TorchInputs();
     if (compiler.empty()) return text + "\n\ndef compute(given):\n" + body + TorchBlock(placed_) + Observed();

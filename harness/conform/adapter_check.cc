@@ -36,7 +36,9 @@ std::vector<std::string> Unknown(const std::vector<std::string>& words, bool (*k
   return unknown;
 }
 
-bool IsOp(const std::string& op) { return FindOp(op) != nullptr || op.starts_with("aten::"); }
+bool IsOp(const std::string& op) {
+  return FindOp(op) != nullptr || op.starts_with("aten::") || op == "torch.*";
+}
 bool IsDType(const std::string& dtype) { return ParseDType(dtype).has_value(); }
 
 /// Words beyond those of this version may stand in a hello; none of its own is an empty claim.

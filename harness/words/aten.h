@@ -12,6 +12,14 @@ bool IsAten(std::string_view op);
 /// True where some op of the dispatcher has this name (that of PyTorch 2.13, or of an in-place form), whatever its overload.
 bool IsKnownAten(std::string_view op);
 
+/// True for a public function of PyTorch by its whole name: torch.NAME, torch.nn.functional.NAME, torch.special.NAME and torch.linalg.NAME.
+/// A name of which nothing is public (_NAME), or which writes into its operand (NAME_), is none.
+bool IsTorchFunction(std::string_view op);
+
+/// Why a case cannot ask for an op of PyTorch that is no word of the vocabulary; empty where it can. A case is data: what opens files
+/// is out of its reach, and of PyTorch's functions it reaches those behind which the dispatcher has an op.
+std::string WhyOutOfReach(std::string_view op);
+
 /// The known op that is spelt most like `op`, with its aten::; empty where none is near.
 std::string NearestAten(std::string_view op);
 

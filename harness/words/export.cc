@@ -86,8 +86,11 @@ std::string OpTable() {
              (op.out == OpRow::Out::kOut ? (op.about.empty() ? "out=" : "; out=") : "") + " |\n";
   }
   return table +
-         "| aten::NAME | as its schema; of several results `as` names the first | keyword arguments of the "
-         "schema | an op of PyTorch's dispatcher |\n";
+         "| aten::NAME | as its schema | keyword arguments of the schema, result | an op of PyTorch's "
+         "dispatcher |\n"
+         "| torch.NAME, torch.nn.functional.NAME, torch.special.NAME, torch.linalg.NAME | positional "
+         "arguments | keyword "
+         "arguments, result | a public function behind which the dispatcher has an op, as it stands |\n";
 }
 
 }  // namespace ulpscope

@@ -1,6 +1,7 @@
 // The op table, from ops.def.
 #include "harness/words/ops.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -34,6 +35,7 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kAlpha = Optional("alpha", kNumber, "factor");
   const OpAttribute kBeta = Optional("beta", kNumber, "factor of the addend");
   const OpAttribute kMaybeDim = Optional("dim", kInteger, "dimension (0)");
+  const OpAttribute kLastDim = Optional("dim", kInteger, "dimension (-1)");
   const OpAttribute kDiagonal = Optional("diagonal", kInteger, "which one is the edge (0)");
   const OpAttribute kCorrection = Optional("correction", kInteger, "how many fewer are counted (1)");
   const OpAttribute kKernel = Required("kernel_size", kDims, "extents of the window");
@@ -44,6 +46,7 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kReduction =
       Choice("reduction", "a reduction", {"mean", "sum", "none"}, "mean (the default), sum or none");
   const OpAttribute kFactor = Optional("value", kNumber, "factor (1)");
+  const OpAttribute kResult = Optional(kResultKey, kInteger, "which of its results, from 0 (0)");
   const OpAttribute kDim = Required("dim", kInteger, "dimension");
   const OpAttribute kMaybeDims = Optional("dim", kDims, "dimensions; all without");
   const OpAttribute kKeepdim = Optional("keepdim", kBoolean, "keep reduced dimensions as 1");
@@ -68,6 +71,11 @@ constexpr std::pair<std::string_view, std::string_view> kOwnInputs[] = {
 std::span<const OpRow> Ops() {
   static const std::vector<OpRow> rows = MakeOpRows();
   return rows;
+}
+
+bool OpRow::GivesSeveral() const {
+  return std::any_of(attributes.begin(), attributes.end(),
+                     [](const OpAttribute& attribute) { return attribute.key == kResultKey; });
 }
 
 const OpRow* FindOp(std::string_view name) {

@@ -28,6 +28,10 @@ enum class AttrKind {
   kSetDataTo,  ///< {cast: DTYPE} or {value: NAME}
 };
 
+/// The attribute by which a step says which of an op's results it names. `as: [a, b]` in a case is two steps, of which the second
+/// has result: 1; adapters call an op once for neighbours that differ in nothing else.
+inline constexpr std::string_view kResultKey = "result";
+
 struct OpAttribute {
   std::string_view key;
   AttrKind kind = AttrKind::kNumber;
@@ -58,6 +62,8 @@ struct OpRow {
 
   /// Needs `as`, or `out` where the op takes one.
   bool GivesValue() const { return kind != Kind::kEffect && kind != Kind::kScope; }
+  /// Has several results, of which a step names one by its attribute `result`; a case names them all by `as: [a, b]`.
+  bool GivesSeveral() const;
 };
 
 std::span<const OpRow> Ops();

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "harness/words/ops.h"
+
 namespace ulpscope {
 namespace {
 
@@ -58,6 +60,21 @@ std::optional<double> Attr::Number() const {
 const Attr* Step::Find(const std::string& key) const {
   const auto found = attrs.find(key);
   return found == attrs.end() || found->second.IsNull() ? nullptr : &found->second;
+}
+
+bool AreOfOneCall(const Step& a, const Step& b) {
+  const std::string key(kResultKey);
+  const auto result = [&](const Step& step) {
+    const auto found = step.attrs.find(key);
+    return found == step.attrs.end() ? Attr{.value = int64_t{0}} : found->second;
+  };
+  const auto others = [&](const Step& step) {
+    auto attrs = step.attrs;
+    attrs.erase(key);
+    return attrs;
+  };
+  return a.op == b.op && a.of == b.of && a.out.empty() && b.out.empty() && a.steps.empty() &&
+         b.steps.empty() && others(a) == others(b) && !(result(a) == result(b));
 }
 
 Result<DType> ReadDType(const Step& step, const std::string& key) {

@@ -28,6 +28,8 @@ struct Attr {
   bool IsNull() const { return If<std::monostate>() != nullptr; }
   /// An integer, a float, or one of the words "inf" "-inf" "nan", which JSON has no numbers for.
   std::optional<double> Number() const;
+
+  bool operator==(const Attr&) const = default;
 };
 
 /// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
@@ -36,6 +38,7 @@ struct Operand {
   std::optional<Attr> scalar;  ///< bool, int64 or double
 
   bool IsScalar() const { return name.empty(); }
+  bool operator==(const Operand&) const = default;
 };
 
 /// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
@@ -52,6 +55,9 @@ struct Step {
   /// The attribute; null where it is absent, and where null is all that it says.
   const Attr* Find(const std::string& key) const;
 };
+
+/// Whether two steps name results of one call: they differ in `as` and in which result that is, and in nothing else.
+bool AreOfOneCall(const Step& a, const Step& b);
 
 // Attributes, each with the error that names the step and the attribute. A dtype is its long name.
 Result<DType> ReadDType(const Step& step, const std::string& key);

@@ -295,6 +295,8 @@ class Reverse {
         break;
       }
       case NodeKind::kProduct:
+      case NodeKind::kRanked:
+      case NodeKind::kPlace:
         throw LoweringError{"the oracle has no gradient for this op"};
       case NodeKind::kMinimum:
       case NodeKind::kMaximum:

@@ -313,6 +313,35 @@ def test_strict_promotion_refuses_two_dtypes():
                 assert answer["outcome"]["kind"] == kind, answer["outcome"]
 
 
+def test_every_result_of_an_op_has_its_name():
+    x = normal("float32", [6, 16], 3)
+    rows = [values(x)[i:i + 16] for i in range(0, 96, 16)]
+    falling = [sorted(range(16), key=lambda i: -row[i]) for row in rows]
+    columns = [sorted(range(6), key=lambda i: rows[i][column]) for column in range(16)]
+    wanted = {
+        "best": [row[i] for row, places in zip(rows, falling) for i in places[:2]],
+        "places": [i for places in falling for i in places[:2]],
+        "least_two": [columns[column][place] for place in range(2) for column in range(16)],
+        "order": [columns[column][place] for place in range(6) for column in range(16)],
+        "where": [places[0] for places in falling],
+        "high": [max(row) for row in rows],
+        "second": [each for row in rows for each in row[5:10]],
+        "rest": [each for row in rows for each in row[12:]],
+        "last_part": [each for row in rows for each in row[15:]],
+        "last": rows[5],
+    }
+    steps = [step("topk", "x", name="best", k=2), step("topk", "x", name="places", k=2, result=1),
+             step("topk", "x", name="least_two", k=2, dim=0, largest=False, result=1), step("sort", "x", name="order", dim=0, result=1),
+             step("max", "x", name="where", dim=1, result=1), step("aminmax", "x", name="high", dim=1, result=1),
+             step("split", "x", name="second", split_size=5, dim=1, result=1), step("chunk", "x", name="rest", chunks=4, dim=1, result=3),
+             step("split", "x", name="last_part", split_size=5, dim=1, result=3), step("unbind", "x", name="last", result=5)]
+    for backend in BACKENDS:
+        answer = warm(backend).run({"x": x}, steps, list(wanted))
+        assert answer["outcome"]["kind"] == "completed", answer["outcome"]
+        for name, expected in wanted.items():
+            assert values(answer["values"][name]) == expected, (backend, name)
+
+
 def test_threads_are_counted_not_echoed():
     for threads in ("1", "3"):
         with start("jax", knobs={"threads": threads}) as adapter:

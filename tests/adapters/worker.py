@@ -114,7 +114,7 @@ def values(tensor):
     if tensor.dtype == "bfloat16":
         widened = b"".join(b"\0\0" + tensor.data[i:i + 2] for i in range(0, len(tensor.data), 2))
         return list(struct.unpack(f"<{len(widened) // 4}f", widened))
-    code = {"float32": ("f", 4), "float64": ("d", 8), "float16": ("e", 2)}[tensor.dtype]
+    code = {"float32": ("f", 4), "float64": ("d", 8), "float16": ("e", 2), "int64": ("q", 8), "int32": ("i", 4)}[tensor.dtype]
     return list(struct.unpack(f"<{len(tensor.data) // code[1]}{code[0]}", tensor.data))
 
 

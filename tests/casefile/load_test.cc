@@ -325,5 +325,30 @@ TEST(Load, TheShippedCasesLoad) {
   EXPECT_GE(result.cases.size(), 20u);
 }
 
+TEST(Load, SeveralNamesAreStepsOfOneCall) {
+  const LoadResult result = Load(R"yaml(
+cases:
+  - name: one
+    tensors: {x: {dtype: float32, shape: [4, 8], fill: normal}}
+    program:
+      - {op: topk, of: [x], k: 2, as: [best, places]}
+      - {op: "aten::max.dim", of: [x], dim: 1, as: [most, where]}
+      - {op: torch.nn.functional.gelu, of: [best], approximate: tanh, as: g}
+    observe: [best, places, most, where, g]
+)yaml");
+  ASSERT_THAT(result.errors, IsEmpty()) << FirstError(result);
+  const std::vector<Step>& steps = result.cases[0].program;
+  ASSERT_THAT(steps, SizeIs(5));
+  for (const size_t first : {size_t{0}, size_t{2}}) {
+    EXPECT_FALSE(steps[first].attrs.contains("result"));
+    EXPECT_EQ(std::get<int64_t>(steps[first + 1].attrs.at("result").value), 1);
+    EXPECT_TRUE(AreOfOneCall(steps[first], steps[first + 1]));
+    EXPECT_FALSE(AreOfOneCall(steps[first + 1], steps[first + 1])) << "one result twice is two calls";
+  }
+  EXPECT_EQ(steps[1].as, "places");
+  EXPECT_FALSE(AreOfOneCall(steps[1], steps[2]));
+  EXPECT_EQ(steps[4].op, "torch.nn.functional.gelu");
+}
+
 }  // namespace
 }  // namespace ulpscope

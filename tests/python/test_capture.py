@@ -112,6 +112,25 @@ class Faithful(unittest.TestCase):
         self.assertEqual(compared, sum(len(case.observe) for case, *_ in BLOCKS.values()))
 
 
+    def test_several_results_are_names_of_one_step(self):
+        def routed(x):
+            weights, chosen = torch.topk(x, 2, dim=-1)
+            variance, mean = torch.var_mean(x, dim=-1, keepdim=True)
+            _, at = x.max(dim=1)
+            normalized, rstd = torch.native_layer_norm(x, [8], None, None, 1e-5)[::2]
+            return weights * 2, chosen, (x - mean) * variance, at, normalized, rstd
+
+        ties = torch.randint(3, (64, 8)).to(torch.float32)  # which of them is chosen is the op's own affair
+        case = ulpscope.capture(routed, (ties, ))
+        text = case.yaml()
+        self.assertIn("{op: topk, of: [x], k: 2, dim: -1, as: [weights, chosen]}", text)
+        self.assertIn("as: [variance, mean]}", text)
+        self.assertIn("{op: max, of: [x], dim: 1, result: 1, as: at}", text)
+        self.assertRegex(text, r'op: "aten::native_layer_norm".*result: 2, as: rstd')
+        with tempfile.TemporaryDirectory() as folder:
+            linted = call(places.binary(), "lint", case.save(folder + "/routed.yaml"))
+            self.assertIn("1 cases, 0 errors", linted.stdout)
+
     def test_what_is_infinite_reaches_the_adapter(self):
         case = ulpscope.capture(lambda x: x + torch.full((3, 3), float("-inf")).triu(1), (torch.randn(3, 3), ))
         self.assertEqual(case.steps[0].attrs["value"], float("-inf"))

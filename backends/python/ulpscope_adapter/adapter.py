@@ -102,7 +102,8 @@ def _check_step(table, step, refuse):
         if step.op not in table["scopes"]:
             refuse(step.op, f"scope {step.op}")
         return
-    known = step.op if step.op in table["ops"] else "aten::*" if step.op.startswith("aten::") else step.op
+    family = "aten::*" if step.op.startswith("aten::") else "torch.*" if step.op.startswith("torch.") else step.op
+    known = step.op if step.op in table["ops"] else family
     if known not in table["ops"]:
         refuse(step.op, f"op {step.op}")
     attributes = table["ops"][known]

@@ -9,8 +9,10 @@ import torch.nn.functional as F
 
 from ulpscope_adapter import Unsupported, words
 from ulpscope_adapter.dtypes import dtypes_of
+from ulpscope_torch import functions
 
 DTYPES = dtypes_of(torch)
+RESULT = "result"  # the attribute by which a step says which of an op's results it names
 _device, _asked = "cpu", ""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -73,6 +75,8 @@ _FUNCTIONS = {
     "index_select": lambda a, index, dim: torch.index_select(a, dim, index),
     "index_add": lambda a, index, source, dim, alpha=1: torch.index_add(a, dim, index, source, alpha=alpha),
     "scatter_add": lambda a, index, source, dim: torch.scatter_add(a, dim, index, source),
+    "split": lambda a, split_size, dim=0: torch.split(a, split_size, dim),
+    "topk": lambda a, k, dim=-1, **keywords: torch.topk(a, k, dim, **keywords),
     "linspace": lambda start, end, num, dtype: torch.linspace(start, end, num, dtype=dtype, device=_device),
     "instance_norm": _instance_norm,
     "kl_div": F.kl_div,
@@ -126,6 +130,28 @@ def bind(step):
     return run
 
 
+def _bind_results(steps):
+    """One call for neighbours that name different results of it."""
+    first = steps[0]
+    function, keywords = _called(first)
+    names = [(each.target, each.attrs.get(RESULT, 0)) for each in steps]
+
+    def run(env):
+        results = function(*[_lookup(env, operand) if isinstance(operand, str) else operand for operand in first.of], **keywords)
+        for name, index in names:
+            env[name] = results[index]
+
+    return run
+
+
+def _one_call(step, other):
+    """Whether two steps name results of one call."""
+    def rest(each):
+        return each.op, each.of, each.out, {key: value for key, value in each.attrs.items() if key != RESULT}
+
+    return rest(step) == rest(other) and not step.out and not step.steps and step.attrs.get(RESULT, 0) != other.attrs.get(RESULT, 0)
+
+
 def bind_scope(scope, body):
     """A function over the environment that carries out `body` (such functions) inside a scope."""
     enter = _scope(scope)
@@ -143,8 +169,12 @@ def bind_all(placed):
     functions, index = [], 0
     while index < len(placed):
         if not placed[index].scopes:
-            functions.append(bind(placed[index].step))
-            index += 1
+            last = index + 1
+            while last < len(placed) and not placed[last].scopes and _one_call(placed[index].step, placed[last].step):
+                last += 1
+            group = [item.step for item in placed[index:last]]
+            functions.append(bind(group[0]) if len(group) == 1 else _bind_results(group))
+            index = last
             continue
         number, scope = placed[index].scopes[0]
         inner = []
@@ -169,7 +199,21 @@ def _lookup(env, name):
 
 
 def _function(step):
-    keywords = {key: _attribute(key, value) for key, value in step.attrs.items()}
+    """(function that gives the one result which the step names, keywords)"""
+    function, keywords = _called(step)
+    if RESULT in step.attrs or _gives_several(step.op):
+        return functools.partial(_result, step.attrs.get(RESULT, 0), function), keywords
+    return function, keywords
+
+
+def _gives_several(op):
+    return op not in OPS or RESULT in OPS[op]
+
+
+def _called(step):
+    """(function that gives every result, keywords)"""
+    attrs = {key: value for key, value in step.attrs.items() if key != RESULT}
+    keywords = {key: _attribute(key, value) for key, value in attrs.items()}
     if step.op in OPS:
         # Served over the wire, the SDK has asked this already; a compiler in a process of its own has not.
         for key in step.attrs:
@@ -180,23 +224,28 @@ def _function(step):
         if step.op in ("layer_norm", "rms_norm") and "normalized_shape" not in keywords:
             raise Unsupported(f"{step.op} without normalized_shape")
         return _callable(step.op), keywords
+    if not step.op.startswith("aten::"):
+        if step.out:
+            raise Unsupported(f"{step.op}: a step has no out= of it")
+        return functions.named(step.op), {key: _aten_attribute(_attribute(key, value)) for key, value in attrs.items()}
     name, _, overload = step.op.removeprefix("aten::").partition(".")
+    if name == "from_file":
+        raise Unsupported("op aten::from_file: it opens a file, and a case is data")
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or (overload and overload not in packet.overloads()):
         raise Unsupported(f"op {step.op}: torch has no such operator")
     schemas = [getattr(packet, each)._schema for each in ([overload] if overload else packet.overloads())]
     returns = [[str(each.type) for each in schema.returns] for schema in schemas]
-    if step.name and not any(types[:1] == ["Tensor"] for types in returns):
+    index = step.attrs.get(RESULT, 0)
+    if step.name and not any(types[index:index + 1] == ["Tensor"] or types == ["List[Tensor]"] for types in returns):
         raise Unsupported(f"op '{step.op}' gives no tensor to name '{step.name}'")
     function = getattr(packet, overload) if overload else packet
     plain = overload or ("default" if "default" in packet.overloads() else "")
-    if plain and _needs_order(getattr(packet, plain)._schema, step.attrs):
-        attrs = {key: _aten_attribute(value) for key, value in step.attrs.items()}
+    if plain and _needs_order(getattr(packet, plain)._schema, attrs):
+        attrs = {key: _aten_attribute(value) for key, value in attrs.items()}
         function, keywords = _in_order(getattr(packet, plain), step.of, attrs)
     else:
-        keywords = {key: _aten_attribute(value) for key, value in step.attrs.items()}
-    if any(len(types) > 1 for types in returns):
-        function = functools.partial(_first_result, function)
+        keywords = {key: _aten_attribute(value) for key, value in attrs.items()}
     return function, keywords
 
 
@@ -238,10 +287,10 @@ def _in_order(overload, of, attrs):
     return call, attrs
 
 
-def _first_result(function, *operands, **keywords):
-    """What `as` names of an op with several results (aten::max.dim: the values, not the indices)."""
+def _result(index, function, *operands, **keywords):
+    """The result that a step names of an op with several (aten::max.dim: the values, with result: 1 the indices)."""
     result = function(*operands, **keywords)
-    return result[0] if isinstance(result, (tuple, list)) else result
+    return result[index] if isinstance(result, (tuple, list)) else result
 
 
 def _attribute(key, value):

@@ -284,7 +284,7 @@ def _scale_fill(each):
 
 def _step_lines(steps, indent, last):
     lines = []
-    for step in steps:
+    for step, names in _calls(steps):
         if not step.steps and step.place() and step.place() != last[0]:
             last[0] = step.place()
             lines.append(" " * indent + "# " + last[0][:WIDTH])
@@ -295,7 +295,7 @@ def _step_lines(steps, indent, last):
         if step.out:
             entry["out"] = step.out
         if step.name:
-            entry["as"] = step.name
+            entry["as"] = names if len(names) > 1 else step.name
         if not step.steps:
             lines.append(" " * indent + "- " + flow(entry))
             continue
@@ -304,6 +304,20 @@ def _step_lines(steps, indent, last):
         lines.append(f"{' ' * indent}  steps:")
         lines += _step_lines(step.steps, indent + 4, last)
     return lines
+
+
+def _calls(steps):
+    """(step, the names of its results): neighbours that name the first, the second, ... result of one call are one step of a case."""
+    calls = []
+    for step in steps:
+        said = {key: value for key, value in step.attrs.items() if key != "result"}
+        before, names = calls[-1] if calls else (None, [])
+        if before is not None and (step.op, step.of, said) == (before.op, before.of, before.attrs) and not step.out + before.out \
+                and not step.steps and step.attrs.get("result") == len(names):
+            names.append(step.name)
+        else:
+            calls.append((step, [step.name]))
+    return calls
 
 
 def _wire_step(step):

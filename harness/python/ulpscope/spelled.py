@@ -148,6 +148,35 @@ def _index(walk, node, arguments):
     return walk.add(node, op, [arguments.first(), arguments.get("indices")[dim]], {"dim": dim})
 
 
+def _put(walk, node, arguments):
+    """x[index] = values with one list of whole numbers and a row for each: index_copy."""
+    given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
+    index = given[0][1].meta["val"] if len(given) == 1 else None
+    if arguments.get("accumulate") or index is None or index.dim() != 1 or index.dtype.is_floating_point or str(index.dtype) == "torch.bool":
+        raise CaptureError(f"op index_put: only one list of whole numbers can be said{at(node)}")
+    dim, shape = given[0][0], list(node.args[0].meta["val"].shape)
+    rows = [*shape[:dim], index.shape[0], *shape[dim + 1:]]
+    values = arguments.get("values")
+    if list(node.args[2].meta["val"].shape) != rows:
+        values = walk.add(node, "expand", [values], {"shape": rows})
+    return walk.add(node, "aten::index_copy", [arguments.first(), arguments.get("indices")[dim], values], {"dim": dim})
+
+
+def _outer(walk, node, arguments):
+    """Every element of the one by every element of the other: PyTorch itself multiplies a column by a row."""
+    column = walk.add(node, "reshape", [arguments.first()], {"shape": [-1, 1]})
+    return walk.add(node, "mul", [column, list(arguments.given.values())[1]])
+
+
+def _length(walk, node, arguments):
+    """torch.linalg.norm without an order, of real numbers: the length, of whatever has as many dimensions."""
+    value, dims = node.args[0].meta["val"], arguments.get("dim")
+    if arguments.get("ord") is not None or not value.dtype.is_floating_point or arguments.get("dtype") is not None:
+        return None
+    attrs = {"dim": dims if len(dims) > 1 else dims[0]} if dims is not None else {}
+    return walk.add(node, "norm", [arguments.first()], {**attrs, **({"keepdim": True} if arguments.get("keepdim") else {})})
+
+
 def _repeated(walk, node, arguments):
     """Each element along a dimension several times: shown several times, and put in a row."""
     shape, dim, times = list(node.args[0].meta["val"].shape), arguments.get("dim"), arguments.get("repeats")
@@ -186,7 +215,7 @@ def _logic(walk, node, arguments):
 
 
 SPELLED = {
-    "arange": _counted, "linspace": _between, "instance_norm": _instance_norm, "index": _index, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
+    "arange": _counted, "linspace": _between, "instance_norm": _instance_norm, "index": _index, "index_put": _put, "outer": _outer, "linalg_norm": _length, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
     "bitwise_not": _logic, "bitwise_and": _logic,
     "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
     "to": _cast, "_to_copy": _cast, "type_as": _cast, "contiguous": _contiguous, "pow": _power, "square": _square, "rsub": _swapped,

@@ -173,33 +173,13 @@ class Walk:
 
     def _step(self, node, name, arguments):
         """The word of this name, else the op of the dispatcher."""
-        said = _as_word(name, arguments)
-        if said is None:
-            said = _as_aten(node, arguments)
-            if len(arguments.schema.returns) > 1:
-                return _Parts(lambda index: self._one_of(node, said, index))
+        said = _as_word(name, arguments) or _as_aten(node, arguments)
         op, of, attrs = said
         if op == "view" and self.views_may_fail:
             op = "reshape"
+        if len(arguments.schema.returns) > 1:
+            return _Parts(lambda index: self.add(node, op, of, {**attrs, "result": index} if index else attrs))
         return self.add(node, op, of, attrs)
-
-    def _one_of(self, node, said, index):
-        op, of, attrs = said
-        if index == 0:
-            return self.add(node, op, of, attrs)
-        base = op.removeprefix("aten::")
-        if base in ("max.dim", "min.dim") and index == 1:
-            return self.add(node, "aten::arg" + base[:3], of, attrs)
-        if base in ("sort", "sort.stable") and index == 1:
-            return self.add(node, "aten::argsort.stable", of, {"stable": True, **attrs})
-        if base == "topk" and index == 1:
-            dim, rows = attrs.get("dim", -1), node.meta["val"][1].shape
-            order = self.add(node, "aten::argsort.stable", of[:1], {"stable": True, "dim": dim, "descending": attrs.get("largest", True)})
-            return self.add(node, "narrow", [order], {"dim": dim, "start": 0, "length": rows[dim]})
-        if base.startswith("var_mean.") and index == 1:
-            dims = {key: value for key, value in attrs.items() if key in ("dim", "keepdim") and value is not None}
-            return self.add(node, "mean", of, dims)
-        raise CaptureError(f"op {op}: its result number {index + 1} has no name in a case, only the first has{at(node)}")
 
     def _part_of(self, node, name, arguments, index):
         value = arguments.first()
@@ -293,6 +273,8 @@ def _as_word(name, arguments, leave=()):
     name = _WORDS.get(name, name)
     row = words.OPS.get(name)
     if row is None or row["kind"] in ("effect", "scope") or name.startswith("fsdp"):
+        return None
+    if ("result" in row["attributes"]) != (len(arguments.schema.returns) > 1):  # max of everything, of two
         return None
     of, attrs = [], {}
     optional_missing = False

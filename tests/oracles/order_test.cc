@@ -1,0 +1,161 @@
+// What is put in order: the reference of a value is an element of its line, that of its number every place that the element may have.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/num/float_format.h"
+#include "oracles/choices.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+using testing::MakeStep;
+using testing::Tensor;
+
+constexpr int64_t kRows = 40, kColumns = 7;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                 kInf = std::numeric_limits<double>::infinity();
+
+/// Lines with ties, some with infinities.
+std::map<std::string, TensorData> Inputs() {
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kRows, kColumns});
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, static_cast<double>((i * 37 + i / 5) % 9) - 4);
+  x.Set(3, kInf);
+  x.Set(12, -kInf);
+  x.Set(13, -kInf);
+  return {{"x", std::move(x)}};
+}
+
+/// The columns of a row, ordered; ties by the column.
+std::vector<int64_t> Ordered(const TensorData& x, int64_t row, bool descending) {
+  std::vector<int64_t> columns(kColumns);
+  std::iota(columns.begin(), columns.end(), 0);
+  std::stable_sort(columns.begin(), columns.end(), [&](int64_t a, int64_t b) {
+    const double first = x.At(row * kColumns + a), second = x.At(row * kColumns + b);
+    return descending ? first > second : first < second;
+  });
+  return columns;
+}
+
+double Rounded(const Dyadic& number) { return RoundTo(number, Binary64()); }
+
+std::vector<Reference> ReferencesOf(Step step, int64_t count) {
+  Case c;
+  c.id = "test/order";
+  c.tensors = {Tensor("x", DType::kFloat32, {kRows, kColumns})};
+  step.as = "result";
+  c.program = {std::move(step)};
+  c.observe = {"result"};
+  const auto oracle = OpenCaseOracle(c, Inputs());
+  if (!oracle) return {};
+  std::vector<int64_t> elements(static_cast<size_t>(count));
+  std::iota(elements.begin(), elements.end(), 0);
+  return (*oracle)->References("result", elements);
+}
+
+Step Along(const char* op, std::map<std::string, Attr> attrs) {
+  Step step = MakeStep(op, {"x"}, "result");
+  step.attrs = std::move(attrs);
+  return step;
+}
+
+TEST(Order, ValuesAreThoseOfASortedLine) {
+  const auto inputs = Inputs();
+  const TensorData& x = inputs.at("x");
+  int64_t checked = 0;
+  for (const bool descending : {false, true}) {
+    const auto references =
+        ReferencesOf(Along("sort", {{"dim", {.value = int64_t{1}}}, {"descending", {.value = descending}}}),
+                     kRows * kColumns);
+    ASSERT_EQ(references.size(), static_cast<size_t>(kRows * kColumns));
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto order = Ordered(x, row, descending);
+      for (int64_t place = 0; place < kColumns; ++place) {
+        const Reference& found = references[static_cast<size_t>(row * kColumns + place)];
+        EXPECT_EQ(found.hi, x.At(row * kColumns + order[static_cast<size_t>(place)])) << row << ", " << place;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_EQ(checked, 2 * kRows * kColumns);
+}
+
+TEST(Order, AStableSortHasOneOrder) {
+  const auto inputs = Inputs();
+  const auto references = ReferencesOf(
+      Along("sort",
+            {{"dim", {.value = int64_t{1}}}, {"stable", {.value = true}}, {"result", {.value = int64_t{1}}}}),
+      kRows * kColumns);
+  ASSERT_EQ(references.size(), static_cast<size_t>(kRows * kColumns));
+  for (int64_t row = 0; row < kRows; ++row) {
+    const auto order = Ordered(inputs.at("x"), row, false);
+    for (int64_t place = 0; place < kColumns; ++place) {
+      const Reference& found = references[static_cast<size_t>(row * kColumns + place)];
+      ASSERT_NE(found.kind, ReferenceKind::kUndecided);
+      EXPECT_EQ(found.hi, static_cast<double>(order[static_cast<size_t>(place)])) << row << ", " << place;
+      EXPECT_EQ(found.err, 0);
+    }
+  }
+}
+
+/// Of ties either number is right, and no other.
+TEST(Order, TheNumberOfATieIsAnyOfThem) {
+  const auto line = [](std::initializer_list<double> values) {
+    std::vector<Real> reals;
+    for (const double value : values) reals.push_back(Real::From(value));
+    return reals;
+  };
+  PlanNode node;
+  node.kind = NodeKind::kPlace;
+  node.ranking = {.place = 0, .descending = true};
+  const Real tie = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
+  EXPECT_EQ(Rounded(tie.lo()), 1);
+  EXPECT_EQ(Rounded(tie.hi()), 3);
+  node.ranking.stable = true;
+  const Real first = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
+  EXPECT_EQ(Rounded(first.lo()), 1);
+  EXPECT_EQ(Rounded(first.hi()), 1);
+  node.ranking = {.place = 2, .descending = true};
+  const Real alone = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
+  EXPECT_EQ(Rounded(alone.lo()), 0);
+  EXPECT_EQ(Rounded(alone.hi()), 0);
+}
+
+TEST(Order, EnclosuresThatOverlapMayStandEitherWay) {
+  const std::vector<Interval> line{
+      {.lo = 0, .hi = 2}, {.lo = 1, .hi = 3}, {.lo = 5, .hi = 6}, {.lo = -4, .hi = -3}};
+  PlanNode node;
+  node.kind = NodeKind::kRanked;
+  node.ranking = {.place = 1};
+  const Interval second = RankOf(node, std::span<const Interval>(line));
+  EXPECT_EQ(second.lo, 0);
+  EXPECT_EQ(second.hi, 2);
+  node.kind = NodeKind::kPlace;
+  const Interval which = RankOf(node, std::span<const Interval>(line));
+  EXPECT_EQ(which.lo, 0);
+  EXPECT_EQ(which.hi, 1);
+  node.ranking.place = 3;
+  EXPECT_EQ(RankOf(node, std::span<const Interval>(line)).hi, 2);
+}
+
+TEST(Order, NansStandWhereTheOpPutsThem) {
+  const std::vector<Real> line{Real::From(3.0), DomainValue(kNan), Real::From(5.0)};
+  PlanNode node;
+  node.kind = NodeKind::kPlace;
+  node.ranking = {.place = 0, .descending = true, .nan_first = true};
+  EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).lo()), 1);
+  node.ranking = {.place = 2};
+  EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).lo()), 1);
+  node.kind = NodeKind::kRanked;
+  EXPECT_TRUE(std::isnan(RankOf(node, std::span<const Real>(line)).domain()));
+  node.ranking.place = 1;
+  EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).hi()), 5);
+}
+
+}  // namespace
+}  // namespace ulpscope
