@@ -57,12 +57,12 @@ def test_a_step_names_any_of_the_results():
 
 def test_neighbours_that_name_results_of_one_op_call_it_once():
     x = normal("float32", [6, 16], 1)
-    steps = [step("sort", "x", name="v"), step("sort", "x", name="i", result=1), step("neg", "v", name="n"), step("sort", "x", name="again")]
+    steps = [step("topk", "x", name="v", k=2), step("topk", "x", name="i", k=2, result=1), step("neg", "v", name="n"),
+             step("topk", "x", name="again", k=2)]
     for backend in ("torch-eager", "torch-aot-eager"):
         with adapter(backend) as worker:
             answer = worker.run({"x": x}, steps, ["v", "i", "n", "again"], trace=True)
-            called = [node for node in answer["nodes"] if node["op"] in ("aten::sort", "aten::sort.default", "sort")
-                      and node["stage"] == ("dispatch" if backend == "torch-eager" else "dynamo")]
+            called = [node for node in answer["nodes"] if node["op"].endswith("topk") and node["stage"] == ("dispatch" if backend == "torch-eager" else "dynamo")]
             assert len(called) == 2, (backend, [(node["stage"], node["op"]) for node in answer["nodes"]])
 
 
@@ -127,7 +127,7 @@ SUSPECTS = [
 def test_an_op_without_a_tensor_to_name_is_refused_with_the_reason():
     for backend in BACKENDS:
         with adapter(backend) as worker:
-            for op in ("aten::dim", "aten::item"):
+            for op in ("aten::dim", ):
                 answer = worker.run({"x": normal("float32", [3, 4], 1)}, [step(op, "x", name="r")], ["r"])
                 outcome = answer["outcome"]
                 assert (outcome["kind"], outcome["text"]) == (
