@@ -2,7 +2,7 @@
 #
 # Nothing in it knows where it was compiled: the harness finds share/ulpscope from where it lies, the adapters beside it. Components:
 #   programs   the harness and the adapters that need no Python framework (LibTorch's and cuBLAS's belong to one machine)
-#   tree       the registry, the Python adapters, the records, the cases of the suite
+#   tree       the registry, the Python adapters, the records, the cases of the suite; the manual page and what completes in shells
 #   python     the Python package, for PREFIX/share/ulpscope/python on PYTHONPATH; a wheel has it by its own name
 #   libraries  copies of the shared libraries that the programs need, beyond those that every Linux has
 set(programs "")
@@ -26,6 +26,19 @@ install(DIRECTORY backends/recorded/data DESTINATION share/ulpscope/backends/rec
 install(FILES backends/registry.jsonl backends/PROTOCOL.md DESTINATION share/ulpscope/backends COMPONENT tree)
 install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION share/ulpscope COMPONENT tree)
 install(DIRECTORY harness/python/ulpscope DESTINATION share/ulpscope/python COMPONENT python ${no_caches})
+
+# What shells and man read, printed by the program itself.
+install(CODE "
+  set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share\")
+  foreach(row \"man/man1/ulpscope.1;man\" \"bash-completion/completions/ulpscope;completion;bash\"
+              \"zsh/site-functions/_ulpscope;completion;zsh\")
+    list(POP_FRONT row file)
+    get_filename_component(folder \${share}/\${file} DIRECTORY)
+    file(MAKE_DIRECTORY \${folder})
+    message(STATUS \"Installing: \${share}/\${file}\")
+    execute_process(COMMAND \"$<TARGET_FILE:ulpscope>\" \${row} OUTPUT_FILE \${share}/\${file} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+" COMPONENT tree)
 
 # Each library under the name by which it is asked for, as one file: wheels have no links.
 set(files "")

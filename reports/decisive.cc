@@ -62,6 +62,46 @@ const Exclusion* NearestRival(const Classification& classification) {
   return nearest;
 }
 
+void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector<CaseResult>* results) {
+  RunReport report;
+  report.results = std::move(*results);
+  report.divergences = divergences;
+  const DecisiveExclusions decisive(report);
+  std::vector<std::pair<Classification*, std::vector<Exclusion>>> kept;
+  for (CaseResult& result : report.results) {
+    for (auto& [name, value] : result.values) {
+      Classification& mine = value.classification;
+      std::set<const Exclusion*> shown;
+      for (const Exclusion* exclusion : decisive.Of(result, name)) shown.insert(exclusion);
+      // Whatever else parts two backends, a witness is looked for among what one excludes of the other (reports/witness.h).
+      for (const CaseResult& other : report.results) {
+        const auto there = other.values.find(name);
+        if (&other == &result || there == other.values.end()) continue;
+        const auto& models = Left(there->second.classification);
+        const auto parts =
+            std::find_if(mine.excluded.begin(), mine.excluded.end(), [&](const Exclusion& exclusion) {
+              return std::find(models.begin(), models.end(), exclusion.model) != models.end();
+            });
+        if (parts != mine.excluded.end()) shown.insert(&*parts);
+      }
+      std::vector<Exclusion> few;
+      for (const Exclusion& exclusion : mine.excluded) {
+        if (shown.contains(&exclusion)) few.push_back(exclusion);
+      }
+      kept.emplace_back(&mine, std::move(few));
+    }
+    if (!result.opened) continue;
+    // Of single steps no report shows any.
+    for (auto& step : result.opened->steps)
+      kept.emplace_back(&step.result.classification, std::vector<Exclusion>());
+  }
+  for (auto& [classification, few] : kept) {
+    classification->excluded_elsewhere += static_cast<int64_t>(classification->excluded.size() - few.size());
+    classification->excluded = std::move(few);
+  }
+  *results = std::move(report.results);
+}
+
 DecisiveExclusions::DecisiveExclusions(const RunReport& report) {
   for (const Divergence& divergence : report.divergences)
     divergences_[divergence.case_id].push_back(&divergence);

@@ -28,6 +28,9 @@ class DecisiveExclusions {
   std::map<std::pair<std::string, std::string>, const CaseResult*> results_;
 };
 
+/// Cuts the results of one case down to the exclusions that some report of them shows; how many there were stays known.
+void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector<CaseResult>* results);
+
 /// The rival that differs in the fewest facets from a model that is left; null where nothing is excluded.
 const Exclusion* NearestRival(const Classification& classification);
 

@@ -169,7 +169,8 @@ class BriefWriter {
     size_t models = 0, excluded = 0;
     for (const auto& [name, value] : result.values) {
       models += value.classification.models_proved.size();
-      excluded += value.classification.excluded.size();
+      excluded +=
+          value.classification.excluded.size() + static_cast<size_t>(value.classification.excluded_elsewhere);
     }
     TextLines lines = Wrapped("repeat", result.repro, 3);
     const TextLines more =

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "harness/base/build_info.h"
 #include "reports/decisive.h"
@@ -115,7 +116,8 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
   AddModels("models", classification.models, table, &json);
   AddModels("models_proved", classification.models_proved, table, &json);
   json["excluded"] = Excluded(decisive, table);
-  json["excluded_count"] = classification.excluded.size();
+  json["excluded_count"] =
+      static_cast<int64_t>(classification.excluded.size()) + classification.excluded_elsewhere;
   json["facets"] = Facets(classification);
   json["cuts"] = Words(classification.cuts);
   json["label"] = Text(classification.label);
@@ -335,11 +337,18 @@ Json Volatile(const RunReport& report) {
   return json;
 }
 
-/// One entry a line: small, and two runs can be compared by their lines.
-std::string Lines(const char* key, const std::vector<Json>& entries) {
-  std::string text;
-  for (const Json& entry : entries) text += (text.empty() ? "\n" : ",\n") + entry.dump();
-  return fmt::format("\"{}\": [{}{}],\n", key, text, entries.empty() ? "" : "\n");
+/// One entry a line: small, and two runs can be compared by their lines. Each is text before the next one is made: as objects, all
+/// results of a long run are ten times their text.
+template <class Entries, class ToJson>
+std::string Lines(const char* key, const Entries& entries, const ToJson& to_json) {
+  std::string text = fmt::format("\"{}\": [", key);
+  bool first = true;
+  for (const auto& entry : entries) {
+    text += std::exchange(first, false) ? "\n" : ",\n";
+    text += Json(to_json(entry)).dump();
+  }
+  text += first ? "],\n" : "\n],\n";
+  return text;
 }
 
 }  // namespace
@@ -347,15 +356,15 @@ std::string Lines(const char* key, const std::vector<Json>& entries) {
 std::string WriteJson(const RunReport& report) {
   const DecisiveExclusions decisive(report);
   ModelTable table;
-  std::vector<Json> results, divergences, knobs;
-  for (const auto& result : report.results) results.push_back(ResultJson(result, decisive, table));
-  for (const auto& divergence : report.divergences) divergences.push_back(DivergenceJson(divergence));
-  for (const auto& effect : report.knobs) knobs.push_back(KnobJson(effect));
-  const std::vector<Json> models(table.names().begin(), table.names().end());
+  const std::string results = Lines("results", report.results, [&](const CaseResult& result) {
+    return ResultJson(result, decisive, table);
+  });
   std::string text = "{\n\"schema\": \"ulpscope.report/2\",\n";
   text += "\"run\": " + Run(report).dump(2) + ",\n\"counts\": " + Counts(report).dump(2) + ",\n";
-  text += Lines("models", models) + Lines("results", results) + Lines("divergences", divergences) +
-          Lines("knobs", knobs);
+  text += Lines("models", table.names(), [](const std::string& name) { return name; });
+  text += results;
+  text += Lines("divergences", report.divergences, DivergenceJson);
+  text += Lines("knobs", report.knobs, KnobJson);
   return text + "\"volatile\": " + Volatile(report).dump() + "\n}\n";
 }
 

@@ -96,6 +96,8 @@ int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   AddReproCommand(app, exit_code);
   AddProbeCommand(app, exit_code);
   AddShrinkCommand(app, exit_code);
+  AddCompletionCommand(app, exit_code);
+  AddManCommand(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -1,18 +1,22 @@
 // ulpscope run: cases on backends, the journal, the report.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/failure_count.h"
 #include "harness/cli/frozen_plan.h"
 #include "harness/cli/knob_sweep.h"
 #include "harness/cli/progress.h"
@@ -22,6 +26,7 @@
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/run_selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/watched_files.h"
 #include "harness/cli/workspace.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
@@ -37,7 +42,8 @@ struct RunArguments {
   int jobs = 1;
   double timeout = 120;
   int durations = 0;  ///< so many of the slowest results are printed
-  bool resume = false, quiet = false, verbose = false;
+  bool resume = false, quiet = false, verbose = false, exit_first = false, watch = false;
+  int64_t max_failures = 0;  ///< 0: the run goes on whatever fails
   ReportOutputs outputs;
 };
 
@@ -48,22 +54,31 @@ constexpr int64_t kMostKeptElements = 1 << 18;
 /// session of a resumed run has found is not asked again.
 class Watcher : public RunObserver {
  public:
+  /// `failures`: judges every cell as soon as its last result is there. None: nobody asks how many fail.
   Watcher(const Workspace& workspace, int64_t seed, OracleEngine engine, size_t backends,
-          Progress::Style style)
+          Progress::Style style, std::optional<FailureCount> failures)
       : workspace_(workspace),
         seed_(seed),
         engine_(engine),
         backends_(backends),
-        progress_("running", style) {}
+        progress_("running", style),
+        failures_(std::move(failures)) {}
 
   void OnStart(int64_t total, const RunSummary& summary) override {
     progress_.Start(total);
+    if (failures_) {
+      failures_->Began(summary.started);
+      for (const auto& [backend, versions] : summary.versions) failures_->SetVersions(backend, versions);
+    }
     Note(RecordCases(workspace_, summary.dir, summary.id));
     if (const auto run = ReadRun(summary.dir, TensorLoading::kLater); Note(run)) {
-      if (auto before = ReadClassified(*run); Note(before)) recorded_ = std::move(before->results);
+      if (auto before = OpenClassified(*run); Note(before)) recorded_ = std::move(before->recorded);
     }
     if (auto writer = ClassifiedWriter::Open(summary.dir, summary.id); Note(writer))
       writer_ = std::move(*writer);
+  }
+  void OnVersions(const BackendSpec& backend, const std::map<std::string, std::string>& versions) override {
+    if (failures_) failures_->SetVersions(backend.Text(), versions);
   }
   void OnBegin(const Case& test_case, const BackendSpec& backend) override {
     progress_.Now(backend.Text() + "  " + test_case.id);
@@ -71,16 +86,26 @@ class Watcher : public RunObserver {
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
     auto& classifier = classifiers_[test_case.id];
     if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
-    if (writer_ && !recorded_.contains({test_case.id, backend.Text()})) {
+    if (writer_ && !(recorded_ && recorded_->Has(test_case.id, backend.Text()))) {
       Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(),
                           classifier->Classify(observation)));
     }
-    if (++seen_[test_case.id] == backends_ || InputElements(test_case) > kMostKeptElements) {
+    if (failures_) Note(failures_->Add(test_case, backend.Text(), observation));
+    const bool last = ++seen_[test_case.id] == backends_;
+    if (last) seen_.erase(test_case.id);
+    if (last || InputElements(test_case) > kMostKeptElements) {
       counts_ += classifier->Counts();
       classifiers_.erase(test_case.id);
     }
     progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
   }
+  void OnRecorded(const Case& test_case, const BackendSpec& backend,
+                  const Observation& observation) override {
+    OnResult(test_case, backend, observation);
+    // What has failed before is why the run stopped; that it goes on is what was asked for.
+    if (failures_) failures_->Forget();
+  }
+  int64_t StopAfter() override { return failures_ && failures_->Enough() ? failures_->failures() : 0; }
   void OnEnd(const RunSummary&) override {
     progress_.End();
     if (writer_) Note(writer_->Oracle(std::string(Name(engine_)), Counts()));
@@ -118,7 +143,8 @@ class Watcher : public RunObserver {
   std::map<std::string, std::unique_ptr<CaseClassifier>> classifiers_;  ///< until every backend has answered
   std::map<std::string, size_t> seen_;
   std::optional<ClassifiedWriter> writer_;
-  std::map<std::pair<std::string, std::string>, Classified> recorded_;
+  std::shared_ptr<const RecordedClassifications> recorded_;
+  std::optional<FailureCount> failures_;
   std::optional<Error> error_;
 };
 
@@ -135,6 +161,7 @@ RunOptions OptionsFor(const RunArguments& arguments, const Selection& selection)
   options.startup_timeout_s = std::max(options.startup_timeout_s, arguments.timeout);
   options.seed = selection.seed;
   options.trace = !selection.no_trace;
+  options.in_step = arguments.max_failures > 0;
   options.resume = arguments.resume;
   options.out = arguments.out;
   return options;
@@ -155,28 +182,51 @@ std::string SlowestResults(const RecordedRun& run, int most) {
   return text;
 }
 
-int Execute(const Preparation& prepared, const RunArguments& arguments) {
+std::string StoppedSentence(const RunReport& report, const fs::path& dir) {
+  const auto left = std::count_if(report.results.begin(), report.results.end(),
+                                  [](const CaseResult& result) { return result.status == Status::kNotRun; });
+  return fmt::format(
+      "ulpscope: stopped after {} failure{}: {} of {} results not run; --resume -o {} runs them",
+      report.stopped_after, report.stopped_after == 1 ? "" : "s", left, report.results.size(),
+      ShellQuote(dir.string()));
+}
+
+Result<RunSummary> RunPrepared(const Preparation& prepared, const RunArguments& arguments,
+                               OracleEngine engine) {
   const Selection& selection = prepared.selection;
-  const auto begin = std::chrono::steady_clock::now();
-  const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
-  Watcher watcher(prepared.workspace, selection.seed, engine, prepared.backends.size(), StyleFor(arguments));
+  const std::vector<Case> cases = WithCompanions(prepared.workspace.cases, StepsOf(selection));
+  std::optional<FailureCount> failures;
+  if (arguments.max_failures > 0)
+    failures.emplace(prepared.workspace, cases, selection.seed, engine, arguments.max_failures);
+  Watcher watcher(prepared.workspace, selection.seed, engine, prepared.backends.size(), StyleFor(arguments),
+                  std::move(failures));
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, selection.seed); };
   RunOptions options = OptionsFor(arguments, selection);
   options.not_installed = prepared.not_installed;
   options.swept = prepared.sweep.swept;
   options.plan = prepared.plan;
-  const auto summary = RunCases(WithCompanions(prepared.workspace.cases, StepsOf(selection)),
-                                prepared.backends, prepared.workspace.registry, inputs, options, watcher);
+  auto summary = RunCases(cases, prepared.backends, prepared.workspace.registry, inputs, options, watcher);
+  if (summary && watcher.error()) return Fail(*watcher.error());
+  return summary;
+}
+
+int Execute(Preparation prepared, const RunArguments& arguments) {
+  const Selection& selection = prepared.selection;
+  const auto begin = std::chrono::steady_clock::now();
+  const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
+  const auto summary = RunPrepared(prepared, arguments, engine);
   if (!summary) return UsageError(summary.error());
-  if (watcher.error()) return UsageError(*watcher.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return UsageError(run.error());
-  auto classified = ReadClassified(*run);
+  auto classified = OpenClassified(*run);
   if (!classified) return UsageError(classified.error());
   // A resumed run covers what it covered before, also where another selection resumes it.
-  Workspace workspace = prepared.workspace;
+  Workspace& workspace = prepared.workspace;
   if (auto taken = TakeRecorded(*run, &workspace); !taken) return UsageError(taken.error());
-  auto report = JudgeRun(*run, workspace, &*classified, engine);
+  auto report = JudgeRun(*run, workspace, &*classified,
+                         {.engine = engine,
+                          .exclusions = JudgeRunOptions::Exclusions::kShown,
+                          .found = JudgeRunOptions::Found::kDropped});
   if (!report) return UsageError(report.error());
   report->durations_s["run"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -193,6 +243,7 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
     if (arguments.durations > 0) Print("\n" + SlowestResults(*run, arguments.durations));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
+  if (summary->stopped_after > 0) PrintError(StoppedSentence(*report, summary->dir));
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
   if (!selection.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
   const auto unprobed =
@@ -201,7 +252,8 @@ int Execute(const Preparation& prepared, const RunArguments& arguments) {
   return code == 0 && !unprobed.empty() ? kExitNot : code;
 }
 
-int Run(const RunArguments& arguments) {
+/// What is run goes into `watched`, as it was before it was read or right after.
+int RunOnce(const RunArguments& arguments, WatchedFiles* watched) {
   if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
   Selection selection = arguments.selection;
   std::optional<FrozenPlan> frozen;
@@ -213,12 +265,55 @@ int Run(const RunArguments& arguments) {
     frozen = std::move(*read);
   }
   int exit_code = 0;
-  const auto prepared = Prepare(selection, std::move(frozen), &exit_code);
+  auto prepared = Prepare(selection, std::move(frozen), &exit_code);
   if (!prepared) return exit_code;
+  watched->Add(prepared->workspace);
   if (prepared->frozen) {
     if (auto same = CheckAgainst(*prepared->frozen, *prepared); !same) return UsageError(same.error());
   }
-  return Execute(*prepared, arguments);
+  return Execute(*std::move(prepared), arguments);
+}
+
+constexpr int kExitInterrupted = 2, kExitBug = 3;
+volatile std::sig_atomic_t g_watch_ends = 0;
+
+/// Runs again whenever a file that the last run read is another one; SIGINT ends it with the code of the last run, or of the one that
+/// it cut short.
+int Watch(const RunArguments& arguments) {
+  constexpr auto kLook = std::chrono::milliseconds(100);
+  struct sigaction end {};
+  end.sa_handler = [](int) { g_watch_ends = 1; };
+  ::sigaction(SIGINT, &end, nullptr);
+  ::sigaction(SIGTERM, &end, nullptr);
+  WatchedFiles watched;
+  while (true) {
+    WatchedFiles now;
+    for (const auto& file : watched.files()) now.Add(file);
+    for (const auto& named : arguments.selection.cases) {
+      std::error_code code;
+      if (fs::is_regular_file(named, code)) now.Add(fs::path(named));
+    }
+    if (IsTerminal(STDOUT_FILENO)) Print("\x1b[H\x1b[2J\x1b[3J");
+    const int exit_code = RunOnce(arguments, &now);
+    if (exit_code == kExitInterrupted || exit_code == kExitBug) return exit_code;
+    watched = std::move(now);
+    if (watched.files().empty()) return exit_code;
+    PrintError(fmt::format("ulpscope: exit code {}; watching {} file{}, Ctrl-C ends", exit_code,
+                           watched.files().size(), watched.files().size() == 1 ? "" : "s"));
+    while (watched.Changed().empty()) {
+      if (g_watch_ends != 0) return exit_code;
+      std::this_thread::sleep_for(kLook);
+    }
+    PrintError("ulpscope: " + watched.Changed() + " has changed");
+    std::this_thread::sleep_for(kLook);  // whoever writes it writes the rest of it
+  }
+}
+
+int Run(RunArguments arguments) {
+  if (arguments.exit_first) arguments.max_failures = 1;
+  if (arguments.watch) return Watch(arguments);
+  WatchedFiles watched;
+  return RunOnce(arguments, &watched);
 }
 
 std::string CheckSeconds(const std::string& text) {
@@ -252,12 +347,26 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 64));
   command->add_option("-o,--out", arguments->out, "run folder (default: runs/<UTC>-<id>)");
   command->add_flag("--resume", arguments->resume, "go on with the run in -o DIR")->needs("--out");
+  CLI::Option* first = command->add_flag("-x,--exitfirst", arguments->exit_first,
+                                         "begin nothing more after the first failure: --maxfail 1");
+  command
+      ->add_option(
+          "--maxfail", arguments->max_failures,
+          "begin nothing more after N failures, that is results for which the run would not exit with 0")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->excludes(first);
   command->add_option("--timeout", arguments->timeout, "seconds for one case")
       ->check(CLI::Validator(CheckSeconds, "SECONDS"));
   command
       ->add_option("--oracle", arguments->oracle,
                    "fast: the certified fast path, compared with Boost; boost: Boost alone")
       ->check(CLI::IsMember({"fast", "boost"}));
+  CLI::Option* watch = command->add_flag(
+      "--watch", arguments->watch,
+      "run again whenever a case file, or a file that it takes tensors from, changes; Ctrl-C ends it");
+  for (const char* other : {"--out", "--resume", "--plan", "--shard", "--lf"})
+    watch->excludes(command->get_option(other));
   AddReportOptions(command, &arguments->outputs);
   command->add_flag("-q,--quiet", arguments->quiet, "only failures and counts");
   command->add_flag("-v,--verbose", arguments->verbose, "also differences of order and of casts");

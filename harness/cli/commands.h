@@ -22,5 +22,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code);
 void AddReproCommand(CLI::App& app, int& exit_code);
 void AddProbeCommand(CLI::App& app, int& exit_code);
 void AddShrinkCommand(CLI::App& app, int& exit_code);
+void AddCompletionCommand(CLI::App& app, int& exit_code);
+void AddManCommand(CLI::App& app, int& exit_code);
 
 }  // namespace ulpscope

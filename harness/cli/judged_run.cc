@@ -13,9 +13,12 @@ Result<std::unique_ptr<JudgedRun>> JudgeRecorded(const std::string& folder,
   auto workspace = OpenWorkspace({});
   if (!workspace) return Fail(workspace.error());
   if (auto loaded = LoadCasesOf(*run, cases, &*workspace); !loaded) return Fail(loaded.error());
-  auto classified = source == Source::kRecorded ? ReadClassified(*run) : ClassifiedRun();
+  auto classified = source == Source::kRecorded ? OpenClassified(*run) : ClassifiedRun();
   if (!classified) return Fail(classified.error());
-  auto report = JudgeRun(*run, *workspace, &*classified);
+  using Found = JudgeRunOptions::Found;
+  auto report = JudgeRun(*run, *workspace, &*classified,
+                         {.exclusions = JudgeRunOptions::Exclusions::kShown,
+                          .found = source == Source::kAnew ? Found::kKept : Found::kDropped});
   if (!report) return Fail(report.error());
   if (source == Source::kAnew) {
     if (auto written = WriteClassified(*run, *classified); !written) return Fail(written.error());

@@ -50,9 +50,9 @@ std::optional<std::string> FileOf(const std::string& what) {
 }
 
 bool LacksCases(const RecordedRun& run, const Workspace& workspace) {
-  return std::any_of(run.header.cases.begin(), run.header.cases.end(), [&](const std::string& id) {
-    return workspace.Find(id) == nullptr && BaseOf(id).empty();
-  });
+  const CaseIndex cases(workspace);
+  return std::any_of(run.header.cases.begin(), run.header.cases.end(),
+                     [&](const std::string& id) { return cases.Find(id) == nullptr && BaseOf(id).empty(); });
 }
 
 std::string Bytes(const std::filesystem::path& file) {
@@ -98,10 +98,12 @@ Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path
 Result<void> TakeRecorded(const RecordedRun& run, Workspace* workspace) {
   const auto recorded = ReadRecordedCases(run.dir, run.header.id);
   if (!recorded) return tl::unexpected(recorded.error());
+  std::set<std::string> known;
+  for (const Case& test_case : workspace->cases) known.insert(test_case.id);
   for (const auto& id : run.header.cases) {
     const auto record = recorded->find(id);
     const auto digest = run.header.digests.find(id);
-    if (record == recorded->end() || workspace->Find(id) != nullptr) continue;
+    if (record == recorded->end() || !known.insert(id).second) continue;
     if (digest == run.header.digests.end() || digest->second != record->second.digest) continue;
     auto test_case = FromRecord(id, record->second, (run.dir / "cases.jsonl").string());
     if (!test_case) return tl::unexpected(test_case.error());

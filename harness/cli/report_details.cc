@@ -27,12 +27,12 @@ struct ExactValues {
 /// Details of the cells of one run; what is exact about a case is computed once for all of its backends.
 class DetailReader {
  public:
-  DetailReader(const RecordedRun& run, const Workspace& workspace) : run_(run), workspace_(workspace) {
+  DetailReader(const RecordedRun& run, const Workspace& workspace) : run_(run), cases_(workspace) {
     for (const RecordedResult& result : run.results) results_[{result.case_id, result.backend}] = &result;
   }
 
   Explanation Case(const std::string& id) const {
-    const auto* found = workspace_.Find(id);
+    const auto* found = cases_.Find(id);
     return found == nullptr ? Explanation() : ExplanationOf(*found);
   }
 
@@ -83,7 +83,7 @@ class DetailReader {
   }
 
   std::unique_ptr<CaseOracle> Open(const std::string& id) const {
-    const auto* test_case = workspace_.Find(id);
+    const auto* test_case = cases_.Find(id);
     if (test_case == nullptr) return nullptr;
     int64_t elements = 0;
     for (const TensorSpec& tensor : test_case->tensors) elements += ElementCount(tensor.shape);
@@ -95,7 +95,7 @@ class DetailReader {
   }
 
   const RecordedRun& run_;
-  const Workspace& workspace_;
+  CaseIndex cases_;
   std::map<std::pair<std::string, std::string>, const RecordedResult*> results_;
   std::string open_case_;
   std::unique_ptr<CaseOracle> oracle_;

@@ -25,6 +25,7 @@
 #include "harness/judge/step_contract.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
+#include "reports/decisive.h"
 
 namespace ulpscope {
 namespace {
@@ -46,16 +47,23 @@ struct JudgedCase {
 
 class RunJudge {
  public:
-  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified, OracleEngine engine)
-      : run_(run), workspace_(workspace), classified_(*classified), engine_(engine) {
-    if (classified_.engine.empty()) classified_.engine = Name(engine);
+  RunJudge(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
+           const JudgeRunOptions& options)
+      : run_(run),
+        results_(run),
+        workspace_(workspace),
+        cases_(workspace),
+        classified_(*classified),
+        options_(options),
+        engine_(options.engine) {
+    if (classified_.engine.empty()) classified_.engine = Name(engine_);
   }
 
   Result<RunReport> Judge() {
     std::vector<const Case*> cases;
     for (const auto& id : run_.header.cases) {
       // Companions are judged with the case that they belong to.
-      if (!BaseOf(id).empty() && workspace_.Find(id) == nullptr) continue;
+      if (!BaseOf(id).empty() && cases_.Find(id) == nullptr) continue;
       const auto test_case = FindCase(id);
       if (!test_case) return Fail(test_case.error());
       cases.push_back(*test_case);
@@ -83,7 +91,7 @@ class RunJudge {
 
  private:
   Result<const Case*> FindCase(const std::string& id) const {
-    const Case* test_case = workspace_.Find(id);
+    const Case* test_case = cases_.Find(id);
     if (test_case == nullptr) {
       return Fail(Problem("the run holds a case that is not in the suite", id, {},
                           "name its file on the command line"));
@@ -145,21 +153,25 @@ class RunJudge {
                      const Classified& classified, Companions* companions, std::string* fault) {
     std::vector<RecordedResult> records;
     records.reserve(companions->all.size());  // runs point into it
+    std::vector<Result<Classified>> taken;
+    taken.reserve(companions->all.size());
     std::vector<CompanionRun> runs;
     for (size_t i = 0; i < companions->all.size(); ++i) {
       const Companion& companion = companions->all[i];
       runs.push_back(
           {.name = companion.name, .observation = nullptr, .taint = {}, .classifications = nullptr});
-      const RecordedResult* found = run_.Find(companion.test_case.id, backend);
+      const RecordedResult* found = results_.Find(companion.test_case.id, backend);
       if (found == nullptr || found->digest != CaseDigest(companion.test_case)) continue;
       records.push_back(*found);
       if (auto loaded = LoadTensors(run_, records.back()); !loaded) return Fail(loaded.error());
-      const Classified& taken =
-          Take(companion.test_case.id, backend, *companions->classifiers[i], records.back().observation);
-      if (!taken.fault.empty()) *fault = "further input " + companion.name + ": " + taken.fault;
+      taken.push_back(
+          Take(companion.test_case.id, backend, *companions->classifiers[i], records.back().observation));
+      if (!taken.back()) return Fail(taken.back().error());
+      const Classified& known = *taken.back();
+      if (!known.fault.empty()) *fault = "further input " + companion.name + ": " + known.fault;
       runs.back().observation = &records.back().observation;
       runs.back().taint = FindTaint(records.back().observation);
-      runs.back().classifications = &taken.values;
+      runs.back().classifications = &known.values;
     }
     return JoinCompanions(test_case, own, classified.values, runs);
   }
@@ -177,16 +189,17 @@ class RunJudge {
                                                  CaseClassifier* classifier, std::string* fault) {
     std::optional<OpenedRecord> none;
     if (!opened || own.outcome.kind != OutcomeKind::kCompleted) return none;
-    const RecordedResult* found = run_.Find(opened->id, backend);
+    const RecordedResult* found = results_.Find(opened->id, backend);
     if (found == nullptr || found->digest != CaseDigest(*opened)) return none;
     OpenedRecord here{.record = *found, .steps = {}, .told = {}};
     if (auto loaded = LoadTensors(run_, here.record); !loaded) return Fail(loaded.error());
     const Observation& observation = here.record.observation;
     here.told.left_out = WhyItProvesNothing(observation, FindTaint(observation));
     if (!here.told.left_out.empty()) return std::optional(std::move(here));
-    const Classified& taken = Take(opened->id, backend, *classifier, observation);
-    if (!taken.fault.empty()) *fault = "step by step: " + taken.fault;
-    here.steps = taken.values;
+    auto taken = Take(opened->id, backend, *classifier, observation);
+    if (!taken) return Fail(taken.error());
+    if (!taken->fault.empty()) *fault = "step by step: " + taken->fault;
+    here.steps = std::move(taken->values);
     std::map<std::string, TensorData> asked;
     for (const auto& [name, tensor] : own.values) {
       if (here.steps.contains(name)) asked.emplace(name, tensor);
@@ -237,7 +250,9 @@ class RunJudge {
     if (!rest.fault.empty()) classified->fault = rest.fault;
     for (auto& [name, classification] : rest.values) {
       const std::lock_guard lock(mutex_);
-      classified_.results[{test_case.id, backend}].values[name] = classification;
+      if (const auto kept = classified_.results.find({test_case.id, backend});
+          kept != classified_.results.end())
+        kept->second.values[name] = classification;
       classified->values[name] = std::move(classification);
     }
   }
@@ -317,7 +332,7 @@ class RunJudge {
     for (const auto& backend : run_.header.backends) {
       JudgeContext context = ContextFor(test_case, backend);
       if (!IsSwept(run_.header.swept, test_case, backend)) continue;
-      const RecordedResult* found = run_.Find(test_case.id, backend);
+      const RecordedResult* found = results_.Find(test_case.id, backend);
       if (found == nullptr) {
         judged.results.push_back(
             NotReachedResult(test_case, backend, WhyNotReached(test_case.id, backend), context));
@@ -331,7 +346,12 @@ class RunJudge {
         return judged;
       }
       const Observation& observation = records.back().observation;
-      Classified classified = Take(test_case.id, backend, classifier, observation);
+      auto taken = Take(test_case.id, backend, classifier, observation);
+      if (!taken) {
+        judged.error = taken.error();
+        return judged;
+      }
+      Classified classified = *std::move(taken);
       auto steps = FindOpened(opened_case, backend, observation, &opened_classifier, &classified.fault);
       if (!steps) {
         judged.error = steps.error();
@@ -379,6 +399,8 @@ class RunJudge {
         judged.divergences.push_back(std::move(each));
     }
     judged.knobs = CompareKnobs(participants, run_.knobs);
+    if (options_.exclusions == JudgeRunOptions::Exclusions::kShown)
+      KeepShownExclusions(judged.divergences, &judged.results);
     const std::lock_guard lock(mutex_);
     classified_.counts += classifier.Counts();
     classified_.counts += opened_classifier.Counts();
@@ -386,15 +408,18 @@ class RunJudge {
     return judged;
   }
 
-  /// What is recorded, or else found now. References into the map stay valid.
-  const Classified& Take(const std::string& id, const std::string& backend, CaseClassifier& classifier,
-                         const Observation& observation) {
+  /// What is recorded, or else found now.
+  Result<Classified> Take(const std::string& id, const std::string& backend, CaseClassifier& classifier,
+                          const Observation& observation) {
     {
       const std::lock_guard lock(mutex_);
       if (const auto known = classified_.results.find({id, backend}); known != classified_.results.end())
         return known->second;
     }
+    if (classified_.recorded != nullptr && classified_.recorded->Has(id, backend))
+      return classified_.recorded->Read(id, backend);
     Classified found = classifier.Classify(observation);
+    if (options_.found == JudgeRunOptions::Found::kDropped) return found;
     const std::lock_guard lock(mutex_);
     return classified_.results[{id, backend}] = std::move(found);
   }
@@ -403,6 +428,9 @@ class RunJudge {
     for (const auto& [unfinished_id, unfinished_backend] : run_.unfinished) {
       if (unfinished_id == id && unfinished_backend == backend) return "the run ended while it was running";
     }
+    if (run_.stopped_after > 0)
+      return fmt::format("the run stopped after {} failure{}, as it was asked to, before it was reached",
+                         run_.stopped_after, run_.stopped_after == 1 ? "" : "s");
     return "the run ended before it was reached";
   }
 
@@ -410,6 +438,7 @@ class RunJudge {
     RunFacts facts;
     facts.seed = run_.header.seed;
     facts.complete = run_.complete;
+    facts.stopped_after = run_.stopped_after;
     facts.backends = run_.header.backends;
     facts.versions = run_.versions;
     facts.not_installed = run_.header.not_installed;
@@ -420,8 +449,11 @@ class RunJudge {
   }
 
   const RecordedRun& run_;
+  ResultIndex results_;
   const Workspace& workspace_;
+  CaseIndex cases_;
   ClassifiedRun& classified_;
+  JudgeRunOptions options_;
   OracleEngine engine_;
   std::mutex mutex_;
 };
@@ -578,8 +610,8 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
 }
 
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
-                           OracleEngine engine) {
-  return RunJudge(run, workspace, classified, engine).Judge();
+                           const JudgeRunOptions& options) {
+  return RunJudge(run, workspace, classified, options).Judge();
 }
 
 }  // namespace ulpscope

@@ -61,10 +61,18 @@ class CaseClassifier {
 
 std::string_view Name(OracleEngine engine);  ///< fast boost
 
+struct JudgeRunOptions {
+  OracleEngine engine = OracleEngine::kFast;
+  /// Of the models that a value excludes: all, or those that a report shows (reports/decisive.h), which is what stays in memory for
+  /// every case of a run.
+  enum class Exclusions { kAll, kShown } exclusions = Exclusions::kAll;
+  /// What is classified here goes into `classified`, or is gone with its case.
+  enum class Found { kKept, kDropped } found = Found::kKept;
+};
+
 /// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
-/// digest) is an error. What `classified` lacks is classified here, on all cores, by the oracle `engine`, and
-/// added to it.
+/// digest) is an error. What `classified` lacks is classified here, on all cores.
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
-                           OracleEngine engine = OracleEngine::kFast);
+                           const JudgeRunOptions& options = {});
 
 }  // namespace ulpscope

@@ -70,6 +70,15 @@ const Case* Workspace::Find(std::string_view id) const {
   return found == cases.end() ? nullptr : &*found;
 }
 
+CaseIndex::CaseIndex(const Workspace& workspace) {
+  for (const Case& test_case : workspace.cases) cases_.try_emplace(test_case.id, &test_case);
+}
+
+const Case* CaseIndex::Find(std::string_view id) const {
+  const auto found = cases_.find(id);
+  return found == cases_.end() ? nullptr : found->second;
+}
+
 std::string Workspace::ExtraFlags() const {
   std::vector<std::string> flags;
   for (const auto& adapter : adapters) flags.push_back("--adapter " + ShellQuote(adapter));
@@ -112,12 +121,14 @@ std::vector<Error> LoadInto(Workspace* workspace, const std::vector<std::string>
     return true;
   });
   workspace->cases = std::move(loaded.cases);
+  std::map<std::string, std::string> argument_of;  // by file; "" for those of the suite
   for (const Case& test_case : workspace->cases) {
+    const auto [known, is_new] = argument_of.try_emplace(test_case.pos.file);
+    if (is_new && !LiesIn(test_case.pos.file, workspace->root))
+      known->second = ArgumentOf(test_case, arguments);
     std::string selector = ShellQuote(test_case.id);
-    if (!LiesIn(test_case.pos.file, workspace->root)) {
-      selector =
-          ShellQuote(ArgumentOf(test_case, arguments)) + " -k " + ShellQuote("\"" + test_case.id + "\"");
-    }
+    if (!known->second.empty())
+      selector = ShellQuote(known->second) + " -k " + ShellQuote("\"" + test_case.id + "\"");
     workspace->selectors.emplace(test_case.id, std::move(selector));
   }
   const auto errors = LoadDeviationsInto(workspace);

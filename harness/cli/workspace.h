@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "harness/base/result.h"
@@ -25,6 +27,16 @@ struct Workspace {
   const Case* Find(std::string_view id) const;
   /// What a repro line says besides id, backend and seed.
   std::string ExtraFlags() const;
+};
+
+/// Where the cases of a workspace stand, for who asks for many of them. `workspace` must outlive this, and keep its cases.
+class CaseIndex {
+ public:
+  explicit CaseIndex(const Workspace& workspace);
+  const Case* Find(std::string_view id) const;
+
+ private:
+  std::unordered_map<std::string_view, const Case*> cases_;
 };
 
 /// The registry with the adapters that lie outside the tree.

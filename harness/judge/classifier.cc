@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <unordered_set>
 
 #include "harness/judge/label.h"
 #include "harness/judge/sample.h"
@@ -12,6 +14,31 @@
 #include "harness/words/facets.h"
 
 namespace ulpscope {
+namespace {
+
+/// Models by what they are, not copied: a bank has thousands, and most differ in what an ordered comparison sees last.
+struct OrderOfModels {
+  bool operator()(const PrecisionModel* a, const PrecisionModel* b) const { return *a < *b; }
+};
+struct SameModel {
+  bool operator()(const PrecisionModel* a, const PrecisionModel* b) const { return *a == *b; }
+};
+struct HashOfModel {
+  size_t operator()(const PrecisionModel* model) const {
+    size_t hash = 0;
+    const auto add = [&](const std::string& word) { hash = hash * 31 + std::hash<std::string>()(word); };
+    for (const auto* words : {&model->in, &model->cuts}) {
+      for (const auto& [name, word] : *words) {
+        add(name);
+        add(word);
+      }
+    }
+    for (const auto* word : {&model->prod, &model->acc, &model->mid, &model->out}) add(*word);
+    return hash;
+  }
+};
+
+}  // namespace
 
 Classification Classifier::Run() {
   result_.elements = observed_.size();
@@ -142,8 +169,8 @@ void Classifier::Conclude() {
     if (!rounded && likely.empty() && options_.search) likely = Search(*natural);
   }
   const std::set<PrecisionModel> proved = Survivors();
-  std::set<PrecisionModel> tried;
-  for (const Trial& trial : trials_) tried.insert(trial.hypothesis->model());
+  std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;
+  for (const Trial& trial : trials_) tried.insert(&trial.hypothesis->model());
   result_.models_tried = static_cast<int64_t>(tried.size());
   result_.models_proved.assign(proved.begin(), proved.end());
   result_.models.assign(likely.begin(), likely.end());
@@ -207,24 +234,24 @@ int Classifier::Differences(const PrecisionModel& a, const PrecisionModel& b) {
 }
 
 void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
-  std::map<PrecisionModel, const Trial*> fallen;
+  const auto is_near = [&](const PrecisionModel& rival) {
+    return std::any_of(result_.models.begin(), result_.models.end(),
+                       [&](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
+  };
+  std::map<const PrecisionModel*, const Trial*, OrderOfModels> fallen;
   for (const Trial& trial : trials_) {
-    if (trial.survived || proved.contains(trial.hypothesis->model())) continue;
-    const Trial*& kept = fallen[trial.hypothesis->model()];
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (trial.survived || (!proved.empty() && !is_near(model)) || proved.contains(model)) continue;
+    const Trial*& kept = fallen[&model];
     if (kept == nullptr || trial.passed > kept->passed) kept = &trial;
   }
   std::vector<const Trial*> rivals;
-  for (const auto& [model, trial] : fallen) {
-    const bool near = std::any_of(
-        result_.models.begin(), result_.models.end(),
-        [&, &rival = model](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
-    if (proved.empty() || near) rivals.push_back(trial);
-  }
+  for (const auto& [model, trial] : fallen) rivals.push_back(trial);
   if (proved.empty())
     std::stable_sort(rivals.begin(), rivals.end(),
                      [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
   if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
-  for (const Trial* trial : rivals) result_.excluded.push_back(trial->exclusion);
+  for (const Trial* trial : rivals) result_.excluded.push_back(ExclusionOf(*trial));
 }
 
 }  // namespace ulpscope

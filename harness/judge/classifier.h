@@ -16,12 +16,21 @@
 
 namespace ulpscope {
 
+/// How a hypothesis fell. Thousands fall at a value; the sentence is made for the few that are kept.
+struct Fallen {
+  enum class How { kStore, kOrders, kBounds, kChunk } how = How::kBounds;
+  size_t at = 0;        ///< of the elements that are looked at
+  Interval range;       ///< everything that the model can give there
+  size_t possible = 0;  ///< kOrders: how many results
+  std::string why;      ///< kChunk
+};
+
 /// One hypothesis and how it fared.
 struct Trial {
   std::unique_ptr<Hypothesis> hypothesis;
   bool survived = true;
   size_t passed = 0;  ///< elements checked before it fell
-  Exclusion exclusion;
+  Fallen fallen;
   LikelihoodResult match;
   double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
@@ -103,7 +112,9 @@ class Classifier {
   /// both are asked.
   bool AnyVanished() const;
 
-  void Fall(Trial* trial, size_t i, Interval range, std::string why);
+  static void Fall(Trial* trial, Fallen fallen);
+
+  Exclusion ExclusionOf(const Trial& trial) const;
 
   void TryAll(std::vector<std::unique_ptr<Hypothesis>> hypotheses);
 

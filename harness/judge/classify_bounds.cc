@@ -37,19 +37,43 @@ bool Classifier::AnyVanished() const {
   return false;
 }
 
-void Classifier::Fall(Trial* trial, size_t i, Interval range, std::string why) {
+void Classifier::Fall(Trial* trial, Fallen fallen) {
   trial->survived = false;
-  trial->passed = i;
-  trial->exclusion.model = trial->hypothesis->model();
-  trial->exclusion.element = Coordinates(elements_[i], observed_.shape);
-  trial->exclusion.observed = stored_[i];
-  trial->exclusion.reference = references_[i].hi;
-  trial->exclusion.low = range.lo;
-  trial->exclusion.high = range.hi;
-  trial->exclusion.why = std::move(why);
+  trial->passed = fallen.at;
+  trial->fallen = std::move(fallen);
+}
+
+Exclusion Classifier::ExclusionOf(const Trial& trial) const {
+  using How = Fallen::How;
+  const auto& [how, at, range, possible, why] = trial.fallen;
+  Exclusion exclusion{.model = trial.hypothesis->model(),
+                      .element = Coordinates(elements_[at], observed_.shape),
+                      .observed = stored_[at],
+                      .reference = references_[at].hi,
+                      .low = range.lo,
+                      .high = range.hi,
+                      .why = why};
+  const std::string observed = FormatNumber(exclusion.observed), low = FormatNumber(range.lo),
+                    high = FormatNumber(range.hi), exact = FormatNumber(exclusion.reference);
+  if (how == How::kStore) {
+    exclusion.why = fmt::format("{} is not a value that this model can store (nearest: {})", observed, low);
+  } else if (how == How::kOrders) {
+    exclusion.why = fmt::format(
+        "observed {}; the {} results that this model's summation orders give here lie between {} and {} "
+        "without it (exact "
+        "value {})",
+        observed, possible, low, high, exact);
+  } else if (how == How::kBounds) {
+    const std::string bounds = std::isnan(range.lo)   ? "a NaN or an infinity"
+                               : range.lo == range.hi ? "exactly " + low
+                                                      : "between " + low + " and " + high + " in any order";
+    exclusion.why = fmt::format("observed {}, this model gives {} (exact value {})", observed, bounds, exact);
+  }
+  return exclusion;
 }
 
 void Classifier::TryAll(std::vector<std::unique_ptr<Hypothesis>> hypotheses) {
+  trials_.reserve(trials_.size() + hypotheses.size());
   for (auto& hypothesis : hypotheses) {
     trials_.emplace_back();
     trials_.back().hypothesis = std::move(hypothesis);
@@ -102,10 +126,7 @@ void Classifier::Try(Trial* trial, size_t first, size_t last) {
   // Representability first: it needs no enclosure.
   if (const size_t i = first == 0 ? Unstorable(hypothesis) : elements_.size(); i < elements_.size()) {
     const double again = hypothesis.Store(stored_[i]);
-    Fall(trial, i, {.lo = again, .hi = again},
-         fmt::format("{} is not a value that this model can store (nearest: {})", FormatNumber(stored_[i]),
-                     FormatNumber(again)));
-    return;
+    return Fall(trial, {.how = Fallen::How::kStore, .at = i, .range = {.lo = again, .hi = again}, .why = {}});
   }
   for (size_t i = first; i < last; ++i) {
     if (!all_points_ && hypothesis.SurelyHolds(elements_[i], stored_[i])) continue;
@@ -115,26 +136,21 @@ void Classifier::Try(Trial* trial, size_t first, size_t last) {
       if (range.lo == range.hi || !std::isfinite(stored_[i]) || range.special) continue;
       const std::vector<double> possible = hypothesis.Possible(elements_[i]);
       if (possible.empty() || std::binary_search(possible.begin(), possible.end(), stored_[i])) continue;
-      Fall(trial, i, {.lo = possible.front(), .hi = possible.back()},
-           fmt::format("observed {}; the {} results that this model's summation orders give here lie "
-                       "between {} and {} without it (exact value {})",
-                       FormatNumber(stored_[i]), possible.size(), FormatNumber(possible.front()),
-                       FormatNumber(possible.back()), FormatNumber(references_[i].hi)));
-      return;
+      return Fall(trial, {.how = Fallen::How::kOrders,
+                          .at = i,
+                          .range = {.lo = possible.front(), .hi = possible.back()},
+                          .possible = possible.size(),
+                          .why = {}});
     }
-    const std::string bounds = std::isnan(range.lo)   ? "a NaN or an infinity"
-                               : range.lo == range.hi ? "exactly " + FormatNumber(range.lo)
-                                                      : "between " + FormatNumber(range.lo) + " and " +
-                                                            FormatNumber(range.hi) + " in any order";
-    Fall(trial, i, range,
-         fmt::format("observed {}, this model gives {} (exact value {})", FormatNumber(stored_[i]), bounds,
-                     FormatNumber(references_[i].hi)));
-    return;
+    return Fall(trial, {.how = Fallen::How::kBounds, .at = i, .range = range, .why = {}});
   }
   trial->passed = last;
   if (last < elements_.size()) return;
   if (const auto witness = ShowOneChunk(hypothesis, shape_.reduction_length, elements_, stored_))
-    Fall(trial, witness->index, {.lo = stored_[witness->index], .hi = stored_[witness->index]}, witness->why);
+    Fall(trial, {.how = Fallen::How::kChunk,
+                 .at = witness->index,
+                 .range = {.lo = stored_[witness->index], .hi = stored_[witness->index]},
+                 .why = witness->why});
 }
 
 }  // namespace ulpscope

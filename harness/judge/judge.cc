@@ -444,6 +444,7 @@ RunReport BuildReport(RunFacts facts, std::vector<CaseResult> results, std::vect
   RunReport report;
   report.seed = facts.seed;
   report.complete = facts.complete;
+  report.stopped_after = facts.stopped_after;
   report.versions = std::move(facts.versions);
   report.not_installed = std::move(facts.not_installed);
   report.environment = std::move(facts.environment);

@@ -59,6 +59,7 @@ std::string ShellQuote(std::string_view word);
 struct RunFacts {
   int64_t seed = 0;
   bool complete = true;
+  int64_t stopped_after = 0;          ///< see RunReport
   std::vector<std::string> backends;  ///< in the order of the command line; results follow it
   std::map<std::string, Versions> versions;
   std::map<std::string, std::string> not_installed;

@@ -73,6 +73,8 @@ struct Classification {
   std::vector<std::string> says;  ///< what the numbers do say where no model explains them
   std::vector<Region> regions;    ///< where the elements do not share one model
   std::vector<Exclusion> excluded;
+  int64_t excluded_elsewhere =
+      0;  ///< recorded exclusions that are not among `excluded`: the run folder has them
   bool rests_on_likelihood = false;  ///< models is smaller than models_proved
   int64_t elements = 0, checked = 0;
   double max_ulp = 0;  ///< against the exact value, in ulps of the value's dtype

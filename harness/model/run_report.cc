@@ -46,9 +46,8 @@ int ExitCode(const RunReport& report, Interruption interruption) {
   };
   if (any({Status::kHarness})) return 3;
   if (interruption == Interruption::kInterrupted) return 2;
-  if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted,
-           Status::kNotRun}))
-    return 6;
+  if (any({Status::kCrash, Status::kTimeout, Status::kOom, Status::kProtocol, Status::kTainted})) return 6;
+  if (report.stopped_after == 0 && any({Status::kNotRun})) return 6;
   if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive}))
     return 1;
   const bool ran = std::any_of(report.results.begin(), report.results.end(),

@@ -153,6 +153,7 @@ std::string_view Name(KnobEffect::Effect effect);
 struct RunReport {
   int64_t seed = 0;
   bool complete = true;
+  int64_t stopped_after = 0;  ///< failures at which the run stopped because it was asked to; 0: it did not
   std::map<std::string, std::map<std::string, std::string>> versions;  ///< backend -> package -> version
   std::map<std::string, std::string> not_installed;  ///< backend -> the line that installs it
   std::map<std::string, std::optional<std::string>>
@@ -167,6 +168,7 @@ struct RunReport {
   OracleCounts oracle_counts;
 };
 
+/// Of a run that was asked to stop at failures, NOT_RUN is what was asked for, and counts for nothing. Else:
 /// 3 if any HARNESS; else 6 if any CRASH TIMEOUT OOM PROTOCOL TAINTED NOT_RUN; else 1 if any FAIL XPASS
 /// NONDET UNMODELLED INCONCLUSIVE; else 5 if nothing ran; else 0. `interrupted` gives 2 before 6.
 enum class Interruption { kNone, kInterrupted };

@@ -195,6 +195,12 @@ struct ClassifiedFile {
   bool torn = false;       ///< something follows it
 };
 
+Error Damaged(Error error, const std::filesystem::path& file) {
+  error.pos.file = file.string();
+  error.hint = "ulpscope judge writes it anew";
+  return error;
+}
+
 /// Each record of the file that is `wanted`, one at a time, if the file belongs to the run: all of a long one at once, as JSON, is
 /// ten times the file.
 Result<ClassifiedFile> ForEachClassified(const std::filesystem::path& file, const std::string& run_id,
@@ -203,54 +209,94 @@ Result<ClassifiedFile> ForEachClassified(const std::filesystem::path& file, cons
   ClassifiedFile found;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return found;
-  const auto text = ReadFileBytes(file, kMostBytes);
-  if (!text) return tl::unexpected(text.error());
   bool first = true;
-  const auto journal = ForEachRecord(*text, wanted, [&](const json& record, int line) -> Result<void> {
-    std::string problem;
-    if (std::exchange(first, false)) found.belongs = JsonFields(record, problem).Text("id") == run_id;
-    problem = found.belongs ? take(record) : "";
-    if (problem.empty()) return {};
-    return Fail(Error{.message = "no classification: " + problem,
-                      .pos = {.file = "", .line = line, .column = 1},
-                      .found = {},
-                      .expected = {},
-                      .hint = {}});
-  });
-  if (!journal) {
-    Error damaged = journal.error();
-    damaged.pos.file = file.string();
-    damaged.hint = "ulpscope judge writes it anew";
-    return Fail(damaged);
-  }
+  const auto journal =
+      ForEachRecordOf(file, kMostBytes, wanted, [&](const json& record, int line) -> Result<void> {
+        std::string problem;
+        if (std::exchange(first, false)) found.belongs = JsonFields(record, problem).Text("id") == run_id;
+        problem = found.belongs ? take(record) : "";
+        if (problem.empty()) return {};
+        return Fail(Error{.message = "no classification: " + problem,
+                          .pos = {.file = "", .line = line, .column = 1},
+                          .found = {},
+                          .expected = {},
+                          .hint = {}});
+      });
+  if (!journal) return Fail(Damaged(journal.error(), file));
   found.whole_bytes = journal->whole_bytes;
   found.torn = journal->torn;
   return found;
 }
 
+/// The values of one record; "" or what is wrong with it.
+std::string ValuesOf(const json& record, Classified* classified) {
+  std::string error;
+  JsonFields fields(record, error);
+  const json* values = fields.Find("values");
+  if (values == nullptr || !values->is_object()) return "'values' is no object";
+  *classified = {};
+  for (const auto& [name, value] : values->items())
+    classified->values[name] = ClassificationFromJson(value, error);
+  return error;
+}
+
+void CountOracle(JsonFields& fields, std::string* engine, OracleCounts* counts) {
+  *engine = fields.Text("engine");
+  *counts += {.fast = fields.Integer("fast"),
+              .compared = fields.Integer("compared"),
+              .boost = fields.Integer("boost")};
+}
+
 /// One record into `classified`. Lines about results that the journal does not hold, or about a case as it
 /// was before it changed, are passed over.
-std::string Take(const json& record, const RecordedRun& run, ClassifiedRun* classified) {
+std::string Take(const json& record, const ResultIndex& results, ClassifiedRun* classified) {
   std::string error;
   JsonFields fields(record, error);
   const std::string type = fields.Text("type");
   if (type == "oracle") {
-    classified->engine = fields.Text("engine");
-    classified->counts += {.fast = fields.Integer("fast"),
-                           .compared = fields.Integer("compared"),
-                           .boost = fields.Integer("boost")};
+    CountOracle(fields, &classified->engine, &classified->counts);
   } else if (type == "classified") {
     const std::string case_id = fields.Text("case"), backend = fields.Text("backend");
-    const RecordedResult* result = run.Find(case_id, backend);
+    const RecordedResult* result = results.Find(case_id, backend);
     if (result == nullptr || result->digest != fields.Text("digest")) return error;
-    const json* values = fields.Find("values");
-    if (values == nullptr || !values->is_object()) return "'values' is no object";
-    Classified& one = classified->results[{case_id, backend}];
-    one = {};
-    for (const auto& [name, value] : values->items()) one.values[name] = ClassificationFromJson(value, error);
+    if (auto problem = ValuesOf(record, &classified->results[{case_id, backend}]); !problem.empty())
+      return problem;
   }
   return error;
 }
+
+/// What a record says of itself, without its values, at which it stops: they are nearly all of the line.
+class HeadOfRecord : public nlohmann::json_sax<json> {
+ public:
+  std::map<std::string, std::string> texts;
+
+  bool key(string_t& name) override {
+    if (depth_ == 1) key_ = name;
+    // The writer's keys are sorted, so that all of a head stands before the values; in another order the line is read to its end.
+    return !(depth_ == 1 && key_ == "values" && texts.contains("type"));
+  }
+  bool string(string_t& text) override {
+    if (depth_ == 1) texts[key_] = text;
+    return true;
+  }
+  bool start_object(std::size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return depth_-- > 0; }
+  bool start_array(std::size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return depth_-- > 0; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  int depth_ = 0;
+  std::string key_;
+};
 
 /// Everything but the classifications of other cases.
 std::function<bool(std::string_view)> OnlyCase(const std::string& id) {
@@ -265,8 +311,9 @@ std::function<bool(std::string_view)> OnlyCase(const std::string& id) {
 Result<ClassifiedRun> ReadWanted(const RecordedRun& run,
                                  const std::function<bool(std::string_view)>& wanted) {
   ClassifiedRun classified;
+  const ResultIndex results(run);
   const auto read = ForEachClassified(FileIn(run.dir), run.header.id, wanted,
-                                      [&](const json& record) { return Take(record, run, &classified); });
+                                      [&](const json& record) { return Take(record, results, &classified); });
   if (!read) return tl::unexpected(read.error());
   return classified;
 }
@@ -277,6 +324,73 @@ Result<ClassifiedRun> ReadClassified(const RecordedRun& run) { return ReadWanted
 
 Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id) {
   return ReadWanted(run, OnlyCase(case_id));
+}
+
+Result<ClassifiedRun> OpenClassified(const RecordedRun& run) {
+  auto recorded = std::make_shared<RecordedClassifications>(FileIn(run.dir));
+  ClassifiedRun classified;
+  if (auto indexed = recorded->Index(run, &classified); !indexed) return tl::unexpected(indexed.error());
+  classified.recorded = std::move(recorded);
+  return classified;
+}
+
+Result<void> RecordedClassifications::Index(const RecordedRun& run, ClassifiedRun* classified) {
+  std::error_code code;
+  if (!std::filesystem::exists(file_, code)) return {};
+  const ResultIndex results(run);
+  bool first = true, belongs = false;
+  int number = 0;
+  const auto read = ForEachLine(file_, kMostBytes, [&](const FileLine& line) -> Result<void> {
+    ++number;
+    if (!line.whole) return {};
+    const auto wrong = [&](Error error) {
+      error.pos = {.file = file_.string(), .line = number, .column = 1};
+      return Fail(Damaged(std::move(error), file_));
+    };
+    const auto text = RecordText(line.line);
+    if (!text) return wrong(text.error());
+    HeadOfRecord head;
+    json::sax_parse(*text, &head);
+    if (std::exchange(first, false)) belongs = head.texts["id"] == run.header.id;
+    if (!belongs) return {};
+    if (head.texts["type"] == "oracle") {
+      const auto record = ParseRecord(line.line);
+      if (!record) return wrong(record.error());
+      std::string error;
+      JsonFields fields(*record, error);
+      CountOracle(fields, &classified->engine, &classified->counts);
+      if (!error.empty()) return wrong(Problem("no classification: " + error, {}, {}));
+      return {};
+    }
+    if (head.texts["type"] != "classified") return {};
+    const RecordedResult* result = results.Find(head.texts["case"], head.texts["backend"]);
+    if (result == nullptr || result->digest != head.texts["digest"]) return {};
+    places_[{result->case_id, result->backend}] = {
+        .offset = line.offset, .size = line.line.size(), .line = number};
+    return {};
+  });
+  return read;
+}
+
+bool RecordedClassifications::Has(const std::string& case_id, const std::string& backend) const {
+  return places_.contains({case_id, backend});
+}
+
+Result<Classified> RecordedClassifications::Read(const std::string& case_id,
+                                                 const std::string& backend) const {
+  const Place& place = places_.at({case_id, backend});
+  const auto line = ReadBytesAt(file_, place.offset, place.size);
+  if (!line) return tl::unexpected(line.error());
+  const auto wrong = [&](Error error) {
+    error.pos = {.file = {}, .line = place.line, .column = 1};
+    return Fail(Damaged(std::move(error), file_));
+  };
+  const auto record = ParseRecord(*line);
+  if (!record) return wrong(record.error());
+  Classified classified;
+  if (auto problem = ValuesOf(*record, &classified); !problem.empty())
+    return wrong(Problem("no classification: " + problem, {}, {}));
+  return classified;
 }
 
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified) {

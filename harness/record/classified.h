@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -28,16 +29,43 @@ struct Classified {
   std::string fault;
 };
 
+class RecordedClassifications;
+
 struct ClassifiedRun {
   std::map<std::pair<std::string, std::string>, Classified> results;  ///< by (case, backend)
-  std::string engine;                                                 ///< of the oracle: "fast" or "boost"
+  std::shared_ptr<const RecordedClassifications> recorded;  ///< what `results` lacks may stand there
+  std::string engine;                                       ///< of the oracle: "fast" or "boost"
   OracleCounts counts;
 };
 
 /// What the folder of `run` holds about its cases as they were run; without such a file, nothing.
 Result<ClassifiedRun> ReadClassified(const RecordedRun& run);
+/// The same, each result read when it is asked for.
+Result<ClassifiedRun> OpenClassified(const RecordedRun& run);
 /// Of one case and its companions alone: the rest of a long file is not even parsed.
 Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string& case_id);
+
+/// Where the classifications of a run stand in its file. A run of ten thousands of cases excludes a million models, so that what
+/// lies in memory is their places alone.
+class RecordedClassifications {
+ public:
+  explicit RecordedClassifications(std::filesystem::path file) : file_(std::move(file)) {}
+  /// Reads the file through once, held against its checksums. Engine and counts go into `classified`.
+  Result<void> Index(const RecordedRun& run, ClassifiedRun* classified);
+
+  bool Has(const std::string& case_id, const std::string& backend) const;
+  /// Of a result that it has; safe to call from several threads.
+  Result<Classified> Read(const std::string& case_id, const std::string& backend) const;
+
+ private:
+  struct Place {
+    int64_t offset = 0;
+    size_t size = 0;
+    int line = 0;
+  };
+  std::filesystem::path file_;
+  std::map<std::pair<std::string, std::string>, Place> places_;
+};
 
 /// Replaces the file in one step. Faults are left out: they are ours, and may be mended.
 Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classified);

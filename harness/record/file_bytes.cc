@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <system_error>
 
 namespace ulpscope {
@@ -19,27 +21,86 @@ struct FileHandle {
   }
 };
 
-}  // namespace
-
-Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t limit) {
-  const FileHandle handle{::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
-  if (handle.fd < 0) return Fail("cannot read " + file.string() + ": " + std::strerror(errno));
+/// Its size.
+Result<int64_t> OpenRegular(const std::filesystem::path& file, int64_t limit, FileHandle* handle) {
+  handle->fd = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (handle->fd < 0) return Fail("cannot read " + file.string() + ": " + std::strerror(errno));
   struct stat status {};
-  if (::fstat(handle.fd, &status) != 0 || !S_ISREG(status.st_mode))
+  if (::fstat(handle->fd, &status) != 0 || !S_ISREG(status.st_mode))
     return Fail(file.string() + " is no regular file");
   if (status.st_size > limit)
     return Fail(file.string() + " is larger than " + std::to_string(limit) + " bytes");
-  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  return static_cast<int64_t>(status.st_size);
+}
+
+/// How many bytes there were, up to `size`.
+Result<size_t> ReadInto(const FileHandle& handle, const std::filesystem::path& file, int64_t offset,
+                        char* bytes, size_t size) {
   size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t got = ::read(handle.fd, bytes.data() + at, bytes.size() - at);
+  while (at < size) {
+    const ssize_t got = ::pread(handle.fd, bytes + at, size - at, offset + static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Fail("cannot read " + file.string() + ": " + std::strerror(errno));
     if (got == 0) break;
     at += static_cast<size_t>(got);
   }
-  bytes.resize(at);
+  return at;
+}
+
+}  // namespace
+
+Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t limit) {
+  FileHandle handle;
+  const auto size = OpenRegular(file, limit, &handle);
+  if (!size) return tl::unexpected(size.error());
+  std::string bytes(static_cast<size_t>(*size), '\0');
+  const auto got = ReadInto(handle, file, 0, bytes.data(), bytes.size());
+  if (!got) return tl::unexpected(got.error());
+  bytes.resize(*got);
   return bytes;
+}
+
+Result<std::string> ReadBytesAt(const std::filesystem::path& file, int64_t offset, size_t size) {
+  FileHandle handle;
+  if (const auto opened = OpenRegular(file, std::numeric_limits<int64_t>::max(), &handle); !opened)
+    return tl::unexpected(opened.error());
+  std::string bytes(size, '\0');
+  const auto got = ReadInto(handle, file, offset, bytes.data(), size);
+  if (!got) return tl::unexpected(got.error());
+  if (*got != size) return Fail(file.string() + " has become shorter while it was read");
+  return bytes;
+}
+
+Result<void> ForEachLine(const std::filesystem::path& file, int64_t limit,
+                         const std::function<Result<void>(const FileLine& line)>& take) {
+  constexpr size_t kChunk = size_t{256} << 10;
+  FileHandle handle;
+  if (const auto opened = OpenRegular(file, limit, &handle); !opened) return tl::unexpected(opened.error());
+  std::string held;     // from the start of a line on
+  int64_t held_at = 0;  // where it stands in the file
+  size_t searched = 0;  // bytes of it that hold no newline
+  while (true) {
+    const size_t before = held.size();
+    held.resize(before + kChunk);
+    const auto got =
+        ReadInto(handle, file, held_at + static_cast<int64_t>(before), held.data() + before, kChunk);
+    if (!got) return tl::unexpected(got.error());
+    held.resize(before + *got);
+    size_t start = 0;
+    for (size_t end; (end = held.find('\n', std::max(start, searched))) != held.npos; start = end + 1) {
+      const FileLine line{.line = std::string_view(held).substr(start, end - start),
+                          .offset = held_at + static_cast<int64_t>(start)};
+      if (auto taken = take(line); !taken) return taken;
+    }
+    held.erase(0, start);
+    held_at += static_cast<int64_t>(start);
+    searched = held.size();
+    if (held_at + static_cast<int64_t>(searched) > limit)
+      return Fail(file.string() + " is larger than " + std::to_string(limit) + " bytes");
+    if (*got == kChunk) continue;
+    if (!held.empty()) return take({.line = held, .offset = held_at, .whole = false});
+    return {};
+  }
 }
 
 Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view bytes) {

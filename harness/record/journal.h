@@ -5,7 +5,7 @@
 //   {"crc":"...","record":{"type":"backend", ...}}   what an adapter's hello said: versions, knobs
 //   {"crc":"...","record":{"type":"begin", ...}}     before a case runs, so that a crash names its case
 //   {"crc":"...","record":{"type":"result", ...}}    the Observation; tensors and trace in files beside it
-//   {"crc":"...","record":{"type":"end", ...}}       complete, or interrupted
+//   {"crc":"...","record":{"type":"end", ...}}       complete, interrupted, or stopped at failures
 //
 // A record is whole or it is the torn last line of a run that was killed: the reader says so and goes on
 // without it. Any other damage is refused. A later result for the same (case, backend) replaces an earlier
@@ -18,6 +18,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/base/result.h"
@@ -74,9 +76,20 @@ struct RecordedRun {
   std::vector<RecordedResult> results;  ///< sorted by case (run order), then backend
   std::vector<std::pair<std::string, std::string>> unfinished;  ///< begun without a result: (case, backend)
   bool complete = false;                                        ///< ended, every case on every backend
-  std::vector<std::string> notes;                               ///< e.g. "the last record is torn"
+  int64_t stopped_after = 0;       ///< failures at which it stopped, as it was asked to; 0: it did not
+  std::vector<std::string> notes;  ///< e.g. "the last record is torn"
 
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
+};
+
+/// Where the results of a run stand, for who asks for many of them. `run` must outlive this, and keep its results.
+class ResultIndex {
+ public:
+  explicit ResultIndex(const RecordedRun& run);
+  const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, const RecordedResult*> results_;
 };
 
 /// False for the cells that a sweep of knobs leaves out.
@@ -113,7 +126,8 @@ class JournalWriter {
   Result<void> Store(const std::string& case_id, const std::string& digest, const std::string& backend,
                      const Observation& observation);
   enum class Ending { kComplete, kInterrupted };
-  Result<void> End(Ending ending);
+  /// `stopped_after`: see RecordedRun.
+  Result<void> End(Ending ending, int64_t stopped_after = 0);
 
  private:
   class Impl;

@@ -2,6 +2,7 @@
 #include "harness/record/journal_format.h"
 
 #include "harness/record/crc.h"
+#include "harness/record/file_bytes.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
 
@@ -16,8 +17,14 @@ constexpr size_t kPrefix = kBeforeCrc.size() + 8 + kBeforeRecord.size();
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxRecord = size_t{64} << 20;
 
-/// The record of one line without its newline.
-Result<json> ParseLine(std::string_view line) {
+Error AtLine(Error error, int line) {
+  error.pos = {.file = "journal.jsonl", .line = line, .column = 1};
+  return error;
+}
+
+}  // namespace
+
+Result<std::string_view> RecordText(std::string_view line) {
   if (line.size() < kPrefix + 2 || !line.starts_with(kBeforeCrc) || line.back() != '}' ||
       line.substr(kBeforeCrc.size() + 8, kBeforeRecord.size()) != kBeforeRecord) {
     return Fail("no journal record");
@@ -31,10 +38,14 @@ Result<json> ParseLine(std::string_view line) {
                       .expected = std::string(line.substr(kBeforeCrc.size(), 8)),
                       .hint = {}});
   }
-  return sdk::ParseMessage(record, {.max_bytes = kMaxRecord, .max_depth = kMaxDepth});
+  return record;
 }
 
-}  // namespace
+Result<json> ParseRecord(std::string_view line) {
+  const auto record = RecordText(line);
+  if (!record) return tl::unexpected(record.error());
+  return sdk::ParseMessage(*record, {.max_bytes = kMaxRecord, .max_depth = kMaxDepth});
+}
 
 std::string JournalLine(const json& record) {
   const std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -71,17 +82,34 @@ Result<JournalText> ForEachRecord(std::string_view text, const std::function<boo
     journal.torn = end == std::string_view::npos;
     if (journal.torn) return journal;
     if (const std::string_view line = text.substr(0, end); !wanted || wanted(line)) {
-      auto record = ParseLine(line);
-      if (!record) {
-        Error error = record.error();
-        error.pos = {.file = "journal.jsonl", .line = number, .column = 1};
-        return Fail(std::move(error));
-      }
+      auto record = ParseRecord(line);
+      if (!record) return Fail(AtLine(record.error(), number));
       if (auto taken = take(std::move(*record), number); !taken) return tl::unexpected(taken.error());
     }
     journal.whole_bytes += end + 1;
     text.remove_prefix(end + 1);
   }
+  return journal;
+}
+
+Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t limit,
+                                    const std::function<bool(std::string_view)>& wanted,
+                                    const std::function<Result<void>(json record, int line)>& take) {
+  JournalText journal;
+  int number = 0;
+  const auto read = ForEachLine(file, limit, [&](const FileLine& line) -> Result<void> {
+    ++number;
+    journal.torn = !line.whole;
+    if (journal.torn) return {};
+    if (!wanted || wanted(line.line)) {
+      auto record = ParseRecord(line.line);
+      if (!record) return Fail(AtLine(record.error(), number));
+      if (auto taken = take(std::move(*record), number); !taken) return taken;
+    }
+    journal.whole_bytes = static_cast<size_t>(line.offset) + line.line.size() + 1;
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
   return journal;
 }
 

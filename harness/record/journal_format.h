@@ -1,6 +1,8 @@
 // The lines of a journal: a CRC around each record, and how the text of a record file falls into records.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,6 +34,16 @@ Result<JournalText> ParseJournal(std::string_view text,
 /// one record. The JournalText that comes back holds no records.
 Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
                                   const std::function<Result<void>(nlohmann::json record, int line)>& take);
+
+/// The same of a file of at most `limit` bytes, of which a few lines lie in memory.
+Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t limit,
+                                    const std::function<bool(std::string_view)>& wanted,
+                                    const std::function<Result<void>(nlohmann::json record, int line)>& take);
+
+/// The text of the record in a whole line without its newline, held against its checksum; it is not read yet.
+Result<std::string_view> RecordText(std::string_view line);
+/// The record in it.
+Result<nlohmann::json> ParseRecord(std::string_view line);
 
 nlohmann::json ToJson(const RunHeader& header);
 Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);

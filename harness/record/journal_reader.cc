@@ -71,8 +71,9 @@ Result<RecordedResult> ResultFromJson(const json& record) {
 /// change.
 void MergeHeader(RunHeader& header, const RunHeader& more) {
   const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+    std::set<std::string> known(to.begin(), to.end());
     for (const auto& name : from) {
-      if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+      if (known.insert(name).second) to.push_back(name);
     }
   };
   add(header.cases, more.cases);
@@ -107,11 +108,13 @@ class Collector {
       latest_[pair] = std::move(*result);
     } else if (type == "end") {
       run_.complete = fields.Flag("complete");
+      run_.stopped_after = fields.Integer("stopped_after", 0);
     } else if (type == "run") {
       const auto more = RunHeaderFromJson(record);
       if (!more) return tl::unexpected(more.error());
       MergeHeader(run_.header, *more);
       run_.complete = false;
+      run_.stopped_after = 0;
     } else {
       return Fail("a record of the unknown type '" + type + "'");
     }
@@ -157,6 +160,15 @@ const RecordedResult* RecordedRun::Find(std::string_view case_id, std::string_vi
   return nullptr;
 }
 
+ResultIndex::ResultIndex(const RecordedRun& run) {
+  for (const auto& result : run.results) results_.try_emplace({result.case_id, result.backend}, &result);
+}
+
+const RecordedResult* ResultIndex::Find(std::string_view case_id, std::string_view backend) const {
+  const auto found = results_.find({case_id, backend});
+  return found == results_.end() ? nullptr : found->second;
+}
+
 bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
              const std::string& backend) {
   const auto knobs = swept.find(backend);
@@ -174,34 +186,38 @@ bool HoldsRun(const std::filesystem::path& dir) {
 Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loading) {
   RecordedRun run;
   run.dir = path.filename() == "journal.jsonl" ? path.parent_path() : path;
-  const auto text = ReadFileBytes(run.dir / "journal.jsonl", kMaxJournal);
-  if (!text) return Fail(run.dir.string() + " is no run folder: " + text.error().message);
-  const auto journal = ParseJournal(*text);
+  const auto file = run.dir / "journal.jsonl";
+  Collector collector(run);
+  size_t records = 0;
+  const auto journal =
+      ForEachRecordOf(file, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {
+        const size_t i = records++;
+        if (i == 0) {
+          auto header = RunHeaderFromJson(record);
+          if (!header) return tl::unexpected(header.error());
+          run.header = std::move(*header);
+          return {};
+        }
+        const auto number = record.find("n");
+        const bool in_place = number == record.end() || *number == i;
+        const auto added = in_place
+                               ? collector.Add(record)
+                               : Result<void>(Fail("a record before this one is missing or there twice"));
+        if (added) return {};
+        Error error = added.error();
+        error.pos = {.file = {}, .line = line, .column = 1};
+        return Fail(std::move(error));
+      });
   if (!journal) {
     Error error = journal.error();
-    error.pos.file = (run.dir / "journal.jsonl").string();
+    if (records == 0 && error.pos.line == 0)
+      return Fail(run.dir.string() + " is no run folder: " + error.message);
+    if (error.pos.line > 0) error.pos.file = file.string();
     return Fail(error);
   }
-  if (journal->records.empty()) return Fail(run.dir.string() + " holds an empty journal");
+  if (records == 0) return Fail(run.dir.string() + " holds an empty journal");
   if (journal->torn)
     run.notes.push_back("the last record of the journal is torn (the run was killed) and was left out");
-  auto header = RunHeaderFromJson(journal->records.front());
-  if (!header) return tl::unexpected(header.error());
-  run.header = std::move(*header);
-  Collector collector(run);
-  for (size_t i = 1; i < journal->records.size(); ++i) {
-    const json& record = journal->records[i];
-    const auto number = record.find("n");
-    const bool in_place = number == record.end() || *number == i;
-    const auto added = in_place ? collector.Add(record)
-                                : Result<void>(Fail("a record before this one is missing or there twice"));
-    if (!added) {
-      Error error = added.error();
-      error.pos = {
-          .file = (run.dir / "journal.jsonl").string(), .line = static_cast<int>(i + 1), .column = 1};
-      return Fail(error);
-    }
-  }
   collector.Finish();
   if (loading == TensorLoading::kNow) {
     for (auto& result : run.results) {

@@ -206,8 +206,10 @@ Result<void> JournalWriter::Store(const std::string& case_id, const std::string&
   return impl_->Append(record);
 }
 
-Result<void> JournalWriter::End(Ending ending) {
-  return impl_->Append({{"type", "end"}, {"complete", ending == Ending::kComplete}});
+Result<void> JournalWriter::End(Ending ending, int64_t stopped_after) {
+  json record{{"type", "end"}, {"complete", ending == Ending::kComplete}};
+  if (stopped_after > 0) record["stopped_after"] = stopped_after;
+  return impl_->Append(std::move(record));
 }
 
 }  // namespace ulpscope

@@ -230,6 +230,7 @@ class Merger {
                        .results = {},
                        .unfinished = {},
                        .complete = false,
+                       .stopped_after = 0,
                        .notes = {}};
     return WriteClassified(target, classified);
   }

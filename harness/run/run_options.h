@@ -17,7 +17,9 @@ struct RunOptions {
   double timeout_s = 120;          ///< for one run of one case
   double startup_timeout_s = 120;  ///< for the hello of a worker
   int64_t seed = 0;
-  bool trace = true;          ///< ask for casts
+  bool trace = true;  ///< ask for casts
+  bool in_step =
+      false;  ///< a worker begins nothing before its last result was observed: for RunObserver::StopAfter
   bool resume = false;        ///< keep the completed results that `out` already holds
   std::filesystem::path out;  ///< run folder; empty: runs/<UTC>-<id> with the link runs/latest
   int64_t memory_budget_bytes = int64_t{8} << 30;    ///< resident memory of a worker and what it started

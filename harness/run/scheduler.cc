@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <ctime>
 #include <deque>
@@ -47,7 +48,8 @@ std::string NewId() {
 /// Something a worker thread has to say to the observer.
 struct Event {
   const Task* task = nullptr;
-  std::optional<Observation> observation;  ///< none: the case begins
+  std::optional<Observation> observation;                        ///< none: the case begins, or
+  std::optional<std::map<std::string, std::string>> versions{};  ///< what its adapter said of itself
 };
 
 /// Bounded, so that a slow judge holds the workers back instead of filling memory.
@@ -57,7 +59,18 @@ class EventQueue {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [this] { return events_.size() < kMaxWaiting; });
     events_.push_back(std::move(event));
+    ++unhandled_;
     not_empty_.notify_one();
+  }
+  /// What Pop gave last has been dealt with.
+  void Handled() {
+    const std::lock_guard lock(mutex_);
+    --unhandled_;
+    if (unhandled_ == 0) all_handled_.notify_all();
+  }
+  void WaitUntilHandled() {
+    std::unique_lock lock(mutex_);
+    all_handled_.wait(lock, [this] { return unhandled_ == 0; });
   }
   /// Nothing once every producer has finished and the queue is empty.
   std::optional<Event> Pop() {
@@ -78,8 +91,9 @@ class EventQueue {
 
  private:
   std::mutex mutex_;
-  std::condition_variable not_empty_, not_full_;
+  std::condition_variable not_empty_, not_full_, all_handled_;
   std::deque<Event> events_;
+  size_t unhandled_ = 0;  ///< events that wait, and the one that is being dealt with
   int producers_ = 0;
 };
 
@@ -103,13 +117,16 @@ class Run {
   void Work() {
     while (TaskGroup* group = Claim()) {
       CaseRunner runner(group->key, registry_, scratch_, options_, interrupt_.fd());
-      while (!interrupt_.IsRaised()) {
+      while (!Ends()) {
         const size_t index = group->next.fetch_add(1);
         if (index >= group->tasks.size() || !RunTask(*group, *group->tasks[index], runner)) break;
       }
     }
     events_.ProducerDone();
   }
+
+  /// Begins nothing more; what is running ends as it would.
+  void Stop() { stopped_ = true; }
 
   /// False when the run cannot go on; the first reason is kept.
   template <class T>
@@ -122,10 +139,12 @@ class Run {
   }
 
  private:
+  bool Ends() const { return stopped_ || interrupt_.IsRaised(); }
+
   /// A group nobody serves yet, in order; else the one with the most tasks left, if a second worker pays.
   TaskGroup* Claim() {
     const std::lock_guard lock(claim_mutex_);
-    if (interrupt_.IsRaised()) return nullptr;
+    if (Ends()) return nullptr;
     TaskGroup* chosen = nullptr;
     for (const auto& group : plan_.groups) {
       if (group->Left() == 0) continue;
@@ -154,10 +173,11 @@ class Run {
       observation = runner.Run(*task.test_case, {});
     }
     if (!observation) return false;
-    if (!NoteVersions(group, backend)) return false;
+    if (!NoteVersions(group, task)) return false;
     if (!Note(journal_.Store(task.test_case->id, CaseDigest(*task.test_case), backend, *observation)))
       return false;
     events_.Push({.task = &task, .observation = std::move(observation)});
+    if (options_.in_step) events_.WaitUntilHandled();
     return true;
   }
 
@@ -166,14 +186,15 @@ class Run {
     return inputs_(test_case);
   }
 
-  bool NoteVersions(TaskGroup& group, const std::string& backend) {
+  bool NoteVersions(TaskGroup& group, const Task& task) {
     BackendInfo info;
     {
       const std::lock_guard lock(group.key.mutex);
       if (!group.key.info || group.versions_known.exchange(true)) return true;
       info = *group.key.info;
     }
-    return Note(journal_.Backend(backend, info.versions, info.knobs));
+    events_.Push({.task = &task, .observation = std::nullopt, .versions = info.versions});
+    return Note(journal_.Backend(task.backend->Text(), info.versions, info.knobs));
   }
 
   RunPlan& plan_;
@@ -184,6 +205,7 @@ class Run {
   const RunOptions& options_;
   Interrupt& interrupt_;
   EventQueue events_;
+  std::atomic<bool> stopped_ = false;
   std::mutex claim_mutex_, inputs_mutex_, error_mutex_;
   std::optional<Error> error_;
 };
@@ -195,17 +217,24 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
     if (task.done == nullptr) continue;
     RecordedResult result = *task.done;
     if (!run.Note(LoadTensors(*recorded, result))) break;
-    observer.OnResult(*task.test_case, *task.backend, result.observation);
+    observer.OnRecorded(*task.test_case, *task.backend, result.observation);
     ++summary.resumed;
   }
   while (auto event = run.events().Pop()) {
     const Task& task = *event->task;
-    if (!event->observation) {
+    if (event->versions) {
+      observer.OnVersions(*task.backend, *event->versions);
+    } else if (!event->observation) {
       observer.OnBegin(*task.test_case, *task.backend);
     } else {
       ++summary.ran;
       observer.OnResult(*task.test_case, *task.backend, *event->observation);
+      if (const int64_t failures = observer.StopAfter(); failures > 0) {
+        summary.stopped_after = failures;
+        run.Stop();
+      }
     }
+    run.events().Handled();
   }
 }
 
@@ -334,8 +363,11 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   summary.interrupted = interrupt.IsRaised();
   using enum JournalWriter::Ending;
   const bool complete = !summary.interrupted && summary.ran + summary.resumed == summary.total;
-  ULPSCOPE_CHECK(complete || summary.interrupted, "a task was neither run nor taken from the journal");
-  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted); !ended)
+  // Enough failures with the last result stopped nothing.
+  if (complete) summary.stopped_after = 0;
+  ULPSCOPE_CHECK(complete || summary.interrupted || summary.stopped_after > 0,
+                 "a task was neither run nor taken from the journal");
+  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted, summary.stopped_after); !ended)
     return tl::unexpected(ended.error());
   observer.OnEnd(summary);
   return summary;

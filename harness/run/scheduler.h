@@ -30,7 +30,8 @@ struct RunSummary {
   std::filesystem::path dir;  ///< the run folder
   std::string id, started;    ///< volatile
   bool interrupted = false;
-  int64_t total = 0;  ///< cases times backends, less what a sweep leaves out
+  int64_t stopped_after = 0;  ///< what RunObserver::StopAfter said last
+  int64_t total = 0;          ///< cases times backends, less what a sweep leaves out
   int64_t ran = 0;
   int64_t resumed = 0;  ///< taken from the journal
   std::map<std::string, std::map<std::string, std::string>>
@@ -44,10 +45,19 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void OnStart(int64_t /*total*/, const RunSummary& /*summary*/) {}
+  /// What a backend's adapter said of its versions; before the first of its new results.
+  virtual void OnVersions(const BackendSpec& /*backend*/,
+                          const std::map<std::string, std::string>& /*versions*/) {}
   virtual void OnBegin(const Case& /*test_case*/, const BackendSpec& /*backend*/) {}
-  /// Also called for the results that a resumed run takes from its journal.
   virtual void OnResult(const Case& test_case, const BackendSpec& backend,
                         const Observation& observation) = 0;
+  /// A result that a resumed run takes from its journal; these come first.
+  virtual void OnRecorded(const Case& test_case, const BackendSpec& backend, const Observation& observation) {
+    OnResult(test_case, backend, observation);
+  }
+  /// Asked after each new result: the number of failures, once they are enough. Then nothing more is begun; what is running ends as
+  /// it would. 0: the run goes on.
+  virtual int64_t StopAfter() { return 0; }
   virtual void OnEnd(const RunSummary& /*summary*/) {}
 };
 

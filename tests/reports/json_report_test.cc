@@ -7,6 +7,8 @@
 #include <clocale>
 
 #include "harness/base/build_info.h"
+#include "reports/console.h"
+#include "reports/decisive.h"
 #include "tests/golden_file.h"
 #include "tests/reports/json_schema.h"
 #include "tests/reports/sample.h"
@@ -115,8 +117,17 @@ TEST(JsonReport, OnlyDecisiveExclusionsAreWritten) {
   EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16"})) << "and what parts it from b";
   report.results[0].values["y"].classification.excluded[5].why = "on the further input swamp: not x17";
   EXPECT_EQ(Written(report), (Names{"tf32", "float16", "float32", "x16", "x17"}));
-  const json d = json::parse(WriteJson(report));
-  EXPECT_EQ(d["results"][0]["values"]["y"]["excluded_count"], all.size());
+  const std::string text = WriteJson(report);
+  EXPECT_EQ(json::parse(text)["results"][0]["values"]["y"]["excluded_count"], all.size());
+  // The others need not stay in memory; a witness may be asked of any divergence, so that the rival's first one stays.
+  report.divergences.clear();
+  const std::string console = WriteConsole(report, {}), without = WriteJson(report);
+  KeepShownExclusions(report.divergences, &report.results);
+  EXPECT_EQ(report.results[0].values["y"].classification.excluded.size(), all.size() - 1);
+  EXPECT_EQ(WriteJson(report), without);
+  EXPECT_EQ(WriteConsole(report, {}), console);
+  report.divergences = {parts};
+  EXPECT_EQ(WriteJson(report), text);
 }
 
 TEST(JsonReport, EqualCastsAreCounted) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/record/crc.h"
 #include "harness/record/file_bytes.h"
 #include "tests/support/models.h"
 #include "tests/support/program.h"
@@ -125,6 +126,67 @@ TEST_F(ClassifiedTest, WhatIsNotOfTheseResultsIsLeftOut) {
   ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "another run"));
   run_.header.id = "id";
   EXPECT_TRUE(Read().results.empty()) << "lines of the run before are gone";
+}
+
+TEST_F(ClassifiedTest, ReadOneByOneItIsTheSame) {
+  Classified later = Full();
+  later.values["product"].label = "another label";
+  {
+    const auto writer = ClassifiedWriter::Open(run_.dir, "id");
+    ASSERT_TRUE(writer->Store("a", "1", "emulated", Full()));
+    ASSERT_TRUE(writer->Store("b", "of an older case", "emulated", Full()));
+    ASSERT_TRUE(writer->Store("b", "2", "another", Full()));
+    ASSERT_TRUE(writer->Store("a", "1", "emulated", later));
+    ASSERT_TRUE(writer->Oracle("boost", {.fast = 0, .compared = 0, .boost = 7}));
+  }
+  const auto opened = OpenClassified(run_);
+  ASSERT_TRUE(opened) << opened.error().Text();
+  EXPECT_TRUE(opened->results.empty());
+  EXPECT_EQ(opened->engine, "boost");
+  EXPECT_EQ(opened->counts.boost, 7);
+  EXPECT_FALSE(opened->recorded->Has("b", "emulated"));
+  EXPECT_FALSE(opened->recorded->Has("b", "another"));
+  ASSERT_TRUE(opened->recorded->Has("a", "emulated"));
+  const auto read = opened->recorded->Read("a", "emulated");
+  ASSERT_TRUE(read) << read.error().Text();
+  EXPECT_EQ(TextOf(*read), TextOf(later)) << "the later line replaces the earlier one";
+  run_.header.id = "another run";
+  const auto other = OpenClassified(run_);
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->recorded->Has("a", "emulated"));
+}
+
+TEST_F(ClassifiedTest, ALineInAnotherOrderOfKeysIsReadToo) {
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id"));
+  const auto file = run_.dir / "classified.jsonl";
+  const std::string record =
+      R"({"values":{},"type":"classified","digest":"1","case":"a","backend":"emulated"})";
+  const std::string line = R"({"crc":")" + Crc32Text(record) + R"(","record":)" + record + "}\n";
+  ASSERT_TRUE(WriteFileBytes(file, testing::ReadAll(file.string()) + line));
+  const auto opened = OpenClassified(run_);
+  ASSERT_TRUE(opened) << opened.error().Text();
+  ASSERT_TRUE(opened->recorded->Has("a", "emulated"));
+  EXPECT_TRUE(opened->recorded->Read("a", "emulated")->values.empty());
+}
+
+TEST_F(ClassifiedTest, DamageIsSeenWhenItIsOpenedAndWhenItIsRead) {
+  ASSERT_TRUE(ClassifiedWriter::Open(run_.dir, "id")->Store("a", "1", "emulated", Full()));
+  const auto file = run_.dir / "classified.jsonl";
+  const auto opened = OpenClassified(run_);
+  ASSERT_TRUE(opened);
+  std::string damaged = testing::ReadAll(file.string());
+  damaged[damaged.find("bfloat16")] = 'd';
+  ASSERT_TRUE(WriteFileBytes(file, damaged));
+  const auto read = opened->recorded->Read("a", "emulated");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().Text().find("classified.jsonl:2:1: the record's checksum is wrong"),
+            std::string::npos)
+      << read.error().Text();
+  const auto again = OpenClassified(run_);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().Text().find("ulpscope judge writes it anew"), std::string::npos);
+  ASSERT_TRUE(WriteFileBytes(file, damaged.substr(0, 40)));
+  EXPECT_FALSE(opened->recorded->Read("a", "emulated"));
 }
 
 TEST_F(ClassifiedTest, ATornEndIsForgivenAndOtherDamageRefused) {
