@@ -21,8 +21,9 @@ readonly kPackages=(
 )
 # Backends that are left out where these cannot be had, and what makes the second build of anything quick.
 readonly kOptionalPackages=(ccache libblis-serial-dev libdnnl-dev)
-# What tests start besides (ci/setup --services). The packages start nothing by themselves.
-readonly kServicePackages=(slurmctld slurmd slurm-client)
+# What tests start besides (ci/setup --services), and what they hold junit.xml, the manual page and completion in zsh against. The
+# packages start nothing by themselves.
+readonly kServicePackages=(slurmctld slurmd slurm-client groff libxml2-utils zsh)
 # ci/bench besides.
 readonly kBenchPackages=(libbenchmark-dev)
 # The Python backends besides: venv for pip's sake, dev because torch.compile compiles against Python.h.
