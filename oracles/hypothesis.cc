@@ -368,7 +368,12 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
           path.operands[NameOf(plan, current.args[i])] = *ParseDType(held->name);
       }
     }
-    if (id != path.root && IsCutPoint(current, steps)) path.cut_points.push_back(id);
+    // A step on constants alone is a number that every kernel has as its own.
+    const bool number =
+        !current.args.empty() && std::all_of(current.args.begin(), current.args.end(), [&](int arg) {
+          return At(plan, plan.Root(arg)).kind == NodeKind::kConstant;
+        });
+    if (id != path.root && !number && IsCutPoint(current, steps)) path.cut_points.push_back(id);
   }
   // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.
   if (path.reductions.size() == 1) {

@@ -127,12 +127,16 @@ def op_conv1d(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1
 op_conv2d = op_conv1d
 
 
-def op_scaled_dot_product_attention(query, key, value, scale=None):
+def op_scaled_dot_product_attention(query, key, value, mask=None, scale=None, is_causal=False, enable_gqa=False):
     """jax.nn has it for operands of [batch, length, heads, width]; these are PyTorch's [..., heads, length, width]."""
     def swapped(a):
         return jnp.swapaxes(a.reshape((-1, ) + a.shape[-3:]), 1, 2)
 
-    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), scale=scale)
+    seen = {}
+    if mask is not None:
+        mask = jnp.broadcast_to(mask, query.shape[:-1] + key.shape[-2:-1])
+        seen["mask" if mask.dtype == bool else "bias"] = mask.reshape((-1, ) + mask.shape[-3:])
+    result = jax.nn.dot_product_attention(swapped(query), swapped(key), swapped(value), scale=scale, is_causal=is_causal, **seen)
     return jnp.swapaxes(result, 1, 2).reshape(query.shape[:-1] + value.shape[-1:])
 
 

@@ -564,6 +564,12 @@ void CaseClassifier::TryForms(const std::map<std::string, TensorData>& values, C
   }
 }
 
+bool CaseClassifier::IsStepOfManyModels() const {
+  if (!IsOneStep(case_) || !case_.companion_of.empty() || !DemandedValues(case_).empty()) return false;
+  const auto shape = oracle_->Describe(case_.program.front().as);
+  return shape && shape->most_models >= kManyModels;
+}
+
 Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>& values) {
   if (values.empty()) return {};
   const auto known =
@@ -583,7 +589,10 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       const bool one_step = IsOneStep(case_);
       if (!one_step) options.most_work = DemandedValues(case_).empty() ? kJointWork : kDemandedWork;
       const auto& demands = case_.companion_of.empty() ? case_.contract.values : case_.asked_of;
+      if (IsStepOfManyModels()) classified.values = StepByStep(values);
+      for (auto& [name, found] : classified.values) found.piece.clear();
       for (const auto& [name, data] : values) {
+        if (classified.values.contains(name)) continue;
         ClassifyOptions own = options;
         const auto demand = demands.find(name);
         const auto shape = oracle_->Describe(name);

@@ -66,7 +66,11 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   if (FindOtherRead(a, b)) return Basis::kLikely;
   if (!unmodelled_a && !unmodelled_b && (a.kind == kExactOnly || b.kind == kExactOnly)) return Basis::kSame;
   if (a.piece != b.piece) return Basis::kSame;
-  if (Disjoint(a.models_proved, b.models_proved)) return Basis::kProved;
+  // Where but a few models were tried, those that are left are likely, and the others are not excluded.
+  const auto few_tried = [](const Classification& each) {
+    return each.rests_on_likelihood && each.models.size() >= each.models_proved.size();
+  };
+  if (Disjoint(a.models_proved, b.models_proved) && !few_tried(a) && !few_tried(b)) return Basis::kProved;
   return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
 }
 

@@ -21,7 +21,8 @@ class Forms {
   std::vector<Form> All() const {
     std::vector<Form> forms;
     for (Form form :
-         {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(), Softmax()}) {
+         {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(), Softmax(),
+          DividedFirst()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -121,6 +122,14 @@ class Forms {
             Make("total", "sum", {Inner("exp")}, along),
             Make("reciprocal", "reciprocal", {Inner("total")}),
             Last("mul", {Inner("exp"), Inner("reciprocal")})};
+  }
+
+  /// Attention whose probabilities are held, and so rounded, before they weigh the values.
+  Form DividedFirst() const {
+    if (step_.op != "scaled_dot_product_attention") return {};
+    Step divided = step_;
+    divided.attrs["divided_first"] = Attr{true};
+    return {std::move(divided)};
   }
 
   const Step& step_;

@@ -179,10 +179,12 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   }
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
+    const bool step = operand.starts_with(shape.name + ".");
+    const std::string who = step ? "the " + StepInside(operand, shape.name) + " inside" : "operand " + operand;
     if (words == std::vector<std::string>{"as_is+daz"})
-      parts.push_back("subnormals of operand " + operand + " taken as zero");
+      parts.push_back("subnormals of " + who + " taken as zero");
     else if (words != std::vector<std::string>{"as_is"})
-      parts.push_back("operand " + operand + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
+      parts.push_back(who + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
   }
   const auto& prod = classification.facets.at("prod");
   if (!prod.empty() && prod != std::vector<std::string>{"exact"}) parts.push_back("products " + Or(prod));

@@ -194,7 +194,8 @@ class StepJudge {
   }
 
   std::optional<Classification> Classify(size_t last, const std::optional<Piece>& piece, bool natural,
-                                         const TensorData* observed = nullptr) {
+                                         const TensorData* observed = nullptr,
+                                         std::vector<Proposal> named = {}) {
     if (!piece) return std::nullopt;
     const std::string& name = steps_[last].step.as;
     auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .natural = natural});
@@ -205,6 +206,7 @@ class StepJudge {
     if (shape && piece->unrounded.empty() && !natural) alone_ = *shape;
     ClassifyOptions options;
     options.search = !natural;
+    options.named = std::move(named);
     // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
     if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
       options.most_work = kGrownWork;
@@ -460,8 +462,42 @@ class StepJudge {
     return none;
   }
 
+  /// Of a step with more models than can be gone through in a moment: what an honest kernel computes, where that gives nearly
+  /// all of its results. Nothing where it does not.
+  std::optional<Classification> Honest(size_t last) {
+    const auto piece = Cut(last, {});
+    if (!piece) return std::nullopt;
+    auto oracle = open_(piece->program, piece->inputs, {});
+    const auto shape = oracle ? (*oracle)->Describe(steps_[last].step.as) : Fail("no oracle");
+    if (!shape || shape->most_models < kManyModels) return std::nullopt;
+    std::vector<Explanation> found;
+    Keep(last, {}, "step", Classify(last, piece, true), &found);
+    for (const auto& form : OtherForms(steps_[last].step))
+      Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
+    // A product inside takes its operands in their own format, whatever gave them.
+    std::vector<Proposal> inner;
+    const FloatFormat& own = *FormatOf(values_.at(steps_[last].step.as).dtype);
+    for (const std::string& operand : shape->operands) {
+      if (operand.starts_with(steps_[last].step.as + "."))
+        inner.push_back({.in = {{operand, std::string(own.name) + "_rne"}}});
+    }
+    const auto gives_all = [](const Explanation& each) {
+      return each.classification.reproduced >= kNearlyEvery && !each.classification.models.empty();
+    };
+    if (!inner.empty() && std::none_of(found.begin(), found.end(), gives_all))
+      Keep(last, {}, "step", Classify(last, piece, true, nullptr, std::move(inner)), &found);
+    std::erase_if(found, [&](const Explanation& each) { return !gives_all(each); });
+    found = Best(last, std::move(found));
+    if (found.empty()) return std::nullopt;
+    Classification result = found.front().classification;
+    for (const std::string& operand : ComputedOperands(last)) result.reads[NameOfUse(last, operand)] = {"stored"};
+    result.rests_on_likelihood = true;
+    return result;
+  }
+
   std::optional<Classification> Judge(size_t last) {
     alone_.reset();
+    if (auto honest = Honest(last)) return honest;
     auto stored = Classify(last, Cut(last, {}), false);
     if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
     if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);

@@ -28,6 +28,9 @@ struct PieceOptions {
 using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
     const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& options)>;
 
+/// Of a step with as many models as this, what an honest kernel computes is tried before all of them.
+constexpr int64_t kManyModels = 4096;
+
 /// `opened`: a program each of whose steps gives one new value (harness/casefile/open.h). `values`: what one backend computed
 /// for them; steps whose results or operands are not among them are left out. One classification for each step. What
 /// the oracles of the pieces did is added to `counts`.

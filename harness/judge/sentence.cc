@@ -331,10 +331,20 @@ std::map<std::string, Words> OwnNames(const std::map<std::string, Words>& operan
 std::vector<Parting> FindOperands(const Case& test_case, const std::string& value, const Classification& a,
                                   const Classification& b) {
   std::vector<Parting> found;
-  const auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
+  auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
+  // A side whose op was explained without such a step did not round it.
+  for (const auto& [operand, words] : a.facets_in) {
+    if (IsInside(value, operand)) right.try_emplace(operand, Words{"as_is"});
+  }
+  for (const auto& [operand, words] : b.facets_in) {
+    if (IsInside(value, operand)) left.try_emplace(operand, Words{"as_is"});
+  }
   for (const auto& [operand, words] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what = Braced(NumberPhrase(test_case, operand, value));
+    const std::string what =
+        IsInside(value, operand)
+            ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
+            : Braced(NumberPhrase(test_case, operand, value));
     const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0;
     const size_t at = operand.find('@');
     const std::string when =

@@ -3,6 +3,7 @@
 // Frameworks shift by the maximum (in one pass or two), by exp or by exp2 of a scaled argument, and divide or
 // multiply by a reciprocal. The steps below are one of these forms; the slack of each bounds the others, in
 // units of the format that they compute in.
+#include <limits>
 #include <utility>
 
 #include "oracles/ops/table.h"
@@ -130,11 +131,57 @@ int LowerSoftmax(Lowering& low, const OpCall& call) {
 /// (exp(s - max) @ value) / sum(exp(s - max)) with s = query @ key.mT * scale: the order of fused kernels, which
 /// never hold a probability. Others scale the query, or both operands by the root, and divide before the second
 /// product.
+namespace {
+
+/// Each head of x, along the third axis from the end, `times` times in a row.
+int SharedHeads(Lowering& low, int x, int64_t times) {
+  Shape apart = low.at(x).shape, together = apart;
+  const auto heads = apart.end() - 3;
+  together[together.size() - 3] *= times;
+  Shape shown = apart;
+  const auto at = static_cast<size_t>(heads - apart.begin()) + 1;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(at), 1);
+  shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(at), times);
+  return low.Reshape(low.Expand(low.Reshape(x, apart), shown), together);
+}
+
+/// Scores of keys that a query does not see are minus infinity; a mask of numbers is added.
+int MaskedScores(Lowering& low, const OpCall& call, int scores, DType inner) {
+  const auto hide = [&](int kept) {
+    const int hidden = low.Scalar(-std::numeric_limits<double>::infinity(), inner);
+    scores = low.Elementwise(NodeKind::kChoose, {scores, hidden, kept}, inner);
+  };
+  if (BoolAttr(call.step, "is_causal", false)) {
+    const Shape shape = low.at(scores).shape;
+    const int64_t rows = shape[shape.size() - 2];
+    const int row = low.Reshape(low.Count(0, 1, rows, DType::kInt64), {rows, 1});
+    const int column = low.Count(0, 1, shape.back(), DType::kInt64);
+    hide(low.Elementwise(NodeKind::kLessEqual, {column, row}, DType::kBool));
+  }
+  if (call.args.size() < 4) return scores;
+  const int mask = call.args[3];
+  if (low.at(mask).dtype != DType::kBool) return low.Elementwise(NodeKind::kAdd, {scores, mask}, inner);
+  hide(mask);
+  return scores;
+}
+
+}  // namespace
+
 int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
-  const int query = call.args.at(0), key = call.args.at(1), value = call.args.at(2);
+  const int query = call.args.at(0);
+  int key = call.args.at(1), value = call.args.at(2);
   const Shape shape = low.at(query).shape;
   if (shape.size() < 2 || low.at(key).shape.size() < 2 || low.at(value).shape.size() < 2)
     throw LoweringError{"scaled_dot_product_attention: needs matrices"};
+  if (BoolAttr(call.step, "enable_gqa", false)) {
+    const Shape few = low.at(key).shape;
+    if (shape.size() < 3 || few.size() < 3 || few[few.size() - 3] < 1 ||
+        shape[shape.size() - 3] % few[few.size() - 3] != 0)
+      throw LoweringError{"scaled_dot_product_attention: the heads of query are no multiple of those of key"};
+    const int64_t times = shape[shape.size() - 3] / few[few.size() - 3];
+    key = SharedHeads(low, key, times);
+    value = SharedHeads(low, value, times);
+  }
   const DType own = low.at(query).dtype, inner = own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const std::string prefix = call.step.as.empty() ? call.step.op : call.step.as;
   const auto product = [&](int a, int b, const char* part) {
@@ -152,7 +199,19 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
   low.at(scaled).slack = {low.Elementwise(
       NodeKind::kMul, {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)};
   low.at(scaled).slack_factor = 4;
-  const Exponentials parts = MakeExponentials(low, call, scaled, {-1});
+  const Exponentials parts =
+      MakeExponentials(low, call, MaskedScores(low, call, scaled, inner), {-1}, OtherUse::kNumerator);
+  // Kernels that hold the probabilities store them in the operands' format.
+  if (BoolAttr(call.step, "divided_first", false)) {
+    const int shares = low.Materialised(low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, inner),
+                                        prefix + ".probabilities");
+    low.at(shares).slack = {shares};
+    low.at(shares).slack_factor = 12;
+    int result = product(shares, value, "weighted");
+    low.at(low.plan.Root(result)).dtype = own;
+    low.at(result).dtype = own;
+    return result;
+  }
   const int weighted = product(parts.exp, value, "weighted");
   const int magnitude = low.Matmul(parts.exp, absolute(value));
   int result = low.Elementwise(NodeKind::kDiv, {weighted, parts.total}, inner);

@@ -122,8 +122,9 @@ Case AttentionCase(DType dtype) {
                Tensor("v", dtype, {1, kKeys, kValues})};
   c.program = {
       MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "attended"),
-      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "halved", {{"scale", Attr{.value = 0.5}}})};
-  c.observe = {"attended", "halved"};
+      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "halved", {{"scale", Attr{.value = 0.5}}}),
+      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "causal", {{"is_causal", Attr{.value = true}}})};
+  c.observe = {"attended", "halved", "causal"};
   return c;
 }
 
@@ -131,9 +132,10 @@ TEST_P(Composites, AttentionAgreesWithMpfr) {
   const Case c = AttentionCase(GetParam());
   const auto in = testing::NormalInputs(c, 25);
   const auto value = [&](const char* name, int64_t i) { return Big(in.at(name).At(i)); };
-  const auto truth = [&](const Big& scale, int64_t i) {
+  const auto truth = [&](const std::string& name, const Big& scale, int64_t i) {
     Big weighted, total;
-    for (int64_t key = 0; key < kKeys; ++key) {
+    const int64_t seen = name == "causal" ? i / kValues + 1 : kKeys;
+    for (int64_t key = 0; key < seen; ++key) {
       Big score;
       for (int64_t w = 0; w < kWidth; ++w)
         score = score + value("q", i / kValues * kWidth + w) * value("k", key * kWidth + w);
@@ -148,12 +150,13 @@ TEST_P(Composites, AttentionAgreesWithMpfr) {
   std::vector<int64_t> elements(kQueries * kValues);
   std::iota(elements.begin(), elements.end(), 0);
   for (const auto& [name, scale] :
-       {std::pair("attended", Big(1) / Sqrt(Big(kWidth))), std::pair("halved", Big(0.5))}) {
+       {std::pair("attended", Big(1) / Sqrt(Big(kWidth))), std::pair("halved", Big(0.5)),
+        std::pair("causal", Big(1) / Sqrt(Big(kWidth)))}) {
     const auto references = (*oracle)->References(name, elements);
     for (const int64_t i : elements) {
       const Reference& reference = references[static_cast<size_t>(i)];
       ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << name << i;
-      const mpq_class off = truth(scale, i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
+      const mpq_class off = truth(name, scale, i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
       EXPECT_LE(abs(off), mpq_class(reference.err) + mpq_class(std::fabs(reference.hi)) * mpq_class(0x1p-400))
           << name << i;
     }

@@ -74,6 +74,14 @@ IN_FLOAT64 = {
               "op: addmm, of: [c, x, w], alpha: 3, beta: 0.7", [8, 8]),
     "attention": ("k: {dtype: float64, shape: [6, 10], fill: normal}\n      v: {dtype: float64, shape: [6, 4], fill: normal}",
                   "op: scaled_dot_product_attention, of: [x, k, v]", [8, 4]),
+    "causal": ("k: {dtype: float64, shape: [8, 10], fill: normal}\n      v: {dtype: float64, shape: [8, 4], fill: normal}",
+               "op: scaled_dot_product_attention, of: [x, k, v], is_causal: true", [8, 4]),
+    "added_mask": ("k: {dtype: float64, shape: [6, 10], fill: normal}\n      v: {dtype: float64, shape: [6, 4], fill: normal}\n"
+                   "      m: {dtype: float64, shape: [8, 6], fill: normal}",
+                   "op: scaled_dot_product_attention, of: [x, k, v, m]", [8, 4]),
+    "kept_mask": ("k: {dtype: float64, shape: [6, 10], fill: normal}\n      v: {dtype: float64, shape: [6, 4], fill: normal}\n"
+                  "      m: {dtype: bool, shape: [6], fill: {values: [1, 0, 1, 1, 0, 1]}}",
+                  "op: scaled_dot_product_attention, of: [x, k, v, m]", [8, 4]),
 }
 for each, (tensors, step, shape) in IN_FLOAT64.items():
     others = "".join(f"\n      {line.strip()}" for line in (tensors.split("\n") if tensors else []))

@@ -104,12 +104,11 @@ def _slice(walk, node, arguments):
 
 
 def _attention(walk, node, arguments):
-    """The word where only a scale is asked for."""
-    if any(arguments.get(key) for key in ("attn_mask", "is_causal", "enable_gqa")) or arguments.get("dropout_p", 0):
+    if arguments.get("dropout_p", 0):
         return None
-    scale = arguments.get("scale")
-    of = [arguments.get(key) for key in ("query", "key", "value")]
-    return walk.add(node, "scaled_dot_product_attention", of, {} if scale is None else {"scale": scale})
+    of = [arguments.get(key) for key in ("query", "key", "value", "attn_mask")]
+    attrs = {key: arguments.get(key) for key in ("scale", "is_causal", "enable_gqa") if arguments.get(key) not in (None, False)}
+    return walk.add(node, "scaled_dot_product_attention", [each for each in of if each is not None], attrs)
 
 
 def _counted(walk, node, arguments):
