@@ -20,6 +20,7 @@
 #include "harness/judge/classify.h"
 #include "harness/judge/combine.h"
 #include "harness/judge/contract.h"
+#include "harness/judge/forms.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/judge/local.h"
 #include "harness/judge/step_contract.h"
@@ -306,13 +307,22 @@ class RunJudge {
       observations.push_back(*participants[i].observation);
       if (opened[i]) {
         CaseResult& result = results.back();
+        // Gradients are no values of steps: they are compared as they were asked.
+        const CaseResult& asked = *participants[i].result;
         result.values.clear();
         result.value_order.clear();
+        observations.back().values = opened[i]->record.observation.values;
         for (const auto& step : opened[i]->told.steps) {
           result.value_order.push_back(step.value);
           result.values[step.value] = step.result;
         }
-        observations.back().values = opened[i]->record.observation.values;
+        for (const auto& name : asked.value_order) {
+          const auto value = participants[i].observation->values.find(name);
+          if (result.values.contains(name) || value == participants[i].observation->values.end()) continue;
+          result.value_order.push_back(name);
+          result.values[name] = asked.values.at(name);
+          observations.back().values.insert_or_assign(name, value->second);
+        }
       }
       shown.push_back({.result = &results.back(), .observation = &observations.back()});
     }
@@ -564,6 +574,29 @@ void CaseClassifier::TryForms(const std::map<std::string, TensorData>& values, C
   }
 }
 
+void CaseClassifier::DoubtViolations(const std::map<std::string, TensorData>& values,
+                                     Classified* classified) {
+  const Step& step = case_.program.front();
+  const auto demand = case_.contract.values.find(step.as);
+  const auto value = classified->values.find(step.as);
+  if (demand == case_.contract.values.end() || value == classified->values.end() ||
+      OtherForms(step).empty() || JudgeFacets(demand->second, value->second) != ContractVerdict::kViolates)
+    return;
+  const auto steps = StepByStep(values);
+  const auto form = steps.find(step.as);
+  if (form == steps.end() || !form->second.fits || form->second.reproduced < kNearlyEvery ||
+      JudgeFacets(demand->second, form->second) == ContractVerdict::kViolates)
+    return;
+  Classification& found = value->second;
+  found.kind = ClassificationKind::kUnmodelled;
+  found.fits = false;
+  found.models.clear();
+  found.models_proved.clear();
+  found.says = {fmt::format("{:.0f} % of the results are those of: {}", 100 * form->second.reproduced,
+                            form->second.label)};
+  found.label = "unmodelled: " + found.says.front();
+}
+
 bool CaseClassifier::IsStepOfManyModels() const {
   if (!IsOneStep(case_) || !case_.companion_of.empty() || !DemandedValues(case_).empty()) return false;
   const auto shape = oracle_->Describe(case_.program.front().as);
@@ -599,9 +632,10 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
         if (demand != demands.end() && shape) own.named = RoundingsNamed(demand->second, shape->operands);
         classified.values.emplace(name, ClassifyValue(*oracle_, name, data, own));
       }
-      if (one_step)
+      if (one_step) {
         TryForms(values, &classified);
-      else if (case_.companion_of.empty())
+        DoubtViolations(values, &classified);
+      } else if (case_.companion_of.empty())
         SayWhatFits(values, options, &classified);
     } else {
       for (const auto& [name, tensor] : values) {

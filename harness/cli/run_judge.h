@@ -42,6 +42,8 @@ class CaseClassifier {
                    Classified* classified);
   /// What no model of the whole explains, by the ops that some framework makes of its one.
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
+  /// No violation is proved where the ops that some framework makes of the one give the results as the contract asks.
+  void DoubtViolations(const std::map<std::string, TensorData>& values, Classified* classified);
   /// A program of one step, of which nothing is demanded, and which has many models (harness/judge/local.h).
   bool IsStepOfManyModels() const;
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);

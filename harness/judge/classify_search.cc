@@ -135,7 +135,17 @@ void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposa
     zero = zero && stored[i] == 0;
   }
   if (zero) return;
-  if (scaled) result_.says.push_back(fmt::format("{:.6g} times the exact value", factor));
+  if (!scaled) return;
+  // What few results of one kind share, all of them have to: else it is how they were rounded.
+  for (size_t i = 0; i < sample_.size() && scaled; ++i) {
+    const double exact = oracle_.References(value_, std::span(&sample_[i], 1)).front().hi;
+    const double half = Ulp(sample_stored_[i], *FormatOf(observed_.dtype)) / 2;
+    scaled = !std::isfinite(sample_stored_[i]) || std::fabs(sample_stored_[i] - exact) > half || exact == 0 ||
+             std::fabs(factor - 1) * std::fabs(exact) < half;
+  }
+  const std::string text = fmt::format("{:.6g} times the exact value", factor);
+  if (scaled && std::find(result_.says.begin(), result_.says.end(), text) == result_.says.end())
+    result_.says.push_back(text);
 }
 
 }  // namespace ulpscope

@@ -20,9 +20,8 @@ class Forms {
 
   std::vector<Form> All() const {
     std::vector<Form> forms;
-    for (Form form :
-         {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(), Softmax(),
-          DividedFirst()}) {
+    for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
+                      Softmax(), DividedFirst()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;

@@ -91,21 +91,37 @@ std::string BrieflyLabelled(const Classification& classification) {
                      classification.models_proved.size());
 }
 
+/// Roundings of a model that a plain sum in float32 does not have.
+int Besides(const PrecisionModel& model) {
+  return static_cast<int>(model.in.size() + model.cuts.size()) + (model.prod != "exact") +
+         (model.mid != "none") + (model.acc != "float32" && model.acc != "exact") +
+         !model.out.ends_with("_rne");
+}
+
+/// A model that the contract allows, by what it does besides, where that is something.
+std::string WhatItIs(const PrecisionModel& model) {
+  return Besides(model) == 0 ? "what the contract asks for"
+                             : "the nearest of what the contract allows (" + model.Name() + ")";
+}
+
 std::string ViolationSentence(const std::string& name, const ValueDemand& demand, const ValueResult& value) {
   if (demand.dtype && *demand.dtype != Name(value.dtype)) {
     return fmt::format("{} is {}, the contract says {}", name, Name(value.dtype), *demand.dtype);
   }
   std::string text = fmt::format("{} violates its contract ({}): {}", name, Describe(demand),
                                  Labelled(value.classification));
+  // Of all that the contract allows, what does nothing besides.
+  const Exclusion* plainest = nullptr;
   for (const Exclusion& exclusion : value.classification.excluded) {
     if (!IsInside(exclusion.model, demand, value.classification)) continue;
-    std::string why = exclusion.why;
-    constexpr std::string_view kThis = "this model gives";
-    if (const size_t at = why.find(kThis); at != std::string::npos)
-      why.replace(at, kThis.size(), "what the contract asks for gives");
-    return text + fmt::format("; e.g. {}", why);
+    if (plainest == nullptr || Besides(exclusion.model) < Besides(plainest->model)) plainest = &exclusion;
   }
-  return text;
+  if (plainest == nullptr) return text;
+  std::string why = plainest->why;
+  constexpr std::string_view kThis = "this model gives";
+  if (const size_t at = why.find(kThis); at != std::string::npos)
+    why.replace(at, kThis.size(), WhatItIs(plainest->model) + " gives");
+  return text + fmt::format("; e.g. {}", why);
 }
 
 /// The probes that tell apart what the models of a value disagree about (the table of probes names what each

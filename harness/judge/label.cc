@@ -180,7 +180,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
     const bool step = operand.starts_with(shape.name + ".");
-    const std::string who = step ? "the " + StepInside(operand, shape.name) + " inside" : "operand " + operand;
+    const std::string who =
+        step ? "the " + StepInside(operand, shape.name) + " inside" : "operand " + operand;
     if (words == std::vector<std::string>{"as_is+daz"})
       parts.push_back("subnormals of " + who + " taken as zero");
     else if (words != std::vector<std::string>{"as_is"})

@@ -490,7 +490,8 @@ class StepJudge {
     found = Best(last, std::move(found));
     if (found.empty()) return std::nullopt;
     Classification result = found.front().classification;
-    for (const std::string& operand : ComputedOperands(last)) result.reads[NameOfUse(last, operand)] = {"stored"};
+    for (const std::string& operand : ComputedOperands(last))
+      result.reads[NameOfUse(last, operand)] = {"stored"};
     result.rests_on_likelihood = true;
     return result;
   }

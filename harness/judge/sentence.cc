@@ -341,10 +341,9 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
   }
   for (const auto& [operand, words] : left) {
     if (operand.ends_with("@" + value)) continue;
-    const std::string what =
-        IsInside(value, operand)
-            ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
-            : Braced(NumberPhrase(test_case, operand, value));
+    const std::string what = IsInside(value, operand)
+                                 ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
+                                 : Braced(NumberPhrase(test_case, operand, value));
     const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0;
     const size_t at = operand.find('@');
     const std::string when =

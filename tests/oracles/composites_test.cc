@@ -123,7 +123,8 @@ Case AttentionCase(DType dtype) {
   c.program = {
       MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "attended"),
       MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "halved", {{"scale", Attr{.value = 0.5}}}),
-      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "causal", {{"is_causal", Attr{.value = true}}})};
+      MakeStep("scaled_dot_product_attention", {"q", "k", "v"}, "causal",
+               {{"is_causal", Attr{.value = true}}})};
   c.observe = {"attended", "halved", "causal"};
   return c;
 }
@@ -156,7 +157,8 @@ TEST_P(Composites, AttentionAgreesWithMpfr) {
     for (const int64_t i : elements) {
       const Reference& reference = references[static_cast<size_t>(i)];
       ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << name << i;
-      const mpq_class off = truth(name, scale, i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
+      const mpq_class off =
+          truth(name, scale, i).Rational() - mpq_class(reference.hi) - mpq_class(reference.lo);
       EXPECT_LE(abs(off), mpq_class(reference.err) + mpq_class(std::fabs(reference.hi)) * mpq_class(0x1p-400))
           << name << i;
     }

@@ -109,14 +109,14 @@ TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   RunReport report = Agreeing();
   const std::string text = WriteConsole(report, {});
   EXPECT_NE(
-      text.find("all backends agree in 1 row (-v unfolds them)\n  f32  seeds/matmul_out/as_posted same\n"),
+      text.find("one class on all backends in 1 row, whose values may differ (-v unfolds them)\n  f32  seeds/matmul_out/as_posted same\n"),
       std::string::npos)
       << text;
   EXPECT_EQ(text.find("\n  same"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  other"), std::string::npos) << text;
   const std::string whole = WriteConsole(report, {.verbosity = ConsoleOptions::Verbosity::kVerbose});
   EXPECT_NE(whole.find("\n  same"), std::string::npos) << whole;
-  EXPECT_EQ(whole.find("all backends agree"), std::string::npos);
+  EXPECT_EQ(whole.find("one class on all backends"), std::string::npos);
   report.results.resize(1);
   EXPECT_NE(WriteConsole(report, {}).find("\n  same"), std::string::npos) << "one backend agrees with nobody";
 }

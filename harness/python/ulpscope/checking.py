@@ -322,8 +322,11 @@ def _findings(data):
 
 
 def _compiler(backend):
-    """What a torch backend compiles with: None for eager; '' of one that runs no PyTorch function."""
+    """What a torch backend compiles with: None for eager; '' of one that runs no PyTorch function, or whose knobs torch.compile()
+    is not given here: then what the function gives in this process says nothing of it."""
     name, _, knobs = adapters.parsed(backend)
+    if any(knob != "backend_name" for knob in knobs):
+        return ""
     return knobs.get("backend_name") or faithful.COMPILERS.get(name, "")
 
 
