@@ -274,7 +274,7 @@ int RunOnce(const RunArguments& arguments, WatchedFiles* watched) {
   return Execute(*std::move(prepared), arguments);
 }
 
-constexpr int kExitInterrupted = 2, kExitBug = 3;
+constexpr int kWatchInterrupted = 2, kWatchBug = 3;
 volatile std::sig_atomic_t g_watch_ends = 0;
 
 /// Runs again whenever a file that the last run read is another one; SIGINT ends it with the code of the last run, or of the one that
@@ -295,7 +295,7 @@ int Watch(const RunArguments& arguments) {
     }
     if (IsTerminal(STDOUT_FILENO)) Print("\x1b[H\x1b[2J\x1b[3J");
     const int exit_code = RunOnce(arguments, &now);
-    if (exit_code == kExitInterrupted || exit_code == kExitBug) return exit_code;
+    if (exit_code == kWatchInterrupted || exit_code == kWatchBug) return exit_code;
     watched = std::move(now);
     if (watched.files().empty()) return exit_code;
     PrintError(fmt::format("ulpscope: exit code {}; watching {} file{}, Ctrl-C ends", exit_code,

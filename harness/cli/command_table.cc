@@ -51,7 +51,7 @@ std::string WordsOf(const CommandEntry& command) {
 }
 
 /// In single quotes of a shell.
-std::string Quoted(std::string_view text) {
+std::string ShellQuoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -63,10 +63,10 @@ std::string PlaceOf(const CommandEntry& command) {
 }
 
 /// All of them as one pattern of a shell.
-std::string Places(const std::vector<CommandEntry>& commands) {
+std::string PlacePattern(const std::vector<CommandEntry>& commands) {
   std::vector<std::string> places;
   for (const CommandEntry& command : commands) {
-    if (!command.path.empty()) places.push_back(Quoted(PlaceOf(command)));
+    if (!command.path.empty()) places.push_back(ShellQuoted(PlaceOf(command)));
   }
   return Join(places, " | ");
 }
@@ -93,7 +93,7 @@ std::string ZshAction(const OptionEntry& option) {
 void ZshSpecs(const OptionEntry& option, std::string* text) {
   if (!option.positional.empty()) {
     *text += " \\\n        " +
-             Quoted((option.many ? "*:" : ":") + ZshText(option.positional) + ":" + ZshAction(option));
+             ShellQuoted((option.many ? "*:" : ":") + ZshText(option.positional) + ":" + ZshAction(option));
     return;
   }
   for (const auto& name : option.names) {
@@ -101,7 +101,7 @@ void ZshSpecs(const OptionEntry& option, std::string* text) {
     if (!option.value.empty() && name.starts_with("--")) spec += "=";
     spec += "[" + ZshText(option.about) + "]";
     if (!option.value.empty()) spec += ":" + ZshText(option.value) + ":" + ZshAction(option);
-    *text += " \\\n        " + Quoted(spec);
+    *text += " \\\n        " + ShellQuoted(spec);
   }
 }
 
@@ -154,23 +154,23 @@ _ulpscope() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$place ${COMP_WORDS[i]}" in
 )bash";
-  text += "      " + Places(commands) +
+  text += "      " + PlacePattern(commands) +
           ") place=\"$place ${COMP_WORDS[i]}\" ;;\n    esac\n  done\n  case \"$place/$before\" in\n";
   for (const CommandEntry& command : commands) {
     for (const OptionEntry& option : command.options) {
       if (option.names.empty() || option.value.empty()) continue;
       std::vector<std::string> patterns;
-      for (const auto& name : option.names) patterns.push_back(Quoted(PlaceOf(command) + "/" + name));
+      for (const auto& name : option.names) patterns.push_back(ShellQuoted(PlaceOf(command) + "/" + name));
       std::string reply = "COMPREPLY=($(compgen -f -- \"$word\"))";
       if (!option.choices.empty())
-        reply = "COMPREPLY=($(compgen -W " + Quoted(Join(option.choices, " ")) + " -- \"$word\"))";
+        reply = "COMPREPLY=($(compgen -W " + ShellQuoted(Join(option.choices, " ")) + " -- \"$word\"))";
       if (TakesBackends(option)) reply = "_ulpscope_backends";
       text += "    " + Join(patterns, " | ") + ") " + reply + "; return ;;\n";
     }
   }
   text += "  esac\n  case \"$place\" in\n";
   for (const CommandEntry& command : commands)
-    text += "    " + Quoted(PlaceOf(command)) + ") words=" + Quoted(WordsOf(command)) + " ;;\n";
+    text += "    " + ShellQuoted(PlaceOf(command)) + ") words=" + ShellQuoted(WordsOf(command)) + " ;;\n";
   return text + R"bash(  esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
   # What stands at its place is a case, a file or a folder.
@@ -202,13 +202,13 @@ _ulpscope() {
   for word in ${words[2,CURRENT-1]}; do
     case "$place $word" in
 )zsh";
-  text +=
-      "      " + Places(commands) + ") place=\"$place $word\" ;;\n    esac\n  done\n  case \"$place\" in\n";
+  text += "      " + PlacePattern(commands) +
+          ") place=\"$place $word\" ;;\n    esac\n  done\n  case \"$place\" in\n";
   for (const CommandEntry& command : commands) {
-    text += "    " + Quoted(PlaceOf(command)) + ")\n      _arguments -S";
+    text += "    " + ShellQuoted(PlaceOf(command)) + ")\n      _arguments -S";
     for (const OptionEntry& option : command.options) ZshSpecs(option, &text);
     if (!command.commands.empty())
-      text += " \\\n        " + Quoted("*:command:(" + Join(command.commands, " ") + ")");
+      text += " \\\n        " + ShellQuoted("*:command:(" + Join(command.commands, " ") + ")");
     text += " ;;\n";
   }
   return text + "  esac\n}\n_ulpscope \"$@\"\n";

@@ -28,7 +28,7 @@ constexpr auto kOtherwise =
                                                                   {"interpolate", "upsample_nearest2d"},
                                                                   {"normalize", "linalg_vector_norm"}});
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool IsLetterOfName(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// NAME of torch.NAME and of the modules below torch that are in reach; empty for anything else.
 std::string_view FunctionName(std::string_view op) {
@@ -61,9 +61,9 @@ bool IsKnownAten(std::string_view op) {
 
 bool IsTorchFunction(std::string_view op) {
   const std::string_view name = FunctionName(op);
-  return !name.empty() && name.size() <= 64 && IsLetter(name.front()) && name.back() != '_' &&
+  return !name.empty() && name.size() <= 64 && IsLetterOfName(name.front()) && name.back() != '_' &&
          std::all_of(name.begin(), name.end(),
-                     [](char c) { return IsLetter(c) || (c >= '0' && c <= '9') || c == '_'; });
+                     [](char c) { return IsLetterOfName(c) || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 std::string WhyOutOfReach(std::string_view op) {
