@@ -241,7 +241,10 @@ void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   std::map<const PrecisionModel*, const Trial*, OrderOfModels> fallen;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
-    if (trial.survived || (!proved.empty() && !is_near(model)) || proved.contains(model)) continue;
+    // What a contract asks for is shown beside what is left, however far from it.
+    if (trial.survived || proved.contains(model) ||
+        (!proved.empty() && !is_near(model) && !IsAsAsked(model)))
+      continue;
     const Trial*& kept = fallen[&model];
     if (kept == nullptr || trial.passed > kept->passed) kept = &trial;
   }
@@ -250,6 +253,8 @@ void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   if (proved.empty())
     std::stable_sort(rivals.begin(), rivals.end(),
                      [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
+  std::stable_partition(rivals.begin(), rivals.end(),
+                        [&](const Trial* trial) { return IsAsAsked(trial->hypothesis->model()); });
   if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
   for (const Trial* trial : rivals) result_.excluded.push_back(ExclusionOf(*trial));
 }

@@ -123,10 +123,10 @@ class Faithful(unittest.TestCase):
         ties = torch.randint(3, (64, 8)).to(torch.float32)  # which of them is chosen is the op's own affair
         case = ulpscope.capture(routed, (ties, ))
         text = case.yaml()
-        self.assertIn("{op: topk, of: [x], k: 2, dim: -1, as: [weights, chosen]}", text)
+        self.assertIn("{op: topk, of: [x], k: 2, as: [weights, chosen]}", text)
         self.assertIn("as: [variance, mean]}", text)
         self.assertIn("{op: max, of: [x], dim: 1, result: 1, as: at}", text)
-        self.assertRegex(text, r'op: "aten::native_layer_norm".*result: 2, as: rstd')
+        self.assertRegex(text, r'op: "aten::native_layer_norm".*result: 2, as: \w+')
         with tempfile.TemporaryDirectory() as folder:
             linted = call(places.binary(), "lint", case.save(folder + "/routed.yaml"))
             self.assertIn("1 cases, 0 errors", linted.stdout)
@@ -285,8 +285,10 @@ class Said(unittest.TestCase):
         self.assertIn("depends on the values", text)
         self.assertRegex(text, r"blocks\.py:\d+: if x\.sum\(\) > 0:")
 
-    def test_a_result_that_has_no_name(self):
-        self.assertRegex(self.refused(blocks.second_result, torch.randn(4)), r"kthvalue.*number 2.*blocks\.py:\d+")
+    def test_a_result_that_is_not_the_first(self):
+        case = ulpscope.capture(blocks.second_result, (torch.randn(4), ))
+        self.assertEqual([step.op for step in case.all_steps()][:1], ["aten::kthvalue"])
+        self.assertIn("result: 1", case.yaml())
 
     def test_an_op_of_somebody_elses(self):
         @torch.library.custom_op("ulpscope_test::twice", mutates_args=())

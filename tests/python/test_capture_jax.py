@@ -156,7 +156,7 @@ class Said(unittest.TestCase):
         self.refused(blocks.dropped, "primitive random_seed: random numbers")
 
     def test_a_primitive_that_has_no_word(self):
-        self.refused(blocks.ordered, "primitive sort: the case language has no word for it")
+        self.refused(blocks.inverse, "primitive erf_inv: the case language has no word for it")
 
 
 class Checked(unittest.TestCase):
