@@ -145,7 +145,8 @@ class Layout {
     if (folded_.empty()) return;
     size_t rows = 0;
     for (const auto& [cell, names] : folded_) rows += names.size();
-    Line(fmt::format("one class on all backends in {}, whose values may differ (-v unfolds them)", Plural(rows, "row")));
+    Line(fmt::format("one class on all backends in {}, whose values may differ (-v unfolds them)",
+                     Plural(rows, "row")));
     size_t width = 0;
     for (const auto& [cell, names] : folded_) width = std::max(width, DisplayWidth(TerminalSafe(cell)));
     for (const auto& [cell, names] : folded_) {

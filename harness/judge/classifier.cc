@@ -242,8 +242,7 @@ void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     // What a contract asks for is shown beside what is left, however far from it.
-    if (trial.survived || proved.contains(model) ||
-        (!proved.empty() && !is_near(model) && !IsAsAsked(model)))
+    if (trial.survived || proved.contains(model) || (!proved.empty() && !is_near(model) && !IsAsAsked(model)))
       continue;
     const Trial*& kept = fallen[&model];
     if (kept == nullptr || trial.passed > kept->passed) kept = &trial;
