@@ -108,9 +108,9 @@ RunReport Agreeing() {
 TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   RunReport report = Agreeing();
   const std::string text = WriteConsole(report, {});
-  EXPECT_NE(
-      text.find("one class on all backends in 1 row, whose values may differ (-v unfolds them)\n  f32  seeds/matmul_out/as_posted same\n"),
-      std::string::npos)
+  EXPECT_NE(text.find("one class on all backends in 1 row, whose values may differ (-v unfolds them)\n  f32  "
+                      "seeds/matmul_out/as_posted same\n"),
+            std::string::npos)
       << text;
   EXPECT_EQ(text.find("\n  same"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  other"), std::string::npos) << text;
