@@ -25,6 +25,9 @@
 namespace ulpscope {
 namespace {
 
+/// Of so many totals or fewer chance rounds each as a sum in the format that it is rounded to would have.
+constexpr int64_t kFewSums = 32;
+
 /// The products of one element, by the pass of split operands.
 using Passes = std::vector<std::vector<SumTerm>>;
 
@@ -484,12 +487,21 @@ class ConcreteOracle : public CaseOracle {
                      .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
                      .operands = {},
                      .cut_points = {},
+                     .line_cuts = {},
+                     .sum_cuts = {},
                      .tensors = {},
                      .has_products = path.has_products,
                      .has_steps = path.has_inner};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
-    for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
+    for (const int cut : path.cut_points) {
+      shape.cut_points.push_back(NameOf(shared_->plan, cut));
+      if (shared_->plan.size(cut) < shared_->plan.size(node->second))
+        shape.line_cuts.push_back(shape.cut_points.back());
+      if (IsReduction(shared_->plan.nodes[static_cast<size_t>(cut)].kind) &&
+          shared_->plan.size(cut) <= kFewSums && shared_->plan.size(cut) < shared_->plan.size(node->second))
+        shape.sum_cuts.push_back(shape.cut_points.back());
+    }
     std::set<std::string> tensors;
     for (const int id : path.nodes) {
       const PlanNode& read = shared_->plan.nodes[static_cast<size_t>(id)];

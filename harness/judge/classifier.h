@@ -145,6 +145,11 @@ class Classifier {
   /// is not simulated.
   std::set<PrecisionModel> Likely();
 
+  /// A model less what it says of the sums and of what elements share (totals, means): what every element is evidence of.
+  PrecisionModel OnEachElement(PrecisionModel model) const;
+  /// How many elements of the sample share a sum; at least 1.
+  double SampledOfLine() const;
+
   /// What is made of one sum errs with it: as much evidence as there are sums.
   bool Fits(const Trial& trial) const;
 

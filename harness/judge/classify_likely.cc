@@ -80,6 +80,22 @@ void Classifier::ChooseSample() {
   }
 }
 
+PrecisionModel Classifier::OnEachElement(PrecisionModel model) const {
+  model.acc.clear();
+  if (!model.cuts.empty()) model.mid.clear();
+  std::erase_if(model.cuts, [&](const auto& cut) {
+    return std::find(shape_.line_cuts.begin(), shape_.line_cuts.end(), cut.first) != shape_.line_cuts.end();
+  });
+  return model;
+}
+
+double Classifier::SampledOfLine() const {
+  if (!shape_.has_steps || shape_.reduction_length < 2 || sample_.empty()) return 1;
+  const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
+  const auto sampled = static_cast<double>(sample_.size());
+  return std::max(1.0, sampled / static_cast<double>(std::max<int64_t>(1, lines)));
+}
+
 std::set<PrecisionModel> Classifier::Likely() {
   std::set<PrecisionModel> likely;
   if (sample_.empty()) ChooseSample();
@@ -118,6 +134,17 @@ std::set<PrecisionModel> Classifier::Likely() {
     if (forms && leans(trial)) continue;
     if (fits(trial) && trial.log_likelihood >= best - std::log(options_.keep_factor))
       likely.insert(trial.hypothesis->model());
+  }
+  // Of one line of a norm all elements share what its sums are off by: they are one observation of how sums are computed.
+  if (const double together = SampledOfLine(); together > 1) {
+    std::set<PrecisionModel> elementwise;
+    for (const PrecisionModel& model : likely) elementwise.insert(OnEachElement(model));
+    for (const Trial& trial : trials_) {
+      if (forms && leans(trial)) continue;
+      if (fits(trial) && trial.log_likelihood >= best - together * std::log(options_.keep_factor) &&
+          elementwise.contains(OnEachElement(trial.hypothesis->model())))
+        likely.insert(trial.hypothesis->model());
+    }
   }
   const auto roundless = [](PrecisionModel model) {
     if (model.prod == "float32") model.prod = "exact";
@@ -162,8 +189,17 @@ void Classifier::MatchSteps(std::set<PrecisionModel>* likely) {
   if (best < kNearlyEvery) return;
   const auto n = static_cast<double>(sample_.size());
   const double least = best - 3 * std::sqrt(n * best * (1 - best) + 1) / n;
+  const double together = SampledOfLine();
+  PrecisionModel nearest;
   for (const auto& [model, share] : shares) {
-    if (share < least) likely->erase(model);
+    if (share == best) nearest = OnEachElement(model);
+  }
+  const auto shares_lines = [&](const PrecisionModel& model) {
+    return together > 1 && OnEachElement(model) == nearest;
+  };
+  const double least_of_lines = best - together * (best - least);
+  for (const auto& [model, share] : shares) {
+    if (share < (shares_lines(model) ? least_of_lines : least)) likely->erase(model);
   }
   if (likely->size() < 2 || elements_.size() <= sample_.size() || rivals[0]->hypothesis->orders().empty())
     return;
@@ -185,7 +221,9 @@ void Classifier::MatchSteps(std::set<PrecisionModel>* likely) {
   for (const auto& [model, missed] : misses) fewest = std::min(fewest, missed);
   const double chance = 3 * std::sqrt(static_cast<double>(fewest) + 1);
   for (const auto& [model, missed] : misses) {
-    if (static_cast<double>(missed) > static_cast<double>(fewest) + chance) likely->erase(model);
+    if (static_cast<double>(missed) >
+        static_cast<double>(fewest) + (shares_lines(model) ? together : 1) * chance)
+      likely->erase(model);
   }
 }
 

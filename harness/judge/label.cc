@@ -117,11 +117,22 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
     const bool narrow = steps_alone && acc && acc->binary() && acc->bits() <= Binary16().precision;
     if (shape.has_products) Insert(&facets["prod"], model.prod);
     if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets["acc"], model.acc);
+    // A total that is rounded to a format may have been summed in it.
+    for (const std::string& sum : shape.sum_cuts) {
+      const auto cut = model.cuts.find(sum);
+      if (cut != model.cuts.end() && acc && acc->wide() && ParseAcc(cut->second))
+        Insert(&facets["acc"], cut->second);
+    }
     Insert(&facets["mid"], model.mid);
     Insert(&facets["out"], model.out);
     for (auto& [operand, words] : classification->facets_in) {
       const auto in = model.in.find(operand);
-      Insert(&words, in == model.in.end() ? "as_is" : in->second);
+      // A sum in a narrow format rounds each term that it adds first: no rounding of the operand beside it.
+      const auto read = in == model.in.end() ? std::nullopt : ParseIn(in->second);
+      const bool loaded = read && read->format != nullptr && !shape.has_products &&
+                          shape.reduction_length > 0 && acc && acc->binary() && acc->bits() == read->bits() &&
+                          !in->second.ends_with("+daz");
+      Insert(&words, in == model.in.end() || loaded ? "as_is" : in->second);
     }
     for (auto& [cut, words] : classification->cuts) {
       const auto format = model.cuts.find(cut);

@@ -367,10 +367,12 @@ LikelihoodResult Likelihood(const Hypothesis& hypothesis, std::span<const int64_
   LikelihoodResult result = match;
   if (hypothesis.order_free()) return result;
   const Learnt learnt = Learn(hypothesis, elements);
+  // In logarithms: of a hundred sums in float32 the law gives less than a binary64 holds.
   const double composite =
-      std::exp(Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size()));
-  const double exact = static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size());
-  result.log_likelihood = std::log(0.5 * exact + 0.5 * composite);
+      Tempering(elements.size()) * LogLaw(hypothesis, learnt.law, observed, elements.size());
+  const double exact = std::log(static_cast<double>(match.matches) / static_cast<double>(learnt.runs.size()));
+  const double more = std::max(composite, exact), less = std::min(composite, exact);
+  result.log_likelihood = std::log(0.5) + more + (less > -kInf ? std::log1p(std::exp(less - more)) : 0);
   if (match.matches == 0) result.residuals = MeasureResiduals(hypothesis, learnt, observed);
   if (match.matches == 0 && fit_check == FitCheck::kMeasure && result.log_likelihood > -kInf)
     result.fit = GoodnessOfFit(hypothesis, learnt.law, observed, learnt.runs);

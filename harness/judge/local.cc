@@ -32,6 +32,7 @@ struct Explanation {
   Classification classification;
   bool plain = false;                               ///< nothing is narrower than the program asks for
   std::map<std::string, std::string> changed = {};  ///< operands read in another format, or flushed
+  bool few = false;                                 ///< open because there are few results to tell by
 };
 
 /// What is done to an operand before it is read.
@@ -51,6 +52,10 @@ constexpr int64_t kGrownWork = int64_t{1} << 27;
 /// More operands than this are tried unrounded one by one and all together alone.
 constexpr size_t kMostCombined = 3;
 constexpr size_t kMostKept = 4;
+/// Of fewer different numbers chance gives what it pleases: two ways to round part in half of the results or less.
+constexpr size_t kFewNumbers = 16;
+/// An operand read unrounded, and a narrow step besides: where both are free, fewer than this are given by chance.
+constexpr size_t kManyNumbers = 64;
 
 class StepJudge {
  public:
@@ -523,10 +528,14 @@ class StepJudge {
     };
     grow(Before::kAsExplained, true);
     // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
-    if (Best(last, found).empty()) grow(Before::kStored, true);
-    if (Best(last, found).empty()) grow(Before::kUnrounded, true);
+    const auto none_plain = [&] {
+      const auto best = Best(last, found);
+      return best.empty() || !best.front().plain;
+    };
+    if (none_plain()) grow(Before::kStored, true);
+    if (none_plain()) grow(Before::kUnrounded, true);
     // A kernel that keeps what it computes rounds nothing for several steps.
-    if (Best(last, found).empty() || !Best(last, found).front().plain) {
+    if (none_plain()) {
       if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
         Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), true), &found);
     }
@@ -542,13 +551,18 @@ class StepJudge {
       grow(Before::kAsExplained, false);
       found = Best(last, std::move(found));
     }
-    std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, *stored); });
+    const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
+    std::erase_if(found, [&](const Explanation& each) {
+      const bool both = !each.plain && !each.unrounded.empty();
+      return GivesNoMore(last, each, *stored) || (both && (each.classification.reproduced < 1 || !many));
+    });
     if (found.empty()) {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
       if (stored->fits) BecomeUnmodelled(&*stored);
       stored->piece = "step";
       return stored;
     }
+    JoinFew(last, *stored, &found);
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
@@ -570,6 +584,7 @@ class StepJudge {
         if (std::find(open.begin(), open.end(), word) == open.end()) open.push_back(word);
       }
     }
+    LoadInto(&result);
     result.rests_on_likelihood =
         result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty())
@@ -577,18 +592,67 @@ class StepJudge {
     return Said(std::move(result));
   }
 
+  /// A sum in a narrow format rounds each term that it adds first: that is no rounding of the operand beside it.
+  void LoadInto(Classification* result) const {
+    if (!alone_ || alone_->has_products || alone_->reduction_length == 0) return;
+    const auto loads = [&](const std::string& word) {
+      const FloatFormat* format = FindFormat(word);
+      const auto& accs = result->facets["acc"];
+      return format != nullptr && !accs.empty() &&
+             std::all_of(accs.begin(), accs.end(), [&](const auto& each) {
+               const auto acc = ParseAcc(each);
+               return acc && acc->binary() && acc->bits() == format->precision;
+             });
+    };
+    for (auto& [operand, words] : result->reads) {
+      if (!words.empty() && std::all_of(words.begin(), words.end(), loads)) words.emplace_back("stored");
+    }
+  }
+
+  /// Different numbers among the results, counted up to `most`.
+  static size_t CountNumbers(const TensorData& data, size_t most) {
+    std::set<double> numbers;
+    for (int64_t i = 0; i < data.size() && numbers.size() < most; ++i) {
+      if (data.At(i) != 0 && std::isfinite(data.At(i))) numbers.insert(std::fabs(data.At(i)));
+    }
+    return numbers.size();
+  }
+
+  /// Of a handful of results chance gives whatever was asked first: what else would give them, an operand in a narrower format or
+  /// a sum in one whose order was not tried, is open beside it.
+  void JoinFew(size_t last, const Classification& stored, std::vector<Explanation>* found) {
+    const Explanation simplest = found->front();
+    if (simplest.unrounded.empty() && simplest.changed.empty()) return;
+    const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;
+    // Of a sum in a narrow format in an order that was not tried an operand's rounding makes up for the order.
+    if (!few && simplest.plain) return;
+    std::vector<Explanation> others;
+    if (few && simplest.changed.empty()) InOtherFormats(last, &others);
+    std::erase_if(others, [&](const Explanation& each) {
+      return each.classification.reproduced < simplest.classification.reproduced;
+    });
+    const bool is_stored = std::any_of(found->begin(), found->end(), [](const Explanation& each) {
+      return each.unrounded.empty() && each.changed.empty();
+    });
+    if (!is_stored) Keep(last, {}, "step", stored, &others);
+    for (Explanation& each : others) {
+      each.few = true;
+      found->push_back(std::move(each));
+    }
+  }
+
   /// Few results may follow from an unrounded operand in full precision, and as well from the stored one in a narrower format:
   /// the models of both are open.
   void JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
     const Explanation& simplest = found.front();
-    if (simplest.unrounded.empty() || !alone_) return;
+    if ((simplest.unrounded.empty() && simplest.changed.empty()) || !alone_) return;
     std::set<PrecisionModel> models(result->models.begin(), result->models.end());
     std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
     const size_t before = models.size();
     for (const Explanation& each : found) {
       const Classification& other = each.classification;
-      if (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
-          other.reproduced < simplest.classification.reproduced)
+      if (!each.few && (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
+                        other.reproduced < simplest.classification.reproduced))
         continue;
       models.insert(other.models.begin(), other.models.end());
       proved.insert(other.models_proved.begin(), other.models_proved.end());
@@ -821,7 +885,7 @@ class StepJudge {
   /// Nothing explains the results from operands as they are or were: some of them in a narrower format.
   void InOtherFormats(size_t last, std::vector<Explanation>* found) {
     const auto floating = FloatingOperands(last);
-    for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
+    for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
       for (const auto& some : Combinations(floating)) {
         Changes changes;
         std::map<std::string, std::string> words;

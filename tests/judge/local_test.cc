@@ -152,7 +152,8 @@ TEST(Local, AnOperandInANarrowerFormatIsNamed) {
     chain.Set("d", i, p - Bf16(chain.In("z", i)));
   }
   auto judged = Judge(chain);
-  EXPECT_THAT(judged.at("s").reads["p"], ElementsAre("float16"));
+  // Of as many bits as tf32: only a smaller range tells them apart, and none of these numbers leaves it.
+  EXPECT_THAT(judged.at("s").reads["p"], UnorderedElementsAre("float16", "tf32"));
   EXPECT_THAT(judged.at("d").reads["z"], ElementsAre("bfloat16"));
   EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
 }

@@ -123,6 +123,15 @@ def narrow(word):
     return word.startswith(NARROW_SUM)
 
 
+def _same_sums(acc):
+    """Partial sums in one format, added in that format: a sum in it in blocks, each addition rounded once (two float16 or bfloat16
+    numbers add exactly enough in float32 that rounding twice is rounding once: 24 bits are at least 2 * 11 + 2)."""
+    for word in ("bfloat16", "float16"):
+        if acc == f"split_k({word},{word})":
+            return {word, f"{word}_via_float32"}
+    return set()
+
+
 def _facets(row, facets, flushed=False):
     """Findings about the step's own arithmetic; `flushed`: it is said of an operand, or of the result, that it loses subnormals."""
     found, place = [], f"step {row['value']}"
@@ -136,7 +145,7 @@ def _facets(row, facets, flushed=False):
         elif not wide and row["acc_visible"]:
             what = "unique" if set(plain) == {row["acc"]} else "loose"
             if row["acc"] not in plain:  # another word is as true where it gives the very same bits
-                alike = set(plain) & set(row["acc_alike"]) or set(facets.get("prod") or []) & set(row["prod_alike"])
+                alike = set(plain) & (set(row["acc_alike"]) | _same_sums(row["acc"])) or set(facets.get("prod") or []) & set(row["prod_alike"])
                 what = "named equivalent" if alike else "truth excluded"
         elif wide:
             what = "unique" if not any(map(narrow, plain)) else "loose"
