@@ -57,9 +57,15 @@ uint64_t Key(CrossSide side, int64_t line, int64_t place) {
          static_cast<uint64_t>(place);
 }
 
+/// Exponent of numbers that are zero in float16; its negative: of numbers that are infinite there.
+constexpr int kBeyondFloat16 = -27;
+
 std::vector<CrossTerm> SingleLine(CrossSide side, int bits, int64_t k, int64_t line) {
   // Most products lie among the subnormals of float16, which keep fewer bits: a rounding to 11 bits shows there only.
-  const int scale = line % 4 == 0 ? 0 : side == CrossSide::kA ? -8 : -9;
+  int scale = line % 4 == 0 ? 0 : side == CrossSide::kA ? -8 : -9;
+  // Formats of a larger range have numbers that float16 has not: read in it, or flushed where it flushes, they are gone.
+  if (bits != Binary16().precision && line % 8 == 5) scale = kBeyondFloat16;
+  if (bits != Binary16().precision && line % 8 == 7) scale = -kBeyondFloat16;
   const auto value = [&](int64_t place) {
     const uint64_t key = Key(side, line, place);
     const double sign = CrossSignificand(key ^ 0x5555, 8, 0) < 1.5 ? 1 : -1;

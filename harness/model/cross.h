@@ -7,7 +7,7 @@
 // no structure; at most three terms of a dot product are not zero, so that every order of summation can be listed
 // (Hypothesis::Possible).
 //
-//   single  one product                                        IN, PROD, MID, OUT
+//   single  one product, of sizes inside and beyond the range of float16   IN, PROD, MID, OUT
 //   cancel  a b + c d - e f with a small result: no two of the terms add up to what a narrow format holds, so that
 //           in no order of summation a narrow accumulator gives what a wide one does
 //   swamp   2^g a w + b w - 2^g a w in all orders, g from 16 to 25: which bits of b w a float32 sum keeps, and
