@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <unordered_set>
 
+#include "harness/base/text.h"
 #include "harness/judge/label.h"
 #include "harness/judge/sample.h"
 #include "harness/num/float_format.h"
@@ -180,6 +182,7 @@ void Classifier::Conclude() {
   if (!result_.models.empty() && only_ == nullptr && !HardOnly() && options_.search) MeasureFloors();
   if (result_.models.empty()) {
     result_.kind = ClassificationKind::kUnmodelled;
+    SayWhatIsGone();
   } else {
     result_.rests_on_likelihood = likely.size() < proved.size();
     const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
@@ -208,6 +211,35 @@ void Classifier::DoubtSpecials() {
   result_.says.push_back(fmt::format(
       "no result is a number other than zero ({} of {} are infinite or NaN), where exact ones reach {:.3g}",
       specials, stored_.size(), most));
+}
+
+/// What a format of a smaller range does: small numbers are zero, large ones infinite, where the exact ones are far inside the
+/// range of the result.
+void Classifier::SayWhatIsGone() {
+  constexpr int kFarInside = 8;  // in powers of two
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  struct Gone {
+    int64_t count = 0;
+    size_t first = 0;
+  };
+  std::array<Gone, 2> gone{};
+  const double small = std::ldexp(1.0, format.emin + kFarInside);
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    const double exact = std::fabs(references_[i].hi);
+    if (references_[i].kind == ReferenceKind::kUndecided || !std::isfinite(exact)) continue;
+    const bool zero = stored_[i] == 0 && exact >= small;
+    const bool infinite =
+        std::isinf(stored_[i]) && std::isfinite(RoundTo(std::ldexp(exact, kFarInside), format));
+    if (!zero && !infinite) continue;
+    Gone& one = gone[infinite ? 1 : 0];
+    if (one.count++ == 0) one.first = i;
+  }
+  for (const auto& [one, word] : {std::pair{gone[0], "zero"}, {gone[1], "infinite"}}) {
+    if (one.count == 0) continue;
+    result_.says.push_back(fmt::format(
+        "{} of {} results are {} where the exact ones are not (at [{}]: {:.3g})", one.count, stored_.size(),
+        word, Join(Coordinates(elements_[one.first], observed_.shape), ", "), references_[one.first].hi));
+  }
 }
 
 bool Classifier::IsAsAsked(const PrecisionModel& model) const {

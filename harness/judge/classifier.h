@@ -180,6 +180,7 @@ class Classifier {
   /// accuses nobody while what the program asks for is not excluded, and no sum ever.
   void DoubtForms();
   void DoubtSpecials();
+  void SayWhatIsGone();
 
   /// A likelihood ranks models, it accuses none. Where no simulated order gives the bits, and all that explains them is a
   /// truncating or a narrow sum in an order of its own, other causes are as plausible: narrower operands, a store that is

@@ -86,8 +86,9 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     if (HasNoModels(one)) continue;
     AddExclusions(input, proved, &joined.excluded);
     if (one.kind == kUnmodelled) {
-      BecomeUnmodelled("no precision model explains the further input " + input.name, shape, observed,
-                       &joined);
+      BecomeUnmodelled("no precision model explains the further input " + input.name +
+                           (one.says.empty() ? "" : " (" + Join(one.says, "; ") + ")"),
+                       shape, observed, &joined);
       return joined;
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
