@@ -679,16 +679,24 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   std::vector<Choice> choices;
   std::set<std::string> seen;
   const bool sums = !path.reductions.empty() || path.has_inner;
+  // A product in float32 that is then stored in 16 bits is rounded twice: few bits times a number with many lie near ties.
+  std::vector<std::string> mids{"none"};
+  const PlanNode& root = At(plan, path.root);
+  if (!IsReduction(root.kind) && root.kind != NodeKind::kCast &&
+      FormatOf(observed)->precision < Binary32().precision)
+    mids.emplace_back("float32");
   for (const auto& cut : EnumerateCuts(plan, path)) {
-    Choice choice{.in = {},
-                  .prod = "exact",
-                  .acc = sums ? "float32" : "exact",
-                  .mid = "none",
-                  .out = std::string(Name(observed)) + "_rne",
-                  .cuts = cut,
-                  .mode = "_rne"};
-    choice = Canonical(plan, path, std::move(choice));
-    if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
+    for (const std::string& mid : mids) {
+      Choice choice{.in = {},
+                    .prod = "exact",
+                    .acc = sums ? "float32" : "exact",
+                    .mid = mid,
+                    .out = std::string(Name(observed)) + "_rne",
+                    .cuts = cut,
+                    .mode = "_rne"};
+      choice = Canonical(plan, path, std::move(choice));
+      if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
+    }
   }
   return choices;
 }

@@ -129,8 +129,9 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
       const auto in = model.in.find(operand);
       // A sum in a narrow format rounds each term that it adds first: no rounding of the operand beside it.
       const auto read = in == model.in.end() ? std::nullopt : ParseIn(in->second);
-      const bool loaded = read && read->format != nullptr && !shape.has_products &&
-                          shape.reduction_length > 0 && acc && acc->binary() && acc->bits() == read->bits() &&
+      const bool loaded = read && read->format != nullptr && !operand.starts_with("scalar.") &&
+                          !shape.has_products && !shape.has_steps && shape.reduction_length > 0 && acc &&
+                          acc->binary() && !acc->wide() && acc->bits() == read->bits() &&
                           !in->second.ends_with("+daz");
       Insert(&words, in == model.in.end() || loaded ? "as_is" : in->second);
     }

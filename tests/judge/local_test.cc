@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -156,6 +157,65 @@ TEST(Local, AnOperandInANarrowerFormatIsNamed) {
   EXPECT_THAT(judged.at("s").reads["p"], UnorderedElementsAre("float16", "tf32"));
   EXPECT_THAT(judged.at("d").reads["z"], ElementsAre("bfloat16"));
   EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
+}
+
+/// p = x + y and s = 1.3 p: p is stored in bfloat16 and read unrounded, the product is rounded to float32 and then to bfloat16.
+TEST(Local, AFloat32ProductThatIsStoredIn16BitsIsRoundedTwice) {
+  Case program;
+  program.id = "twice~opened";
+  program.companion_of = "twice";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kCount}),
+                     testing::Tensor("y", DType::kBfloat16, {kCount})};
+  Step scaled = MakeStep("mul", {"p"}, "s");
+  scaled.of.push_back(Operand{.name = "", .scalar = Attr{.value = 1.3}});
+  program.program = {MakeStep("add", {"x", "y"}, "p"), scaled};
+  program.observe = {"p", "s"};
+  std::map<std::string, TensorData> inputs, values;
+  for (const char* name : {"x", "y"}) inputs[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
+  for (const char* name : {"p", "s"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
+  int ties = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    inputs.at("x").Set(i, static_cast<double>(128 + i % 128));
+    inputs.at("y").Set(i, i % 128 % 5 == 2 ? 0 : 0.25);
+    const double p = inputs.at("x").At(i) + inputs.at("y").At(i);
+    values.at("p").Set(i, Bf16(p));
+    const double product = p * static_cast<double>(1.3F);
+    const double once = RoundTo(product, Binary32());
+    values.at("s").Set(i, Bf16(once));
+    ties += Bf16(once) != Bf16(product) ? 1 : 0;
+  }
+  ASSERT_GT(ties, 0) << "no product of these is rounded otherwise at once";
+  const auto judged = Judge(program, inputs, values);
+  EXPECT_TRUE(judged.at("s").fits) << judged.at("s").label;
+  EXPECT_THAT(judged.at("s").reads.at("p"), ElementsAre("unrounded"));
+}
+
+/// Terms are rounded to the format that they are added in, wherever a partial sum begins: the operand is read as it is stored.
+TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
+  const int64_t terms = 4;
+  Case program;
+  program.id = "halves~opened";
+  program.companion_of = "halves";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount, terms})};
+  program.program = {MakeStep("neg", {"x"}, "p"),
+                     MakeStep("sum", {"p"}, "s", {{"dim", testing::Integer(1)}})};
+  program.observe = {"p", "s"};
+  const auto inputs = NormalInputs(program, 7);
+  std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kFloat32, {kCount, terms})},
+                                           {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  for (int64_t i = 0; i < kCount; ++i) {
+    std::array<double, 4> read{};
+    for (int64_t j = 0; j < terms; ++j) {
+      values.at("p").Set(i * terms + j, -inputs.at("x").At(i * terms + j));
+      read[static_cast<size_t>(j)] = Bf16(values.at("p").At(i * terms + j));
+    }
+    values.at("s").Set(i, Bf16(Bf16(read[0] + read[1]) + Bf16(read[2] + read[3])));
+  }
+  const Classification judged = Judge(program, inputs, values).at("s");
+  EXPECT_TRUE(judged.fits) << judged.label;
+  EXPECT_THAT(judged.facets.at("acc"), ::testing::Each(::testing::StartsWith("bfloat16"))) << judged.label;
+  EXPECT_THAT(judged.reads.at("p"), ::testing::Contains("stored"));
+  EXPECT_THAT(judged.facets_in.at("p"), ElementsAre("as_is"));
 }
 
 TEST(Local, InputsThatCannotTellLeaveBothOpen) {
