@@ -192,6 +192,7 @@ void Classifier::Conclude() {
   }
   if (!HardOnly()) result_.reproduced = Reproduced();
   DoubtForms();
+  DoubtZeros();
   KeepExclusions(proved);
   ProjectFacets(shape_, &result_);
   result_.label = LabelOf(shape_, observed_.dtype, result_);
@@ -211,6 +212,29 @@ void Classifier::DoubtSpecials() {
   result_.says.push_back(fmt::format(
       "no result is a number other than zero ({} of {} are infinite or NaN), where exact ones reach {:.3g}",
       specials, stored_.size(), most));
+}
+
+/// Zero where every exact result is subnormal: any narrow format gives that, and so does what drops subnormals.
+void Classifier::DoubtZeros() {
+  if (result_.models.empty() || stored_.empty()) return;
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  const double least = std::ldexp(1.0, format.emin);
+  double most = 0;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    if (stored_[i] != 0 || !(std::fabs(references_[i].hi) < least)) return;
+    most = std::max(most, std::fabs(references_[i].hi));
+  }
+  const auto drops = [&](const PrecisionModel& model) {
+    return IsAsAsked(model) || model.Name().find("+ftz") != std::string::npos ||
+           model.Name().find("+daz") != std::string::npos;
+  };
+  if (most == 0 || std::any_of(result_.models.begin(), result_.models.end(), drops)) return;
+  result_.kind = ClassificationKind::kNotJudged;
+  result_.fits = false;
+  result_.models.clear();
+  result_.models_proved.clear();
+  result_.says = {fmt::format(
+      "every result is zero where the exact ones are subnormal numbers, up to {:.3g}: no format shows", most)};
 }
 
 /// What a format of a smaller range does: small numbers are zero, large ones infinite, where the exact ones are far inside the

@@ -181,6 +181,7 @@ class Classifier {
   void DoubtForms();
   void DoubtSpecials();
   void SayWhatIsGone();
+  void DoubtZeros();
 
   /// A likelihood ranks models, it accuses none. Where no simulated order gives the bits, and all that explains them is a
   /// truncating or a narrow sum in an order of its own, other causes are as plausible: narrower operands, a store that is
