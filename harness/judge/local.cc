@@ -306,8 +306,9 @@ class StepJudge {
     found->max_ulp = together;
   }
 
-  /// How the producer of what is read unrounded read its own operands.
-  enum class Before { kAsExplained, kStored, kUnrounded };
+  /// How the producer of what is read unrounded read its own operands. A kernel that holds what it computes often stores what it
+  /// sums: kUpToSums takes sums as they are stored, kFromSums unrounded and what they add as it is stored.
+  enum class Before { kAsExplained, kStored, kUpToSums, kFromSums, kUnrounded };
 
   /// The uses of `last` in `operands` and, with them, those of their producers.
   Uses With(size_t last, const std::vector<std::string>& operands, Before before) const {
@@ -326,7 +327,15 @@ class StepJudge {
         AddChain(maker->second, view.of.front().name, before, uses);
       return;
     }
-    if (before == Before::kStored) return;
+    if (before == Before::kStored || (before == Before::kFromSums && sums_.contains(maker->second))) return;
+    if (before == Before::kUpToSums || before == Before::kFromSums) {
+      for (const std::string& each : ComputedOperands(maker->second)) {
+        const auto by = ComputedBy(each);
+        if (before == Before::kFromSums || !by || !sums_.contains(*by))
+          AddChain(maker->second, each, before, uses);
+      }
+      return;
+    }
     // What clamp gives is a number that it was given, and x + 0 is x: there is no other rounding that it could be read before.
     if (before == Before::kUnrounded || exact_.contains(maker->second)) {
       for (const std::string& each : ComputedOperands(maker->second))
@@ -532,8 +541,9 @@ class StepJudge {
       const auto best = Best(last, found);
       return best.empty() || !best.front().plain;
     };
-    if (none_plain()) grow(Before::kStored, true);
-    if (none_plain()) grow(Before::kUnrounded, true);
+    for (const Before before : {Before::kStored, Before::kUpToSums, Before::kFromSums, Before::kUnrounded}) {
+      if (none_plain()) grow(before, true);
+    }
     // A kernel that keeps what it computes rounds nothing for several steps.
     if (none_plain()) {
       if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
