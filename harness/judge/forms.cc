@@ -80,9 +80,14 @@ class Forms {
     return {Make("sqrt", "sqrt", step_.of), Last("reciprocal", {Inner("sqrt")})};
   }
 
-  /// XLA multiplies by the reciprocal of what is the same along a line.
+  /// XLA multiplies by the reciprocal of what is the same along a line, and of a number.
   Form Quotient() const {
-    if (step_.op != "div" || !step_.attrs.empty() || !step_.out.empty() || step_.of[1].IsScalar()) return {};
+    if (step_.op != "div" || !step_.attrs.empty() || !step_.out.empty()) return {};
+    if (step_.of[1].IsScalar()) {
+      const auto number = step_.of[1].scalar->Number();
+      if (!number || *number == 0) return {};
+      return {Last("mul", {step_.of[0], Number(1 / *number)})};
+    }
     return {Make("reciprocal", "reciprocal", {step_.of[1]}), Last("mul", {step_.of[0], Inner("reciprocal")})};
   }
 

@@ -143,7 +143,9 @@ class StepJudge {
     piece.program.id = case_.id;
     piece.program.observe = {steps_[last].step.as};
     for (const size_t i : inside) {
-      const std::vector<Step> own{steps_[i].step};
+      const auto other = forms_.find(i);
+      const std::vector<Step> own =
+          i != last && other != forms_.end() ? other->second : std::vector<Step>{steps_[i].step};
       for (Step step : i == last && !form.empty() ? form : own) {
         for (Operand& operand : step.of) {
           if (operand.IsScalar() || operand.name.starts_with(steps_[i].step.as + ".")) continue;
@@ -523,8 +525,12 @@ class StepJudge {
     const bool plain =
         std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.plain; });
     if (!plain) {
-      for (const auto& form : OtherForms(steps_[last].step))
+      for (const auto& form : OtherForms(steps_[last].step)) {
+        const size_t before = found.size();
         Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
+        // What reads it unrounded reads what was computed.
+        if (form.size() == 1 && found.size() > before && found.back().plain) forms_.emplace(last, form);
+      }
     }
     std::set<Uses> tried;
     const auto grow = [&](Before before, bool natural) {
@@ -992,10 +998,11 @@ class StepJudge {
   const FlatProgram program_;
   const std::vector<FlatStep>& steps_ = program_.steps;
   const std::map<std::string, size_t>& made_by_ = program_.made_by;
-  std::optional<ValueShape> alone_;   ///< of the step that is judged, from what is stored
-  std::set<size_t> sums_;             ///< steps that hold a sum
-  std::set<size_t> has_steps_;        ///< those that compute in steps inside one op
-  std::set<size_t> exact_;            ///< those that round nothing of what they read
+  std::optional<ValueShape> alone_;            ///< of the step that is judged, from what is stored
+  std::set<size_t> sums_;                      ///< steps that hold a sum
+  std::set<size_t> has_steps_;                 ///< those that compute in steps inside one op
+  std::map<size_t, std::vector<Step>> forms_;  ///< steps that were explained as a single step of another op
+  std::set<size_t> exact_;                     ///< those that round nothing of what they read
   std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };

@@ -190,6 +190,32 @@ TEST(Local, AFloat32ProductThatIsStoredIn16BitsIsRoundedTwice) {
   EXPECT_THAT(judged.at("s").reads.at("p"), ElementsAre("unrounded"));
 }
 
+/// v = x / 33 and s = v + 1: XLA multiplies by the number's reciprocal, and adds what that gives before it is rounded.
+TEST(Local, ANumberIsDividedByAsItsReciprocalAndTheProductIsContracted) {
+  Case program;
+  program.id = "mean~opened";
+  program.companion_of = "mean";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  Step v = MakeStep("div", {"x"}, "v"), sum = MakeStep("add", {"v"}, "s");
+  v.of.push_back(Operand{.name = "", .scalar = Attr{.value = 33.0}});
+  sum.of.push_back(Operand{.name = "", .scalar = Attr{.value = 1.0}});
+  program.program = {v, sum};
+  program.observe = {"v", "s"};
+  const auto inputs = NormalInputs(program, 9);
+  std::map<std::string, TensorData> values{{"v", TensorData::Zeros(DType::kFloat32, {kCount})},
+                                           {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  const double reciprocal = static_cast<double>(1.0F / 33.0F);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double product = inputs.at("x").At(i) * reciprocal;
+    values.at("v").Set(i, RoundTo(product, Binary32()));
+    values.at("s").Set(i, RoundTo(product + 1, Binary32()));
+  }
+  const auto judged = Judge(program, inputs, values);
+  EXPECT_TRUE(judged.at("v").fits) << judged.at("v").label;
+  EXPECT_TRUE(judged.at("s").fits) << judged.at("s").label;
+  EXPECT_THAT(judged.at("s").reads.at("v"), ElementsAre("unrounded"));
+}
+
 /// Terms are rounded to the format that they are added in, wherever a partial sum begins: the operand is read as it is stored.
 TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
   const int64_t terms = 4;
