@@ -262,6 +262,19 @@ bool IsWrittenAmong(const Words& together) {
   return std::find(together.begin(), together.end(), "") != together.end();
 }
 
+/// Sets of unrounded uses that exclude each other. Of a step without a sum it is enough that what is written explains the one and
+/// not the other: where both read alike both would have the same bits.
+bool ReadOtherwise(const Classification& a, const Classification& b) {
+  if (a.together.empty() || b.together.empty()) return false;
+  const auto sums = [](const Classification& one) {
+    const auto acc = one.facets.find("acc");
+    return acc != one.facets.end() && !acc->second.empty();
+  };
+  if (!sums(a) && !sums(b) && a.piece.starts_with("step") && b.piece.starts_with("step"))
+    return IsWrittenAmong(a.together) != IsWrittenAmong(b.together);
+  return Disjoint(a.together, b.together);
+}
+
 /// "computes g from the unrounded s and t"; nothing without an operand.
 Deed FromUnrounded(const std::string& value, const std::vector<std::string>& operands) {
   if (operands.empty()) return {};
@@ -300,7 +313,7 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
     };
     found.push_back({.a = deed(words), .b = deed(other->second)});
   }
-  if (found.empty() && unrounded_a.empty() && unrounded_b.empty() && Disjoint(a.together, b.together)) {
+  if (found.empty() && unrounded_a.empty() && unrounded_b.empty() && ReadOtherwise(a, b)) {
     // One by one each may be either, and not all at once.
     const auto operands = [](const Words& together) {
       return IsWrittenAmong(together) ? Words() : SplitOutsideParentheses(together.front(), '+');
@@ -655,7 +668,7 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
     const auto other = b.reads.find(operand);
     if (other != b.reads.end() && Disjoint(words, other->second)) return operand;
   }
-  if (Disjoint(a.together, b.together)) return (a.together.front().empty() ? b : a).together.front();
+  if (ReadOtherwise(a, b)) return (IsWrittenAmong(a.together) ? b : a).together.front();
   return std::nullopt;
 }
 
