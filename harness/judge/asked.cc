@@ -30,8 +30,9 @@ constexpr const char* kUnrounded = "unrounded";
 /// Of a value's name, where it is read unrounded.
 constexpr const char* kFree = "@unrounded";
 
-/// Elements that a set is tried on; fewer tell nothing.
-constexpr int64_t kMostElements = 256, kFewestElements = 32;
+/// Elements that a set is tried on; fewer tell nothing. Of fewer than kManyElements a set has to give all, and as many that what
+/// is written does not give as there are sets to choose from, in bits, and these more.
+constexpr int64_t kMostElements = 256, kManyElements = 32, kFewestElements = 12, kBitsMore = 8;
 /// Terms of sums that one set may cost, and the sets that are tried.
 constexpr int64_t kMostTerms = int64_t{1} << 20;
 constexpr int kMostSets = 600;
@@ -62,6 +63,10 @@ class AskedJudge {
     // The simplest that does as well: nothing rounded at all.
     if (Share(all_) >= Share(best) - Margin(best)) best = all_;
     if (Share(best) < kNearlyEvery || written >= Share(best) - Margin(best)) return std::nullopt;
+    const auto count = static_cast<double>(elements_.size());
+    if (count < kManyElements &&
+        (Share(best) < 1 || (1 - written) * count < static_cast<double>(all_.size()) + kBitsMore))
+      return std::nullopt;
     return Told(best);
   }
 
@@ -116,7 +121,7 @@ class AskedJudge {
     const int64_t each = std::max<int64_t>(1, std::max(shape->terms, shape->work_of_one));
     const int64_t most = shape->work_of_all <= kMostTerms
                              ? kMostElements
-                             : std::clamp(kMostTerms / each, kFewestElements, kMostElements);
+                             : std::clamp(kMostTerms / each, kManyElements, kMostElements);
     elements_ = ElementsToCheck(observed_.shape, most);
     std::erase_if(elements_, [&](const int64_t element) {
       return observed_.At(element) == 0 || !std::isfinite(observed_.At(element));
