@@ -256,9 +256,9 @@ const std::vector<std::string>& CellLegend() {
                                                 "~ likely, not proved",
                                                 "=a exact, given its operands",
                                                 "[a] no reference",
-                                                "?a too many steps to be judged as one",
+                                                "?a not judged (explain says why)",
                                                 "- not in this run",
-                                                "A B groups that part"};
+                                                "A B equal letters: equal bits"};
   return kLegend;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -133,42 +134,50 @@ class Layout {
         const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const MatrixCell& each) {
           return !each.text.empty() && each.tone != Tone::kFaint;
         });
-        folded_[cell->text].push_back(row.label.empty() ? c.id : c.id + " " + row.label);
+        folded_[row.same_bits ? 0 : 1][cell->text].push_back(row.label.empty() ? c.id
+                                                                               : c.id + " " + row.label);
         return true;
       });
     }
     std::erase_if(matrix_.cases, [](const MatrixCase& c) { return c.rows.empty(); });
   }
 
-  /// One line for each cell that all backends agree on.
+  /// One line for each cell that all backends have alike: first where their values are equal in every bit.
   void Folded() {
-    if (folded_.empty()) return;
-    size_t rows = 0;
-    for (const auto& [cell, names] : folded_) rows += names.size();
-    Line(fmt::format("one class on all backends in {}, whose values may differ (-v unfolds them)",
-                     Plural(rows, "row")));
-    size_t width = 0;
-    for (const auto& [cell, names] : folded_) width = std::max(width, DisplayWidth(TerminalSafe(cell)));
-    for (const auto& [cell, names] : folded_) {
-      const std::string safe = TerminalSafe(cell);
-      std::string line = "  " + Pad(safe, DisplayWidth(safe), width + kGap);
-      size_t shown = 0;
-      for (const auto& name : names) {
-        const std::string more = (shown == 0 ? "" : ", ") + TerminalSafe(name);
-        if (shown > 0 && DisplayWidth(line + more) + 14 > options_.columns) break;
-        line += more;
-        ++shown;
-      }
-      if (shown < names.size()) line += fmt::format(", and {} more", names.size() - shown);
-      Line(line);
+    for (const bool same : {true, false}) {
+      const auto& folded = folded_[same ? 0 : 1];
+      if (folded.empty()) continue;
+      size_t rows = 0;
+      for (const auto& [cell, names] : folded) rows += names.size();
+      Line(fmt::format(
+          "{} in {} (-v unfolds {})",
+          same ? "the same bits on all backends" : "one class on all backends, not the same bits,",
+          Plural(rows, "row"), rows == 1 ? "it" : "them"));
+      size_t width = 0;
+      for (const auto& [cell, names] : folded) width = std::max(width, DisplayWidth(TerminalSafe(cell)));
+      for (const auto& [cell, names] : folded) FoldedLine(cell, names, width);
+      Line("");
     }
-    Line("");
+  }
+
+  void FoldedLine(const std::string& cell, const std::vector<std::string>& names, size_t width) {
+    const std::string safe = TerminalSafe(cell);
+    std::string line = "  " + Pad(safe, DisplayWidth(safe), width + kGap);
+    size_t shown = 0;
+    for (const auto& name : names) {
+      const std::string more = (shown == 0 ? "" : ", ") + TerminalSafe(name);
+      if (shown > 0 && DisplayWidth(line + more) + 14 > options_.columns) break;
+      line += more;
+      ++shown;
+    }
+    if (shown < names.size()) line += fmt::format(", and {} more", names.size() - shown);
+    Line(line);
   }
 
   void Table() {
     if (!matrix_.cases.empty()) Columns();
     Folded();
-    if (!matrix_.cases.empty() || !folded_.empty()) Legend();
+    if (!matrix_.cases.empty() || !folded_[0].empty() || !folded_[1].empty()) Legend();
   }
 
   /// Cuts the columns into blocks that fit, each with the labels again.
@@ -442,7 +451,8 @@ class Layout {
   const ConsoleOptions& options_;
   Matrix matrix_;
   size_t cases_ = 0;
-  std::map<std::string, std::vector<std::string>> folded_;  ///< cell -> the rows that have it throughout
+  /// Cell -> the rows that have it throughout: with the same bits, and with others.
+  std::array<std::map<std::string, std::vector<std::string>>, 2> folded_;
   std::string text_;
 };
 

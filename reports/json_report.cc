@@ -124,6 +124,7 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
   json["contract"] = Name(value.contract);
   json["rests_on_likelihood"] = classification.rests_on_likelihood;
   json["models_tried"] = classification.models_tried;
+  if (!value.bits.empty()) json["bits"] = value.bits;
   if (!value.part.empty()) json["part"] = Text(value.part);
   json["fits"] = classification.fits;
   if (!classification.floors.empty()) json["floors"] = classification.floors;

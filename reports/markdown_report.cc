@@ -72,12 +72,13 @@ class Summary {
 
   void Table() {
     const Matrix matrix = BuildMatrix(report_);
-    size_t rows = 0, agreed = 0, left_out = 0;
+    size_t rows = 0, agreed = 0, same = 0, left_out = 0;
     std::string table;
     for (const MatrixCase& c : matrix.cases) {
       for (const MatrixRow& row : c.rows) {
         if (!Differs(row)) {
           agreed += AllAgree(row);
+          same += AllAgree(row) && row.same_bits;
         } else if (rows == kMostRows) {
           ++left_out;
         } else {
@@ -101,7 +102,8 @@ class Summary {
     }
     if (left_out > 0) text_ += fmt::format("{} more rows do not fit here.\n\n", left_out);
     if (agreed > 0)
-      text_ += fmt::format("All backends agree in {} row{}.\n\n", agreed, agreed == 1 ? "" : "s");
+      text_ += fmt::format("One class on all backends in {} row{}, the same bits in {}.\n\n", agreed,
+                           agreed == 1 ? "" : "s", same);
   }
 
   void Counts() {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -17,9 +19,8 @@ using Tone = MatrixCell::Tone;
 
 using Place = std::tuple<std::string, std::string, std::string>;  ///< case, backend, value
 
-/// The letter of the group of each member of a divergence that is marked. Of an outcome divergence only the side that refused
-/// is: everybody else is a member too, and a mark on every cell marks nothing. Differences of order and of casts are no
-/// differences of class and go unmarked. A graph that its own backend does not follow has no other side: its letter is alone.
+/// The members of divergences that are marked. Of an outcome divergence only the side that refused is: everybody else is a member
+/// too, and a mark on every cell marks nothing. Differences of order and of casts are no differences of class and go unmarked.
 std::map<Place, char> Marks(const RunReport& report) {
   std::map<Place, char> marks;
   std::map<std::string, std::map<std::vector<std::string>, char>> groups;  ///< of each case
@@ -53,6 +54,7 @@ bool HasValues(const CaseResult& result) {
 class Builder {
  public:
   explicit Builder(const RunReport& report) : marks_(Marks(report)) {
+    for (const auto& [place, letter] : marks_) marked_.emplace(std::get<0>(place), std::get<2>(place));
     for (const auto& result : report.results) {
       results_[result.id][result.backend] = &result;
       AddOnce(&backends_, result.backend);
@@ -107,22 +109,45 @@ class Builder {
     if (labels.empty()) labels.push_back("");
     MatrixCase made{.id = id, .rows = {}};
     for (size_t row = 0; row < labels.size(); ++row) {
+      const auto letters = LettersOf(id, labels[row], backends);
       MatrixRow cells{.label = labels[row], .cells = {}};
-      for (const auto& backend : backends)
-        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row));
+      std::set<char> different;
+      for (const auto& backend : backends) {
+        const CaseResult* result = Find(id, backend);
+        const auto letter = letters.find(backend);
+        if (letter != letters.end()) different.insert(letter->second);
+        cells.cells.push_back(BuildCell(result, labels[row], row, letters));
+      }
+      cells.same_bits = different.size() < 2;
       made.rows.push_back(std::move(cells));
     }
     return made;
   }
 
-  MatrixCell BuildCell(const CaseResult* result, const std::string& label, size_t row) const {
+  /// A letter for each different tensor, in the order of the columns.
+  std::map<std::string, char> LettersOf(const std::string& id, const std::string& label,
+                                        const std::vector<std::string>& backends) const {
+    std::map<std::string, char> of_bits, letters;
+    for (const auto& backend : backends) {
+      const CaseResult* result = Find(id, backend);
+      if (result == nullptr || !HasValues(*result)) continue;
+      const auto value = result->values.find(label);
+      if (value == result->values.end() || value->second.bits.empty()) continue;
+      const auto next = static_cast<char>('A' + std::min<size_t>(of_bits.size(), 25));
+      letters[backend] = of_bits.try_emplace(value->second.bits, next).first->second;
+    }
+    return letters;
+  }
+
+  MatrixCell BuildCell(const CaseResult* result, const std::string& label, size_t row,
+                       const std::map<std::string, char>& letters) const {
     if (result == nullptr) return {.text = "-", .tone = Tone::kFaint};
     const bool failing = IsFailing(result->status);
     if (!HasValues(*result) || label.empty()) {
       if (row > 0) return {};
       MatrixCell cell{.text = OutcomeText(*result), .tone = failing ? Tone::kFailing : Tone::kPlain};
       if (result->status == Status::kSkip) cell.tone = Tone::kFaint;
-      Mark(*result, "", &cell);
+      Mark(*result, "", letters, &cell);
       if (failing && result->outcome.kind == OutcomeKind::kRaised)
         cell.text += " " + std::string(Name(result->status));
       return cell;
@@ -134,20 +159,27 @@ class Builder {
       const auto observation = result->observations.find(label);
       cell.text = observation == result->observations.end() ? "none" : Brief(observation->second);
     }
-    Mark(*result, label, &cell);
+    Mark(*result, label, letters, &cell);
     if (row == 0 && result->status != Status::kPass) cell.text += " " + std::string(Name(result->status));
     if (failing) cell.tone = Tone::kFailing;
     return cell;
   }
 
-  void Mark(const CaseResult& result, const std::string& label, MatrixCell* cell) const {
+  /// The letter of its bits where anything parts in the row; of what has no bits that of its group.
+  void Mark(const CaseResult& result, const std::string& label, const std::map<std::string, char>& letters,
+            MatrixCell* cell) const {
     const auto mark = marks_.find({result.id, result.backend, label});
-    if (mark == marks_.end()) return;
-    cell->text += fmt::format(" {}", mark->second);
-    if (cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
+    const auto letter = letters.find(result.backend);
+    const auto parts = marked_.find({result.id, label});
+    if (letter != letters.end() && parts != marked_.end())
+      cell->text += fmt::format(" {}", letter->second);
+    else if (mark != marks_.end())
+      cell->text += fmt::format(" {}", mark->second);
+    if (mark != marks_.end() && cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
   }
 
   std::map<Place, char> marks_;
+  std::set<std::pair<std::string, std::string>> marked_;  ///< case and value of those
   std::map<std::string, std::map<std::string, const CaseResult*>> results_;
   std::vector<std::string> ids_, backends_, shown_;
 };

@@ -112,6 +112,7 @@ class Comparison {
     Collect(DivergenceKind::kOutcome, classes, outcome);
     Collect(DivergenceKind::kDtype, dtype, dtype);
     Collect(DivergenceKind::kPrecision, precision, precision);
+    TellDeeds();
     for (const auto& [kind, member] : {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder},
                                        std::pair{DivergenceKind::kBits, &Comparison::PartInBits},
                                        std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
@@ -416,7 +417,63 @@ class Comparison {
       known->second.right.merge(parted.right);
       known->second.values.insert(value);
     }
-    for (const auto& [cause, parted] : causes) divergences_.push_back(Said(kind, parted));
+    for (auto& [cause, parted] : causes) {
+      if (apart)
+        deeds_.push_back(std::move(parted));
+      else
+        divergences_.push_back(Said(kind, parted));
+    }
+  }
+
+  /// What the sentence says of each side's speaker: "rounds x", "does not".
+  using Clauses = std::pair<std::string, std::string>;
+  Clauses FindClauses(const Parted& parted) const {
+    const Parted speakers{.left = {parted.speakers[0]},
+                          .right = {parted.speakers[1]},
+                          .values = parted.values,
+                          .speakers = {parted.speakers[0], parted.speakers[1]},
+                          .all_proved = parted.all_proved};
+    const std::string sentence = Said(DivergenceKind::kPrecision, speakers).sentence;
+    const std::string& left = members_[parted.speakers[0]].result->backend;
+    const std::string& right = members_[parted.speakers[1]].result->backend;
+    for (const bool left_first : {true, false}) {
+      const std::string &first = left_first ? left : right, &second = left_first ? right : left;
+      const size_t between = sentence.find("; " + second + " ");
+      if (between == sentence.npos || !sentence.starts_with(first + " ")) continue;
+      const size_t from = between + 3 + second.size();
+      const size_t end = sentence.find(": " + names_[*parted.values.begin()] + "[", from);
+      std::string one = sentence.substr(first.size() + 1, between - first.size() - 1),
+                  other = sentence.substr(from, end == sentence.npos ? end : end - from);
+      if (!left_first) std::swap(one, other);
+      return {std::move(one), std::move(other)};
+    }
+    return {};
+  }
+
+  /// What one side does and several others do not, or do otherwise but alike, is one finding, though those others part elsewhere.
+  void TellDeeds() {
+    std::vector<std::pair<Clauses, Parted>> told;
+    for (Parted& parted : deeds_) {
+      const Clauses clauses = FindClauses(parted);
+      bool merged = false;
+      for (auto& [known, earlier] : told) {
+        if (clauses.first.empty() || *earlier.values.begin() != *parted.values.begin()) continue;
+        const Clauses turned{clauses.second, clauses.first};
+        if (known != clauses && known != turned) continue;
+        const auto &left = known == clauses ? parted.left : parted.right,
+                   &right = known == clauses ? parted.right : parted.left;
+        if (earlier.left != left && earlier.right != right) continue;
+        earlier.left.insert(left.begin(), left.end());
+        earlier.right.insert(right.begin(), right.end());
+        earlier.values.insert(parted.values.begin(), parted.values.end());
+        merged = true;
+        break;
+      }
+      if (!merged) told.emplace_back(clauses, std::move(parted));
+    }
+    for (const auto& [clauses, parted] : told)
+      divergences_.push_back(Said(DivergenceKind::kPrecision, parted));
+    deeds_.clear();
   }
 
   Divergence Said(DivergenceKind kind, const Parted& parted) const {
@@ -554,6 +611,7 @@ class Comparison {
   std::vector<bool> known_;         ///< of each member: compared by its steps with others that are
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes
   std::vector<Divergence> divergences_;
+  std::vector<Parted> deeds_;  ///< precision, step by step, before what is one finding is told as one
   mutable std::map<std::tuple<size_t, size_t, std::string>, TensorDifference> differences_;
 };
 

@@ -55,7 +55,11 @@ void CopyFacts(const Observation& observation, CaseResult* result) {
 void JudgeValues(const Case& test_case, const Observation& observation,
                  const std::map<std::string, Classification>& classifications, CaseResult* result) {
   for (const auto& [name, tensor] : observation.values) {
-    ValueResult value{.dtype = tensor.dtype, .shape = tensor.shape, .part = {}, .classification = {}};
+    ValueResult value{.dtype = tensor.dtype,
+                      .shape = tensor.shape,
+                      .bits = BitsOf(tensor),
+                      .part = {},
+                      .classification = {}};
     if (const auto part = observation.parts.find(name); part != observation.parts.end())
       value.part = part->second;
     if (const auto known = classifications.find(name); known != classifications.end()) {

@@ -42,7 +42,8 @@ std::string_view Name(ContractVerdict verdict);
 struct ValueResult {
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::string part;  ///< eager, compiled, backward, glue; empty when the backend has one part
+  std::string bits = {};  ///< BitsOf what was observed; empty where there is no tensor
+  std::string part;       ///< eager, compiled, backward, glue; empty when the backend has one part
   Classification classification;
   ContractVerdict contract = ContractVerdict::kNotJudged;
 };

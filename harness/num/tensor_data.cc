@@ -1,7 +1,14 @@
 // TensorData: description, coordinates, zeros.
 #include "harness/num/tensor_data.h"
 
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <utility>
+
+#include "harness/base/hash.h"
 
 namespace ulpscope {
 
@@ -23,6 +30,17 @@ std::vector<int64_t> Coordinates(int64_t index, const Shape& shape) {
     index /= shape[axis];
   }
   return coordinates;
+}
+
+std::string BitsOf(const TensorData& data) {
+  uint64_t mixed = kGoldenGamma + static_cast<uint64_t>(data.dtype);
+  for (const int64_t extent : data.shape) mixed = MixBits(mixed + static_cast<uint64_t>(extent) + 1);
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const double value = data.At(i);
+    const double one = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+    mixed = MixBits(mixed + kGoldenGamma) ^ std::bit_cast<uint64_t>(one);
+  }
+  return fmt::format("{:016x}", MixBits(mixed));
 }
 
 TensorData TensorData::Zeros(DType dtype, Shape shape) {
