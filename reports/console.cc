@@ -151,7 +151,7 @@ class Layout {
       for (const auto& [cell, names] : folded) rows += names.size();
       Line(fmt::format(
           "{} in {} (-v unfolds {})",
-          same ? "the same bits on all backends" : "one class on all backends, not the same bits,",
+          same ? "the same on all backends, bit for bit," : "one class on all backends, bits not the same,",
           Plural(rows, "row"), rows == 1 ? "it" : "them"));
       size_t width = 0;
       for (const auto& [cell, names] : folded) width = std::max(width, DisplayWidth(TerminalSafe(cell)));

@@ -118,7 +118,11 @@ class Builder {
         if (letter != letters.end()) different.insert(letter->second);
         cells.cells.push_back(BuildCell(result, labels[row], row, letters));
       }
-      cells.same_bits = different.size() < 2;
+      const bool observed = labels[row].ends_with("_dtype") && letters.empty();
+      const auto given = static_cast<size_t>(std::count_if(
+          cells.cells.begin(), cells.cells.end(),
+          [](const MatrixCell& cell) { return !cell.text.empty() && cell.tone != Tone::kFaint; }));
+      cells.same_bits = observed || (different.size() == 1 && letters.size() == given);
       made.rows.push_back(std::move(cells));
     }
     return made;

@@ -16,7 +16,7 @@ struct MatrixCell {
 struct MatrixRow {
   std::string label;              ///< a value of the case; "" where no value was observed
   std::vector<MatrixCell> cells;  ///< one per column
-  bool same_bits = true;          ///< all tensors of the row are equal in every bit
+  bool same_bits = false;         ///< all backends gave the same, tensors in every bit
 };
 
 struct MatrixCase {

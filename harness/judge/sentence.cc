@@ -121,7 +121,8 @@ std::string Formats(const Words& words, std::string_view none) {
 /// The set of accumulators by its class.
 std::string Accumulators(const Words& words) {
   constexpr size_t kMostNamed = 2;
-  return words.size() <= kMostNamed ? Join(words, " or ") : JoinAccumulators(words);
+  std::string joined = JoinAccumulators(words);
+  return words.size() <= kMostNamed && FindFormat(joined) == nullptr ? Join(words, " or ") : joined;
 }
 
 /// Compares one facet of both sides; `none` is the word for no rounding ("" where every word is a deed).
@@ -796,15 +797,14 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   }
   const std::string spread = ShortestDecimal(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
-    std::vector<std::string> both = a.names;
-    both.insert(both.end(), b.names.begin(), b.names.end());
     if (kind == DivergenceKind::kBits)
-      return fmt::format("{} differ in {} ({}, by up to {} ulp, first {}); {}.", JoinNames(both), value,
-                         share, spread, witness, WhoIsCorrectlyRounded(a, b, value));
+      return fmt::format("{} in {} ({}, by up to {} ulp, first {}); {}.", differs, value, share, spread,
+                         witness, WhoIsCorrectlyRounded(a, b, value));
     return fmt::format(
-        "{} compute {} in the same precision but differ in {}, by up to {} ulp (first {}): the order of "
+        "{} {} {} in the same precision as {}, with other bits in {}, by up to {} ulp (first {}): the order "
+        "of "
         "accumulation differs.",
-        JoinNames(both), value, share, spread, witness);
+        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
   }
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
     const bool b_first = zero.starts_with(JoinNames(b.names) + " give");

@@ -98,6 +98,7 @@ RunReport Agreeing() {
     result.outcome.kind = OutcomeKind::kCompleted;
     result.value_order = {"same", "other"};
     result.values["same"] = testing::Value({testing::Model("float32", "none")});
+    result.values["same"].bits = "0123456789abcdef";
     result.values["other"] =
         testing::Value({testing::Model(*backend == 'c' ? "bfloat16" : "float32", "none")});
     report.results.push_back(result);
@@ -108,7 +109,7 @@ RunReport Agreeing() {
 TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   RunReport report = Agreeing();
   const std::string text = WriteConsole(report, {});
-  EXPECT_NE(text.find("one class on all backends in 1 row, whose values may differ (-v unfolds them)\n  f32  "
+  EXPECT_NE(text.find("the same on all backends, bit for bit, in 1 row (-v unfolds it)\n  f32  "
                       "seeds/matmul_out/as_posted same\n"),
             std::string::npos)
       << text;
@@ -116,7 +117,14 @@ TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   EXPECT_NE(text.find("\n  other"), std::string::npos) << text;
   const std::string whole = WriteConsole(report, {.verbosity = ConsoleOptions::Verbosity::kVerbose});
   EXPECT_NE(whole.find("\n  same"), std::string::npos) << whole;
-  EXPECT_EQ(whole.find("one class on all backends"), std::string::npos);
+  EXPECT_EQ(whole.find("on all backends"), std::string::npos);
+  // One class says nothing of bits: those of one backend are others, or are not known.
+  for (const char* bits : {"fedcba9876543210", ""}) {
+    report.results[1].values["same"].bits = bits;
+    EXPECT_NE(WriteConsole(report, {}).find("one class on all backends, bits not the same, in 1 row"),
+              std::string::npos)
+        << bits;
+  }
   report.results.resize(1);
   EXPECT_NE(WriteConsole(report, {}).find("\n  same"), std::string::npos) << "one backend agrees with nobody";
 }
