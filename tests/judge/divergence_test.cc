@@ -190,6 +190,32 @@ TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
   EXPECT_EQ(found[0].also, std::vector<std::string>{"result"});
 }
 
+// a alone rounds the one step, b alone the other: three groups in pairs, and two things to be said.
+TEST(Divergence, WhatOneBackendDoesAndTwoDoNotIsOneFinding) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("exp", {"x"}, "product"), testing::MakeStep("exp", {"x"}, "result")};
+  c.observe = {"product", "result"};
+  Table table(c);
+  for (const auto& [backend, rounds] : {std::pair{"a", "product"}, {"b", "result"}, {"c", ""}}) {
+    std::map<std::string, TensorData> values;
+    std::map<std::string, Classification> classes;
+    for (const char* value : {"product", "result"}) {
+      const bool here = std::string_view(rounds) == value;
+      values[value] = Tensor(DType::kFloat32, {2, 2}, here ? kRounded : kUnrounded);
+      classes[value] = here ? ThroughBfloat16() : Float32();
+    }
+    table.Add(backend, Completed(std::move(values)), classes);
+  }
+  const auto found = OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
+  ASSERT_EQ(found.size(), 2u);
+  for (const Divergence& each : found) {
+    const bool first = each.value == "product";
+    const std::string who = first ? "a" : "b", others = first ? "b and c" : "a and c";
+    EXPECT_TRUE(each.sentence.starts_with(who + " ")) << each.sentence;
+    EXPECT_NE(each.sentence.find("; " + others + " do not"), std::string::npos) << each.sentence;
+  }
+}
+
 TEST(Divergence, OrderIsSameClassOtherBits) {
   Table table(MakeCase());
   table.Add("a", Float32(), {1, 2, 3, 4})

@@ -129,6 +129,26 @@ TEST(Console, RowsInWhichAllAgreeFoldIntoOneLine) {
   EXPECT_NE(WriteConsole(report, {}).find("\n  same"), std::string::npos) << "one backend agrees with nobody";
 }
 
+TEST(Console, EqualLettersAreEqualBits) {
+  RunReport report = Agreeing();
+  Divergence divergence;
+  divergence.case_id = report.results[0].id;
+  divergence.kind = DivergenceKind::kPrecision;
+  divergence.value = "other";
+  divergence.backends = {{"a", "b"}, {"c"}};
+  divergence.sentence = "a and b do not; c does.";
+  report.divergences = {divergence};
+  const auto row = [&](const std::vector<const char*>& bits) {
+    for (size_t i = 0; i < bits.size(); ++i) report.results[i].values["other"].bits = bits[i];
+    const std::string text = WriteConsole(report, {});
+    const size_t at = text.find("\n  other");
+    return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  };
+  EXPECT_EQ(row({"01", "01", "02"}), "  other  f32 A  f32 A  bf16>f32 B");
+  EXPECT_EQ(row({"01", "03", "02"}), "  other  f32 A  f32 B  bf16>f32 C")
+      << "one side of a finding, two results";
+}
+
 TEST(Console, TheFooterSaysWhatWasJudgedAgainstWhat) {
   RunReport report = Agreeing();
   report.results[0].demanded = true;
