@@ -189,9 +189,11 @@ std::string Unexplained(const std::string& name, const ValueDemand& demand, cons
   const auto left = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
     return IsInside(model, demand, classification);
   });
-  return fmt::format(
-      "{} is {}: nothing that the contract allows ({}) explains it, yet {} such {} not excluded", name,
-      BrieflyLabelled(classification), wanted, left, left == 1 ? "model is" : "models are");
+  const std::string others =
+      left == 1 ? "one model that it allows lies within its bounds, and fits worse"
+                : fmt::format("{} models that it allows lie within their bounds, and fit worse", left);
+  return fmt::format("{} is {}, which the contract ({}) does not allow; not proved: {}", name,
+                     BrieflyLabelled(classification), wanted, others);
 }
 
 /// What to do about a contract that is left open.

@@ -215,10 +215,10 @@ TEST(Judge, ContractVerdictsBecomeStatuses) {
                                       {Model("float32", "bfloat16"), Model("bfloat16", "none")},
                                       "rounded through bfloat16"));
   EXPECT_EQ(likely.status, Status::kUnmodelled) << "a likelihood accuses nobody";
-  EXPECT_EQ(likely.reason,
-            "product is rounded through bfloat16: nothing that the contract allows (dtype float32, mid none) "
-            "explains it, "
-            "yet 1 such model is not excluded");
+  EXPECT_EQ(
+      likely.reason,
+      "product is rounded through bfloat16, which the contract (dtype float32, mid none) does not allow; not "
+      "proved: one model that it allows lies within its bounds, and fits worse");
   Classification short_of_bits = Classify({});
   short_of_bits.says = {"at most 22 significant bits in 256 results"};
   EXPECT_EQ(JudgeProduct(Strict(), short_of_bits).reason,
