@@ -130,3 +130,10 @@ def branches(x):
 
 def second_result(x):
     return torch.kthvalue(x, 2)[1]
+
+
+def picked(table, ids, scores, target):
+    """Rows by a table of indices, and one score of each row."""
+    tokens = table[ids]
+    likely = torch.log_softmax(scores, -1)[torch.arange(scores.shape[0]), target]
+    return tokens.sum(-1), likely

@@ -41,6 +41,8 @@ def setUpModule():
         "masked": (blocks.masked, (torch.randn(3, 4), torch.randn(3, 4) > 0)),
         "classifier": (blocks.classifier, (torch.tensor([3, 1, 4, 1]), torch.randn(5, 8).half(), torch.randn(8, 6).half(),
                                            torch.tensor([5, 0, 2, 2]))),
+        "picked": (blocks.picked, (torch.randn(9, 4).bfloat16(), torch.tensor([[3, 1, 8], [0, 5, 5]]), torch.randn(4, 7),
+                                   torch.tensor([6, 0, 2, 2]))),
     }
     for name, (f, args) in programs.items():
         BLOCKS[name] = (ulpscope.capture(f, args, name=name, verify=()), f, args)
@@ -261,6 +263,11 @@ class Readable(unittest.TestCase):
         said = [step.name for step in case.steps]
         self.assertFalse({"first", "second"} & set(said), said)
         self.assertEqual(said[-1], "result")
+
+    def test_indices_of_two_dimensions_are_a_row_of_them(self):
+        self.assertEqual([(step.op, step.of) for step in BLOCKS["picked"][0].steps][:3],
+                         [("reshape", ("ids", )), ("index_select", ("table", "tokens_reshape")), ("reshape", ("tokens_index_select", ))])
+        self.assertIn("gather", BLOCKS["picked"][0].ops())
 
     def test_names_stay_apart(self):
         taken = {"x"}

@@ -136,15 +136,36 @@ def _instance_norm(walk, node, arguments):
     return walk.add(node, "instance_norm", [each for each in of if each is not None], {"eps": arguments.get("eps", 1e-5)})
 
 
+def _is_whole(node):
+    dtype = node.meta["val"].dtype
+    return not dtype.is_floating_point and str(dtype) != "torch.bool"
+
+
+def _counts_rows(node, rows):
+    """arange(rows), as in x[torch.arange(len(x)), target]."""
+    return getattr(node.target, "__name__", "") == "arange.default" and tuple(node.args) == (rows,)
+
+
 def _index(walk, node, arguments):
-    """x[indices] with one list of whole numbers: index_select."""
+    """x[indices] with one tensor of whole numbers: index_select by all of them in a row, put in their shape. x[arange(n), indices]
+    picks one of each row: gather."""
     given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
-    if len(given) != 1 or given[0][1].meta["val"].dim() != 1 or given[0][1].meta["val"].dtype.is_floating_point or \
-            str(given[0][1].meta["val"].dtype) == "torch.bool":
-        raise CaptureError(f"op index: only one list of whole numbers can be said{at(node)}")
-    dim = given[0][0]
+    shape = list(node.args[0].meta["val"].shape)
+    indices = arguments.get("indices")
+    if len(given) == 2 and [dim for dim, _ in given] == [0, 1] and _is_whole(given[1][1]) and "gather" in words.OPS and \
+            list(given[1][1].meta["val"].shape) == shape[:1] and len(shape) == 2 and _counts_rows(given[0][1], shape[0]):
+        column = walk.add(node, "unsqueeze", [indices[1]], {"dim": 1})
+        return walk.add(node, "squeeze", [walk.add(node, "gather", [arguments.first(), column], {"dim": 1})], {"dim": 1})
+    if len(given) != 1 or not _is_whole(given[0][1]):
+        raise CaptureError(f"op index: only one tensor of whole numbers can be said, or arange(rows) and another one{at(node)}")
+    dim, index = given[0]
     op = "index_select" if "index_select" in words.OPS else "aten::index_select"
-    return walk.add(node, op, [arguments.first(), arguments.get("indices")[dim]], {"dim": dim})
+    of = list(index.meta["val"].shape)
+    if len(of) == 1:
+        return walk.add(node, op, [arguments.first(), indices[dim]], {"dim": dim})
+    row = walk.add(node, "reshape", [indices[dim]], {"shape": [index.meta["val"].numel()]})
+    picked = walk.add(node, op, [arguments.first(), row], {"dim": dim})
+    return walk.add(node, "reshape", [picked], {"shape": [*shape[:dim], *of, *shape[dim + 1:]]})
 
 
 def _put(walk, node, arguments):
