@@ -356,8 +356,8 @@ def _beside_own(case, given, f, args, kwargs, computed):
         own = computed[compiler]
         found[backend] = {key: faithful.difference(own[key], tensor, "by the function", "in the run")
                           for key, tensor in values.items() if own.get(key) is not None}
-        if any(found[backend].values()) and faithful.gradients_matter(case, f, args, dict(kwargs or {}), compiler, values):
-            found[backend] = {key: text + "; " + faithful.BY_GRADIENTS if text else "" for key, text in found[backend].items()}
+        if any(found[backend].values()) and (why := faithful.why_otherwise(case, f, args, dict(kwargs or {}), compiler, values)):
+            found[backend] = {key: f"{text}; {why}" if text else "" for key, text in found[backend].items()}
     return found
 
 

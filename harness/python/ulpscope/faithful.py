@@ -10,8 +10,15 @@ import contextlib
 from ulpscope import adapters
 from ulpscope.vocabulary import CaptureError, every
 
-# A compiler keeps what backward() will ask for, and rounds it: a function whose parameters require gradients is another program.
-BY_GRADIENTS = "under torch.no_grad() the function has the case's bits, so it is compiled otherwise where gradients may be asked for"
+# A compiler keeps what backward() will ask for, and rounds it; eager folds a batched product into one where an operand requires a
+# gradient (should_fold in ATen's LinearAlgebra.cpp), under torch.no_grad() too. Parameters of a case without backward require none.
+BY_GRADIENTS = ("with parameters that require no gradients the function has the case's bits, so it is computed otherwise where gradients "
+                "may be asked for")
+# nn.MultiheadAttention and nn.TransformerEncoderLayer have a fused kernel for inference, which torch.export does not see.
+BY_FAST_PATH = ("PyTorch's fast path for attention in inference computes it otherwise: the case is the function as it runs after "
+                "torch.backends.mha.set_fastpath_enabled(False), whose bits it has")
+BY_BOTH = ("with parameters that require no gradients, and after torch.backends.mha.set_fastpath_enabled(False), the function has the case's "
+           "bits: PyTorch computes otherwise where gradients may be asked for, and has a fast path for attention where not")
 COMPILERS = {"torch-eager": None, "torch-aot-eager": "aot_eager", "torch-inductor": "inductor"}
 
 
@@ -43,8 +50,8 @@ def check(case, f, args=(), kwargs=None, backends=("torch-eager",)):
             if any(difference(own[each], again[each]) for each in case.observe):
                 raise CaptureError(f"{case.name} gives other bits the second time, on the same values")
             compiler = knobs.get("backend_name") or COMPILERS[name]
-            if compiler and gradients_matter(case, f, args, kwargs, compiler, found):
-                case.notes += [f"{backend}: {each}: {difference(own[each], found[each])}; {BY_GRADIENTS}." for each in parted]
+            if why := why_otherwise(case, f, args, kwargs, compiler, found):
+                case.notes += [f"{backend}: {each}: {difference(own[each], found[each])}; {why}." for each in parted]
                 continue
             step = _first_step(case, link) if name == "torch-eager" or _as_eagerly(case, f, args, kwargs, own) else None
         value = parted[0]
@@ -60,14 +67,47 @@ def _as_eagerly(case, f, args, kwargs, own):
     return not any(difference(eager[each], own[each]) for each in case.observe)
 
 
-def gradients_matter(case, f, args, kwargs, compiler, found):
-    """Whether `found`, which the compiled function does not give, is what it gives under torch.no_grad()."""
+def why_otherwise(case, f, args, kwargs, compiler, found):
+    """What makes `f` give other bits here than `found`, the case's: the text for it; '' where neither gradients nor a fast path do."""
     import torch
-    if any(each.requires_grad for each in case.inputs):
-        return False
-    with torch.no_grad():
-        own = results(f, args, kwargs, case, compiler)
-    return not any(difference(own[each], found[each]) for each in found if own.get(each) is not None)
+    from ulpscope import capturing
+    asked = any(each.requires_grad for each in case.inputs)
+    parameters = [] if asked else [each for each in capturing.wrapper(f).parameters() if each.requires_grad]
+    attempts = [((_plain_attention, ), BY_FAST_PATH)] if torch.backends.mha.get_fastpath_enabled() else []
+    if not asked:
+        gradients = (torch.no_grad, lambda: _without_gradients(parameters))
+        attempts += [(gradients, BY_GRADIENTS), *(((*gradients, *ways), BY_BOTH) for ways, _ in attempts)]
+    for ways, text in attempts:
+        with contextlib.ExitStack() as stack:
+            for way in ways:
+                stack.enter_context(way())
+            own = results(f, args, kwargs, case, compiler)
+        if not any(difference(own[each], found[each]) for each in found if own.get(each) is not None):
+            return text
+    return ""
+
+
+@contextlib.contextmanager
+def _without_gradients(parameters):
+    for each in parameters:
+        each.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for each in parameters:
+            each.requires_grad_(True)
+
+
+@contextlib.contextmanager
+def _plain_attention():
+    """Attention modules without their fused kernel for inference, which torch.export does not see."""
+    import torch
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def results(f, args, kwargs, case, compiler=None):

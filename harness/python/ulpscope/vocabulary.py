@@ -123,6 +123,9 @@ class Walk:
         arguments = _Arguments(node, env)
         if name in _DROPOUTS and (not arguments.get("train", True) or arguments.get("p") == 0):
             return arguments.first()
+        if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+            raise CaptureError(f"op {name}: a recurrent network is one op with a loop inside, and the case language has no word for it; "
+                               f"written out step by step, in the function, it can be captured{at(node)}")
         if torch.Tag.nondeterministic_seeded in target.tags and not (name == "scaled_dot_product_attention"
                                                                      and arguments.get("dropout_p", 0) == 0):
             raise CaptureError(f"op {name}: random numbers; what a case computes must come out the same each time{at(node)}")
