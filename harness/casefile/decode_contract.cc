@@ -156,8 +156,21 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
   if (status == "de_facto") contract.status = ContractStatus::kDeFacto;
   if (status == "unspecified") contract.status = ContractStatus::kUnspecified;
   if (const Node* source = node.Find("source")) contract.source = source->text;
-  const Node& accept = *node.Find("accept");
-  contract.accept_any = accept.kind == Node::Kind::kScalar;
+  for (const auto& [key, names] :
+       {std::pair{"equal", &contract.equal}, std::pair{"same_class", &contract.same_class}}) {
+    const Node* list = node.Find(key);
+    if (list == nullptr) continue;
+    for (const Node& name : list->children) {
+      CheckObserved(name, context, errors);
+      if (std::find(names->begin(), names->end(), name.text) != names->end())
+        errors.Add(name.mark, "a value is compared with itself", name.Describe(), "names of different values");
+      names->push_back(name.text);
+    }
+  }
+  const Node* accepted = node.Find("accept");
+  if (accepted == nullptr && !contract.demands())
+    errors.Add(node.mark, "missing key 'accept' in 'contract'", "neither accept, equal nor same_class",
+               "any, or a map of values");
   const Node* prove = node.Find("prove");
   contract.prove = prove != nullptr && prove->text == "true";
   const auto complain_of_prove = [&](std::string found) {
@@ -165,10 +178,12 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
       errors.Add(prove->mark, "nothing to prove: the contract demands no class", std::move(found),
                  "in, prod, acc, mid or out for a value", "leave prove out, or say what it is to prove");
   };
+  contract.accept_any = accepted == nullptr || accepted->kind == Node::Kind::kScalar;
   if (contract.accept_any) {
-    complain_of_prove("accept: any");
+    complain_of_prove(accepted == nullptr ? "no class of a value" : "accept: any");
     return contract;
   }
+  const Node& accept = *accepted;
   if (accept.entry_count() == 0)
     errors.Add(accept.mark, "contract accepts nothing", "an empty map", "any, or what each value may be");
   if (const Node* raised = accept.Find("raised")) contract.raised = DecodeRaised(*raised, errors);

@@ -159,7 +159,12 @@ std::string ContractText(const Contract& contract) {
   if (!contract.source.empty()) parts.push_back("source: " + Quote(contract.source));
   std::vector<std::string> accept = Demands(contract.values);
   if (contract.raised) accept.push_back("raised: " + Raised(*contract.raised));
-  parts.push_back(contract.accept_any ? "accept: any" : "accept: {" + Join(accept, ", ") + "}");
+  if (!contract.accept_any)
+    parts.push_back("accept: {" + Join(accept, ", ") + "}");
+  else if (contract.equal.empty() && contract.same_class.empty())
+    parts.emplace_back("accept: any");
+  if (!contract.equal.empty()) parts.push_back("equal: " + Texts(contract.equal));
+  if (!contract.same_class.empty()) parts.push_back("same_class: " + Texts(contract.same_class));
   if (contract.prove) parts.push_back("prove: true");
   return "{" + Join(parts, ", ") + "}";
 }
@@ -249,7 +254,7 @@ Result<std::string> WriteCaseYaml(const Case& test_case, std::string_view backen
   text += "    program:\n";
   for (const Step& step : test_case.program) text += "      - " + StepText(step) + "\n";
   text += "    observe: " + Texts(test_case.observe) + "\n";
-  if (test_case.contract.status != ContractStatus::kNone || !test_case.contract.accept_any) {
+  if (test_case.contract.status != ContractStatus::kNone || test_case.contract.demands()) {
     text += "    contract: " + ContractText(test_case.contract) + "\n";
   }
   text += Expectations(test_case, backend);

@@ -252,6 +252,66 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
   }
 }
 
+/// What of `equal` and `same_class` does not hold, or is left open, in this backend's own values.
+void CompareValues(const Contract& contract, const Observation& observation, const CaseResult& result,
+                   StatusFacts* facts) {
+  if (result.outcome.kind != OutcomeKind::kCompleted) return;
+  const auto pairs = [&](const std::vector<std::string>& names, const auto& compare) {
+    for (size_t i = 1; i < names.size(); ++i) {
+      const std::string &first = names[0], &other = names[i];
+      if (!result.values.contains(first) || !result.values.contains(other)) {
+        const std::string& missing = result.values.contains(first) ? other : first;
+        facts->violations.push_back(
+            {.value = missing, .sentence = fmt::format("{} does not exist, and the contract compares {} with it",
+                                                       missing, missing == first ? other : first)});
+        continue;
+      }
+      compare(first, other);
+    }
+  };
+  pairs(contract.equal, [&](const std::string& first, const std::string& other) {
+    const TensorData &left = observation.values.at(first), &right = observation.values.at(other);
+    if (BitsOf(left) == BitsOf(right)) return;
+    std::string how = fmt::format("{} is {}, {} is {}", first, Describe(left.dtype, left.shape), other,
+                                  Describe(right.dtype, right.shape));
+    if (left.dtype == right.dtype && left.shape == right.shape) {
+      const TensorDifference difference = CompareTensors(left, right);
+      const int64_t index = difference.number > 0 ? difference.first_number : difference.first_special;
+      how = fmt::format("{} of {} elements differ{}, the first at [{}]: {} against {}",
+                        difference.number + difference.special, left.size(),
+                        difference.number > 0
+                            ? fmt::format(" by up to {} ulp", ShortestDecimal(difference.largest_ulp))
+                            : "",
+                        Join(Coordinates(index, left.shape), ","), ShortestDecimal(left.At(index)),
+                        ShortestDecimal(right.At(index)));
+    }
+    facts->violations.push_back(
+        {.value = other, .sentence = fmt::format("{} and {} are not equal: {}", first, other, how)});
+  });
+  pairs(contract.same_class, [&](const std::string& first, const std::string& other) {
+    const Classification &left = result.values.at(first).classification,
+                         &right = result.values.at(other).classification;
+    const auto without_places = [](const Classification& one) {
+      std::set<std::string> words;
+      for (const PrecisionModel& model : one.models_proved)
+        words.insert(fmt::format("{} {} {}", model.acc, model.mid, model.out));
+      return words;
+    };
+    const auto a = without_places(left), b = without_places(right);
+    const bool apart = std::none_of(a.begin(), a.end(), [&](const std::string& one) { return b.contains(one); });
+    const std::string both =
+        fmt::format("{} is {}; {} is {}", first, BrieflyLabelled(left), other, BrieflyLabelled(right));
+    if (a.empty() || b.empty())
+      facts->unmodelled.push_back({.value = other, .sentence = "whether two classes are one: " + both});
+    else if (apart)
+      facts->violations.push_back(
+          {.value = other, .sentence = fmt::format("{} and {} are not of one class: {}", first, other, both)});
+    else if (a != b)
+      facts->undetermined.push_back(
+          {.value = other, .sentence = "the inputs cannot tell whether two values are of one class: " + both});
+  });
+}
+
 std::string OutcomeViolation(const Case& test_case, const CaseResult& result) {
   if (result.outcome.kind == OutcomeKind::kRaised) {
     return fmt::format("raised {}, which the contract does not allow: {}",
@@ -324,7 +384,7 @@ void Decide(const Case& test_case, const JudgeContext& context, StatusFacts fact
   const StatusReason verdict = DecideStatus(facts);
   result->status = verdict.status;
   result->reason = verdict.reason;
-  result->demanded = !test_case.contract.accept_any || (expectation && *expectation != nullptr);
+  result->demanded = test_case.contract.demands() || (expectation && *expectation != nullptr);
   if (result->status == Status::kPass && !result->demanded) result->reason = WhyNothingIsChecked(*result);
 }
 
@@ -357,6 +417,7 @@ CaseResult JudgeCase(const Case& test_case, const std::string& backend, const Ob
   StatusFacts facts;
   facts.taint = FindTaint(observation);
   facts.nondeterministic = observation.nondeterministic;
+  CompareValues(test_case.contract, observation, result, &facts);
   Decide(test_case, context, std::move(facts), &result);
   return result;
 }

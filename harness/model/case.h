@@ -50,6 +50,10 @@ struct Contract {
   std::optional<RaisedMatch> raised;  ///< raising is allowed (or, without values, demanded)
   /// The case's own inputs are joined by companions that decide what is demanded (harness/casefile/prove.h).
   bool prove = false;
+  /// Values of one backend that are to have the same bits, and that are to be of one class; each two or more, or empty.
+  std::vector<std::string> equal, same_class;
+  /// Anything at all is demanded.
+  bool demands() const { return !accept_any || !equal.empty() || !same_class.empty(); }
 };
 
 /// What is known today of one backend; the first entry whose versions match applies. A change fails: it is
