@@ -163,7 +163,8 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
     for (const Node& name : list->children) {
       CheckObserved(name, context, errors);
       if (std::find(names->begin(), names->end(), name.text) != names->end())
-        errors.Add(name.mark, "a value is compared with itself", name.Describe(), "names of different values");
+        errors.Add(name.mark, "a value is compared with itself", name.Describe(),
+                   "names of different values");
       names->push_back(name.text);
     }
   }

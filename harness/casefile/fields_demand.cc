@@ -70,18 +70,22 @@ const Type& ContractType() {
   static const Type accept{
       .kind = Kind::kEither, .what = "any, or a map of values", .scalar = &any, .map = &demands};
   static const Type value{.kind = Kind::kText, .what = "the name of a value", .pattern = &ValueKeyPattern()};
-  static const Type values{
-      .kind = Kind::kList, .what = "two names of values or more", .item = &value, .min_items = 2, .max_items = 64};
-  static const Type type{.kind = Kind::kMap,
-                         .what = "a contract",
-                         .definition = "contract",
-                         .fields = {{"status", &status, kRequired, "who says so"},
-                                    {"source", &TextType(), kOptional, "where it is said"},
-                                    {"accept", &accept, kOptional, "any, or what each value may be; not needed beside the next two"},
-                                    {"equal", &values, kOptional, "values that have the same bits on each backend"},
-                                    {"same_class", &values, kOptional, "values that are of one class on each backend"},
-                                    {"prove", &BooleanType(), kOptional,
-                                     "the harness adds inputs of its own that tell (false)"}}};
+  static const Type values{.kind = Kind::kList,
+                           .what = "two names of values or more",
+                           .item = &value,
+                           .min_items = 2,
+                           .max_items = 64};
+  static const Type type{
+      .kind = Kind::kMap,
+      .what = "a contract",
+      .definition = "contract",
+      .fields = {
+          {"status", &status, kRequired, "who says so"},
+          {"source", &TextType(), kOptional, "where it is said"},
+          {"accept", &accept, kOptional, "any, or what each value may be; not needed beside the next two"},
+          {"equal", &values, kOptional, "values that have the same bits on each backend"},
+          {"same_class", &values, kOptional, "values that are of one class on each backend"},
+          {"prove", &BooleanType(), kOptional, "the harness adds inputs of its own that tell (false)"}}};
   return type;
 }
 

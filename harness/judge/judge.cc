@@ -262,8 +262,9 @@ void CompareValues(const Contract& contract, const Observation& observation, con
       if (!result.values.contains(first) || !result.values.contains(other)) {
         const std::string& missing = result.values.contains(first) ? other : first;
         facts->violations.push_back(
-            {.value = missing, .sentence = fmt::format("{} does not exist, and the contract compares {} with it",
-                                                       missing, missing == first ? other : first)});
+            {.value = missing,
+             .sentence = fmt::format("{} does not exist, and the contract compares {} with it", missing,
+                                     missing == first ? other : first)});
         continue;
       }
       compare(first, other);
@@ -276,14 +277,18 @@ void CompareValues(const Contract& contract, const Observation& observation, con
                                   Describe(right.dtype, right.shape));
     if (left.dtype == right.dtype && left.shape == right.shape) {
       const TensorDifference difference = CompareTensors(left, right);
+      const auto number = [&](double value) {
+        const FloatFormat* format = FormatOf(left.dtype);
+        // Enough decimals to tell one number of the format from the next.
+        return fmt::format("{:.{}g}", value, format == nullptr ? 17 : 2 + format->precision * 301 / 1000);
+      };
       const int64_t index = difference.number > 0 ? difference.first_number : difference.first_special;
-      how = fmt::format("{} of {} elements differ{}, the first at [{}]: {} against {}",
-                        difference.number + difference.special, left.size(),
-                        difference.number > 0
-                            ? fmt::format(" by up to {} ulp", ShortestDecimal(difference.largest_ulp))
-                            : "",
-                        Join(Coordinates(index, left.shape), ","), ShortestDecimal(left.At(index)),
-                        ShortestDecimal(right.At(index)));
+      how = fmt::format(
+          "{} of {} elements differ{}, the first at [{}]: {} against {}",
+          difference.number + difference.special, left.size(),
+          difference.number > 0 ? fmt::format(" by up to {} ulp", ShortestDecimal(difference.largest_ulp))
+                                : "",
+          Join(Coordinates(index, left.shape), ","), number(left.At(index)), number(right.At(index)));
     }
     facts->violations.push_back(
         {.value = other, .sentence = fmt::format("{} and {} are not equal: {}", first, other, how)});
@@ -298,17 +303,20 @@ void CompareValues(const Contract& contract, const Observation& observation, con
       return words;
     };
     const auto a = without_places(left), b = without_places(right);
-    const bool apart = std::none_of(a.begin(), a.end(), [&](const std::string& one) { return b.contains(one); });
+    const bool apart =
+        std::none_of(a.begin(), a.end(), [&](const std::string& one) { return b.contains(one); });
     const std::string both =
         fmt::format("{} is {}; {} is {}", first, BrieflyLabelled(left), other, BrieflyLabelled(right));
     if (a.empty() || b.empty())
       facts->unmodelled.push_back({.value = other, .sentence = "whether two classes are one: " + both});
     else if (apart)
       facts->violations.push_back(
-          {.value = other, .sentence = fmt::format("{} and {} are not of one class: {}", first, other, both)});
+          {.value = other,
+           .sentence = fmt::format("{} and {} are not of one class: {}", first, other, both)});
     else if (a != b)
       facts->undetermined.push_back(
-          {.value = other, .sentence = "the inputs cannot tell whether two values are of one class: " + both});
+          {.value = other,
+           .sentence = "the inputs cannot tell whether two values are of one class: " + both});
   });
 }
 

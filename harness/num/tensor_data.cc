@@ -1,8 +1,6 @@
 // TensorData: description, coordinates, zeros.
 #include "harness/num/tensor_data.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -40,7 +38,12 @@ std::string BitsOf(const TensorData& data) {
     const double one = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
     mixed = MixBits(mixed + kGoldenGamma) ^ std::bit_cast<uint64_t>(one);
   }
-  return fmt::format("{:016x}", MixBits(mixed));
+  mixed = MixBits(mixed);
+  // By hand: what adapters link of ours has no formatting library.
+  std::string digits(16, '0');
+  for (size_t i = 0; i < digits.size(); ++i)
+    digits[digits.size() - 1 - i] = "0123456789abcdef"[mixed >> 4 * i & 0xf];
+  return digits;
 }
 
 TensorData TensorData::Zeros(DType dtype, Shape shape) {

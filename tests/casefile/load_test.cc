@@ -55,6 +55,33 @@ cases:
       torch-inductor:  [{product: {dtype: float32, mid: [none], acc: [float32, float64]}}]
 )";
 
+TEST(Load, AContractComparesValuesOfOneBackend) {
+  const auto load = [](const std::string& contract) {
+    return LoadCaseText(R"yaml(about: x
+cases:
+  - name: a
+    tensors: {x: {dtype: float32, shape: [2, 2], fill: normal}}
+    program: [{op: exp, of: [x], as: y}, {op: tanh, of: [x], as: z}]
+    observe: [y, z]
+    contract: )yaml" + contract +
+                            "\n",
+                        "a.yaml", "case", {});
+  };
+  const LoadResult both = load("{status: unspecified, equal: [y, z], same_class: [z, y]}");
+  ASSERT_THAT(both.errors, IsEmpty()) << FirstError(both);
+  EXPECT_THAT(both.cases[0].contract.equal, ElementsAre("y", "z"));
+  EXPECT_THAT(both.cases[0].contract.same_class, ElementsAre("z", "y"));
+  EXPECT_TRUE(both.cases[0].contract.accept_any);
+  EXPECT_TRUE(both.cases[0].contract.demands());
+  for (const auto& [contract, why] :
+       {std::pair{"{status: unspecified}", "missing key 'accept'"},
+        {"{status: unspecified, equal: [y]}", "expected 2 to 64"},
+        {"{status: unspecified, equal: [y, w]}", "does not observe 'w'"},
+        {"{status: unspecified, equal: [y, y]}", "compared with itself"},
+        {"{status: unspecified, equal: [y, z], prove: true}", "nothing to prove"}})
+    EXPECT_THAT(FirstError(load(contract)), HasSubstr(why)) << contract;
+}
+
 TEST(Load, TheDocumentedExampleLoadsAsItStands) {
   const LoadResult result = Load(kAsPosted);
   ASSERT_THAT(result.errors, IsEmpty()) << FirstError(result);

@@ -7,6 +7,7 @@
 #include "harness/judge/expect.h"
 #include "harness/words/backend_name.h"
 #include "tests/judge/make.h"
+#include "tests/support/cases.h"
 
 namespace ulpscope {
 namespace {
@@ -202,6 +203,40 @@ Case Strict() {
   c.contract.accept_any = false;
   c.contract.values["product"] = {.dtype = "float32", .facets = {{"mid", {"none"}}}};
   return c;
+}
+
+TEST(Judge, ValuesOfOneBackendAreComparedInBitsAndInClass) {
+  const auto judged = [](Contract contract, std::vector<double> other, const Classification& its) {
+    Case c = testing::MakeCase();
+    c.program.push_back(testing::MakeStep("exp", {"x"}, "other"));
+    c.observe = {"product", "other"};
+    c.contract = std::move(contract);
+    const auto observation =
+        testing::Completed({{"product", testing::Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, 4})},
+                            {"other", testing::Tensor(DType::kFloat32, {2, 2}, std::move(other))}});
+    return JudgeCase(c, "a", observation,
+                     {{"product", Classify({Model("float32", "none")}, "in float32")}, {"other", its}}, {});
+  };
+  Contract equal, same;
+  equal.equal = same.same_class = {"product", "other"};
+  const Classification wide = Classify({Model("float32", "none")}, "in float32"),
+                       narrow = Classify({Model("bfloat16", "none")}, "in bfloat16"),
+                       either = Classify({Model("float32", "none"), Model("bfloat16", "none")}, "in either");
+  const CaseResult right = judged(equal, {1, 2, 3, 4}, narrow);
+  EXPECT_EQ(right.status, Status::kPass) << right.reason;
+  EXPECT_TRUE(right.demanded);
+  EXPECT_EQ(
+      judged(equal, {1, 2, 3, 4 + 0x1p-21}, wide).reason,
+      "product and other are not equal: 1 of 4 elements differ by up to 1 ulp, the first at [1,1]: 4 against "
+      "4.00000048");
+  EXPECT_EQ(judged(same, {1, 2, 3, 5}, wide).status, Status::kPass) << "other bits, one class";
+  EXPECT_EQ(judged(same, {1, 2, 3, 4}, narrow).reason,
+            "product and other are not of one class: product is in float32; other is in bfloat16");
+  EXPECT_EQ(judged(same, {1, 2, 3, 4}, narrow).status, Status::kFail);
+  EXPECT_EQ(judged(same, {1, 2, 3, 4}, either).status, Status::kInconclusive);
+  EXPECT_EQ(judged(same, {1, 2, 3, 4}, Classify({})).status, Status::kUnmodelled);
+  equal.equal.emplace_back("absent");
+  EXPECT_EQ(judged(equal, {1, 2, 3, 4}, wide).status, Status::kFail);
 }
 
 TEST(Judge, ContractVerdictsBecomeStatuses) {
