@@ -21,19 +21,15 @@ using Place = std::tuple<std::string, std::string, std::string>;  ///< case, bac
 
 /// The members of divergences that are marked. Of an outcome divergence only the side that refused is: everybody else is a member
 /// too, and a mark on every cell marks nothing. Differences of order and of casts are no differences of class and go unmarked.
-std::map<Place, char> Marks(const RunReport& report) {
-  std::map<Place, char> marks;
-  std::map<std::string, std::map<std::vector<std::string>, char>> groups;  ///< of each case
+std::set<Place> Marks(const RunReport& report) {
+  std::set<Place> marks;
   for (const Divergence& divergence : report.divergences) {
     if (!PartsClasses(divergence)) continue;
     std::vector<std::string> values = divergence.also;
     values.insert(values.begin(), divergence.value);
-    auto& of_case = groups[divergence.case_id];
     for (const auto& group : divergence.backends) {
-      const auto next = static_cast<char>('A' + std::min<size_t>(of_case.size(), 25));
-      const char letter = of_case.try_emplace(group, next).first->second;
       for (const auto& value : values) {
-        for (const auto& backend : group) marks.try_emplace({divergence.case_id, backend, value}, letter);
+        for (const auto& backend : group) marks.insert({divergence.case_id, backend, value});
       }
     }
   }
@@ -54,7 +50,7 @@ bool HasValues(const CaseResult& result) {
 class Builder {
  public:
   explicit Builder(const RunReport& report) : marks_(Marks(report)) {
-    for (const auto& [place, letter] : marks_) marked_.emplace(std::get<0>(place), std::get<2>(place));
+    for (const Place& place : marks_) marked_.emplace(std::get<0>(place), std::get<2>(place));
     for (const auto& result : report.results) {
       results_[result.id][result.backend] = &result;
       AddOnce(&backends_, result.backend);
@@ -169,20 +165,17 @@ class Builder {
     return cell;
   }
 
-  /// The letter of its bits where anything parts in the row; of what has no bits that of its group.
+  /// The letter of its bits where anything parts in the row; what refused has none.
   void Mark(const CaseResult& result, const std::string& label, const std::map<std::string, char>& letters,
             MatrixCell* cell) const {
-    const auto mark = marks_.find({result.id, result.backend, label});
     const auto letter = letters.find(result.backend);
-    const auto parts = marked_.find({result.id, label});
-    if (letter != letters.end() && parts != marked_.end())
+    if (letter != letters.end() && marked_.contains({result.id, label}))
       cell->text += fmt::format(" {}", letter->second);
-    else if (mark != marks_.end())
-      cell->text += fmt::format(" {}", mark->second);
-    if (mark != marks_.end() && cell->tone == Tone::kPlain) cell->tone = Tone::kDivergent;
+    if (marks_.contains({result.id, result.backend, label}) && cell->tone == Tone::kPlain)
+      cell->tone = Tone::kDivergent;
   }
 
-  std::map<Place, char> marks_;
+  std::set<Place> marks_;
   std::set<std::pair<std::string, std::string>> marked_;  ///< case and value of those
   std::map<std::string, std::map<std::string, const CaseResult*>> results_;
   std::vector<std::string> ids_, backends_, shown_;

@@ -33,7 +33,7 @@ def update():
     match = MATRIX.search(README)
     lines = print_matrix(match[2])
     first = next(i for i, line in enumerate(lines) if re.match(r" {8,}torch-eager", line))
-    last = max(i for i, line in enumerate(lines) if "A B groups that part" in line) + 1
+    last = max(i for i, line in enumerate(lines) if "A B equal letters" in line) + 1
     start = next(i for i, line in enumerate(lines) if re.match(r" +\d+ +precision +seeds/matmul_out/as_posted", line))
     end = start + 1
     while lines[end].startswith(" " * 7):

@@ -64,6 +64,7 @@ inline RunReport SampleReport() {
   aot.value_order = {"product", "result"};
   aot.values["product"] = Value({Model("float32", "bfloat16")});
   aot.values["result"] = Value({Model("float32", "bfloat16")});
+  aot.values["product"].bits = aot.values["result"].bits = "00000000000000aa";
   Classification& product = aot.values["product"].classification;
   product.models_proved.push_back(Model("bfloat16", "none"));
   product.rests_on_likelihood = true;
@@ -94,6 +95,7 @@ inline RunReport SampleReport() {
   blas.value_order = {"product", "result"};
   blas.values["product"] = Value({Model("float32", "none"), Model("float64", "none")});
   blas.values["result"] = Value({Model("float32", "none")});
+  blas.values["product"].bits = blas.values["result"].bits = "00000000000000bb";
   report.results.push_back(blas);
 
   // A hostile adapter: escape sequences, a bidirectional override, broken UTF-8, XML.
