@@ -103,7 +103,7 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   EXPECT_EQ(first["values"]["y"]["contract"], "CONFORMS");
   ASSERT_EQ(first["proved_on"].size(), 4u);
   EXPECT_EQ(first["proved_on"][2], json({{"input", "swamp"}}));
-  EXPECT_THAT(first["values"]["y"]["excluded"].dump(), HasSubstr("on the further input cancel: "));
+  EXPECT_THAT(first["values"]["y"]["excluded"].dump(), HasSubstr("on the further input single: "));
   EXPECT_EQ(Records("r", "result", "mine/proved~swamp"), 2);
 }
 
