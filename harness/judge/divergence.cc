@@ -304,10 +304,54 @@ class Comparison {
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
   }
 
+  /// Whether one of its operands already was infinite or NaN on one side alone.
+  bool InheritedInKind(size_t i, size_t j, const std::string& name) const {
+    const auto operands = operands_.find(name);
+    if (operands == operands_.end()) return false;
+    return std::any_of(operands->second.begin(), operands->second.end(), [&](const std::string& operand) {
+      const TensorDifference* difference = Difference(i, j, operand);
+      return difference != nullptr && difference->one_finite > 0;
+    });
+  }
+
+  /// Other operands do not say that one side leaves the range and the other stays in it.
   Basis PartInSpecial(size_t i, size_t j, const std::string& name) const {
-    if (Inherited(i, j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
-    return difference != nullptr && difference->special > 0 ? Basis::kProved : Basis::kSame;
+    if (difference == nullptr || difference->special == 0) return Basis::kSame;
+    const bool inherited = difference->one_finite > 0 ? InheritedInKind(i, j, name) : Inherited(i, j, name);
+    return inherited ? Basis::kSame : Basis::kProved;
+  }
+
+  /// Whether finite numbers become infinite on the way to `name` by growing alone: no step divides, or takes a logarithm.
+  bool GrowsAlone(const std::string& name) const {
+    static const std::set<std::string_view> kGrow{
+        "add",       "sub",     "mul",       "neg",     "abs",     "square",  "sum",   "mean",    "cumsum",
+        "prod",      "matmul",  "mm",        "bmm",     "addmm",   "baddbmm", "addmv", "linear",  "einsum",
+        "exp",       "exp2",    "expm1",     "sqrt",    "addcmul", "lerp",    "hypot", "norm",    "relu",
+        "clamp",     "cast",    "clone",     "sinh",    "cosh",    "silu",    "gelu",  "reshape", "view",
+        "transpose", "permute", "unsqueeze", "squeeze", "expand"};
+    std::set<std::string> seen;
+    std::vector<std::string> open{name};
+    while (!open.empty()) {
+      const std::string value = open.back();
+      open.pop_back();
+      if (!seen.insert(value).second) continue;
+      const Step* step = FindStepOf(case_.program, value);
+      if (step == nullptr && value != name) continue;  // a tensor of the case
+      if (step == nullptr || !kGrow.contains(step->op)) return false;
+      for (const Operand& operand : step->of) {
+        if (!operand.IsScalar()) open.push_back(operand.name);
+      }
+    }
+    return true;
+  }
+
+  static const Step* FindStepOf(const std::vector<Step>& steps, const std::string& value) {
+    for (const Step& step : steps) {
+      if (step.as == value) return &step;
+      if (const Step* inner = FindStepOf(step.steps, value)) return inner;
+    }
+    return nullptr;
   }
 
   std::vector<Cast> CastsOf(size_t i, const std::string& stage) const {
@@ -540,6 +584,8 @@ class Comparison {
         return CastsSentence(a, b, stage, CastsOf(i, stage), CastsOf(j, stage));
       }
       default:
+        if (divergence.kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)
+          return RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny);
         return DifferenceSentence(divergence.kind, a, b, value, DifferencesOf(parted, value));
     }
   }

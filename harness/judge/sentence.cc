@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "harness/base/check.h"
 #include "harness/base/text.h"
 #include "harness/judge/asked.h"
 #include "harness/judge/label.h"
@@ -384,6 +386,28 @@ Classification WithoutTwins(const ValueResult& value) {
   return told;
 }
 
+/// Steps on the way to `value` that one side rounds to one format and the other does not, two or more, as the program has them.
+std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::string& value,
+                                         const Classification& a, const Classification& b) {
+  std::vector<std::string> told;
+  std::vector<const std::vector<Step>*> open{&test_case.program};
+  while (!open.empty()) {
+    const std::vector<Step>& steps = *open.back();
+    open.pop_back();
+    for (const Step& step : steps) {
+      if (!step.steps.empty()) open.push_back(&step.steps);
+      const auto left = a.cuts.find(step.as), right = b.cuts.find(step.as);
+      if (left == a.cuts.end() || right == b.cuts.end() || !Disjoint(left->second, right->second)) continue;
+      const bool alike = told.empty() || (left->second == a.cuts.at(told.front()) &&
+                                          right->second == b.cuts.at(told.front()));
+      if (alike) told.push_back(step.as);
+    }
+  }
+  if (told.size() < 2) return std::nullopt;
+  return Compare(a.cuts, b.cuts, told.front(), "none", "rounds", "round",
+                 fmt::format("{} to {{}} on the way to {}", Braced(JoinNames(told)), Braced(value)));
+}
+
 /// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
 std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
                                     const ValueResult& b) {
@@ -400,7 +424,15 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const std::string through =
       twice ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
             : fmt::format("{} to {{}} {}", Braced(value), where);
-  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) return mid;
+  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
+    if (!twice) return mid;
+    // Of a result in 16 bits: the steps on the way that are stored, by their names; float32 on the way rounds nothing that shows.
+    if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
+    const auto wide = [](const Classification& each) { return IsNothing(each.facets.at("mid"), "float32"); };
+    if (wide(left)) mid->a = {};
+    if (wide(right)) mid->b = {};
+    return mid;
+  }
   for (const auto& [name, words] : left.cuts) {
     auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
                        fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
@@ -552,7 +584,8 @@ std::string Witness(const Side& first, const Side& second, const std::string& va
 }
 
 /// How a value was computed, as far as the numbers tell: what they leave open is left out.
-std::string DescribeClass(const std::string& value, const Classification& classification) {
+std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
+  const Classification& classification = result.classification;
   if (classification.kind == ClassificationKind::kUnmodelled) {
     const double ulp = classification.max_ulp;
     return std::string("in a way that no model explains") +
@@ -562,7 +595,7 @@ std::string DescribeClass(const std::string& value, const Classification& classi
   for (const auto& [operand, words] : classification.facets_in) {
     if (words.size() == 1 && words[0] != "as_is")
       parts.push_back(
-          fmt::format("{} rounded to {}", OperandPhrase(operand, value), Formats(words, "as_is")));
+          fmt::format("{} rounded to {}", NumberPhrase(test_case, operand, value), Formats(words, "as_is")));
   }
   const auto words_of = [&](const char* facet) {
     const auto found = classification.facets.find(facet);
@@ -577,7 +610,7 @@ std::string DescribeClass(const std::string& value, const Classification& classi
   if (!inside.text.empty()) parts.push_back(inside.text);
   const Words mid = words_of("mid");
   if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
-    parts.push_back("a rounding to " + mid[0]);
+    parts.push_back(fmt::format("{} rounded to {} before its {} store", value, mid[0], Name(result.dtype)));
   if (!parts.empty()) return "with " + Join(parts, ", ");
   if (classification.models.size() < 2) return "with one rounding";
   const auto as_written = [](const PrecisionModel& model) {
@@ -716,10 +749,10 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
     const auto clause = [&](const Side& side, const ValueResult& mine) {
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
-                         value, DescribeClass(value, mine.classification));
+                         value, DescribeClass(test_case, value, mine));
     };
-    const std::string how = DescribeClass(value, left.classification);
-    if (how == DescribeClass(value, right.classification))
+    const std::string how = DescribeClass(test_case, value, left);
+    if (how == DescribeClass(test_case, value, right))
       return fmt::format("{} and {}{} both compute {} {}, and not in the same way{}.", JoinNames(a.names),
                          JoinNames(b.names), likely, value, how, Witness(a, b, value));
     return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
@@ -765,12 +798,19 @@ std::string WhoIsCorrectlyRounded(const Side& a, const Side& b, const std::strin
   const Classification &left = ValueOf(a, value).classification, &right = ValueOf(b, value).classification;
   const auto whole = [](const Classification& one) { return one.checked > 0 && one.checked == one.elements; };
   const bool left_is = left.max_ulp <= 0.5, right_is = right.max_ulp <= 0.5;
+  // What is known is known of those who speak, and of all that have the same bits of it.
+  const auto of_one_mind = [&](const Side& side) {
+    for (int64_t k = 0; k < TensorOf(side, value)->size(); ++k) {
+      if (!IsShared(side, value, k)) return false;
+    }
+    return true;
+  };
   if (left_is == right_is || left.piece != "step" || right.piece != "step" || !whole(left) || !whole(right) ||
-      a.names.size() > 1 || b.names.size() > 1)
+      !of_one_mind(a) || !of_one_mind(b))
     return "why was not found";
   const Side &is = left_is ? a : b, &is_not = left_is ? b : a;
-  return fmt::format("{} has it correctly rounded, {} up to {:.2g} ulp off", is.names.front(),
-                     is_not.names.front(), std::max(left.max_ulp, right.max_ulp));
+  return fmt::format("{} {} it correctly rounded, {} up to {:.2g} ulp off", JoinNames(is.names),
+                     Verb(is, "has", "have"), JoinNames(is_not.names), std::max(left.max_ulp, right.max_ulp));
 }
 
 }  // namespace
@@ -830,6 +870,80 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                        Verb(*side, "rounds", "round"), value);
   }
   return fmt::format("{} in {} ({}{}, first {}).", differs, value, share, size, witness);
+}
+
+namespace {
+
+/// In how many elements one side is infinite, or NaN, and the other is finite; the fewest and the most of all pairs.
+struct OutOfRange {
+  int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
+
+  void Add(int64_t count) {
+    fewest = std::min(fewest, count);
+    most = std::max(most, count);
+  }
+  std::string Text() const {
+    return fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
+  }
+};
+
+/// Infinities, then NaNs, of `mine` where `other` is finite.
+std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& other,
+                                                  const std::string& value) {
+  std::pair<OutOfRange, OutOfRange> counts;
+  for (const Observation* one : mine.all) {
+    for (const Observation* rival : other.all) {
+      if (one == nullptr || rival == nullptr) continue;
+      const TensorData &left = one->values.at(value), &right = rival->values.at(value);
+      int64_t infinite = 0, nan = 0;
+      for (int64_t k = 0; k < left.size(); ++k) {
+        if (!std::isfinite(right.At(k))) continue;
+        infinite += std::isinf(left.At(k)) ? 1 : 0;
+        nan += std::isnan(left.At(k)) ? 1 : 0;
+      }
+      counts.first.Add(infinite);
+      counts.second.Add(nan);
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity) {
+  const TensorData &left = *TensorOf(a, value), &right = *TensorOf(b, value);
+  const auto clause = [&](const Side& side, const Side& other) -> std::string {
+    const auto [infinite, nan] = CountOutOfRange(side, other, value);
+    std::vector<std::string> deeds, counts;
+    if (infinite.most > 0) {
+      deeds.push_back(infinity == Infinity::kOverflow
+                          ? std::string(Verb(side, "overflows to inf", "overflow to inf"))
+                          : std::string(Verb(side, "gives inf", "give inf")));
+      counts.push_back(infinite.Text());
+    }
+    if (nan.most > 0) {
+      deeds.push_back(std::string(Verb(side, "gives NaN", "give NaN")));
+      counts.push_back(nan.Text());
+    }
+    if (deeds.empty()) return "";
+    std::string text = fmt::format("{} {} in {} ({} of {} elements", JoinNames(side.names),
+                                   Join(deeds, " and "), value, Join(counts, " and "), left.size());
+    const TensorData &mine = *TensorOf(side, value), &rival = *TensorOf(other, value);
+    for (int64_t k = 0; k < mine.size(); ++k) {
+      if (std::isfinite(mine.At(k)) || !std::isfinite(rival.At(k))) continue;
+      text += fmt::format(", first {} = {}{} against {}{}", Element(Coordinates(k, mine.shape)),
+                          FormatDecimal(mine.At(k)), OnWhom(side, value, k), FormatDecimal(rival.At(k)),
+                          OnWhom(other, value, k));
+      break;
+    }
+    return text + ")";
+  };
+  ULPSCOPE_CHECK(left.size() == right.size(), "tensors of one shape");
+  const std::string first = clause(a, b), second = clause(b, a);
+  if (!first.empty() && !second.empty()) return fmt::format("{}; {}.", first, second);
+  const Side& stays = first.empty() ? a : b;
+  return fmt::format("{}{}; {} {} there.", first, second, JoinNames(stays.names),
+                     Verb(stays, "does not", "do not"));
 }
 
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {

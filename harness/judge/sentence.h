@@ -32,6 +32,10 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// first.
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
                                std::span<const TensorDifference* const> differences);
+/// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
+enum class Infinity { kOverflow, kAny };
+/// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
+std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right);
 

@@ -43,6 +43,7 @@ TensorDifference CompareTensors(const TensorData& left, const TensorData& right)
         difference.largest_ulp = std::max(difference.largest_ulp, UlpDistance(a, b, *format));
     } else if (DiffersInKind(a, b)) {
       if (difference.special++ == 0) difference.first_special = i;
+      difference.one_finite += std::isfinite(a) != std::isfinite(b) ? 1 : 0;
     }
   }
   return difference;

@@ -16,6 +16,7 @@ struct TensorDifference {
   int64_t special = 0;
   int64_t first_number = -1;  ///< row-major index; -1 = none
   int64_t first_special = -1;
+  int64_t one_finite = 0;  ///< of `special`: one side alone is finite
   double largest_ulp = 0;  ///< of the `number` differences, as UlpDistance has it; 0 for integers
 
   bool Same() const { return number == 0 && special == 0; }

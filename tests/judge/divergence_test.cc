@@ -272,6 +272,68 @@ TEST(Divergence, SpecialValuesAreNotNumbers) {
   EXPECT_EQ(kinds({nan, 1, 2, 3}, {1, 1, 2, 4}), (Kinds{kOrder, kSpecial}));
 }
 
+TEST(Divergence, WhatIsKnownOfOneFunctionHoldsOfAllWithItsBits) {
+  const auto said = [](std::vector<double> second) {
+    Case c = MakeCase();
+    c.program = {testing::MakeStep("sqrt", {"x"}, "product")};
+    Table table(c);
+    const auto add = [&](const std::string& backend, double ulp, std::vector<double> numbers) {
+      Classification function = Classify({Model("float32", "none")}, "stored float32");
+      function.piece = "step";
+      function.max_ulp = ulp;
+      table.Add(backend, function, std::move(numbers));
+    };
+    add("a", 0.74, {1, 2, 3, 4});
+    add("b", 0.74, std::move(second));
+    add("c", 0.5, {1, 2, 3, 4 + 0x1p-21});
+    return OfKind(table.Find({}, JudgedAs::kStepByStep), kBits).back().sentence;
+  };
+  EXPECT_TRUE(said({1, 2, 3, 4}).ends_with("; c has it correctly rounded, a and b up to 0.74 ulp off."))
+      << said({1, 2, 3, 4});
+}
+
+TEST(Divergence, OverflowIsSaidWithItsCountThoughOperandsDiffer) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  // square = x * x, the sum of squares, and `product` of that: the operands of the last differ in number alone.
+  const auto said = [](const std::string& op, std::vector<double> mine, std::vector<double> other,
+                       std::vector<double> sum = {1, 2, 3, 4}) {
+    Case c = MakeCase({"product", "sum"});
+    c.program = {testing::MakeStep("square", {"x"}, "sum"), testing::MakeStep(op, {"sum"}, "product")};
+    Table table(c);
+    const auto add = [&](const std::string& backend, std::vector<double> first, std::vector<double> numbers) {
+      table.Add(backend,
+                Completed({{"sum", Tensor(DType::kFloat16, {2, 2}, first)},
+                           {"product", Tensor(DType::kFloat16, {2, 2}, numbers)}}),
+                {{"sum", Float32()}, {"product", Float32()}});
+    };
+    add("a", std::move(sum), std::move(mine));
+    add("b", {1, 2, 3, 5}, std::move(other));
+    const auto found = OfKind(table.Find({}, JudgedAs::kStepByStep), kSpecial);
+    std::string all;
+    for (const auto& each : found) all += each.value + "|" + each.sentence;
+    return all;
+  };
+  EXPECT_EQ(said("sqrt", {1, inf, inf, 4}, {1, 300, 301, 4}),
+            "product|a overflows to inf in product (2 of 4 elements, first [0,1] = inf against 300); b does "
+            "not there.");
+  EXPECT_EQ(said("sqrt", {1, 300, 301, 4}, {1, inf, 301, 4}),
+            "product|b overflows to inf in product (1 of 4 elements, first [0,1] = inf against 300); a does "
+            "not there.");
+  EXPECT_EQ(
+      said("reciprocal", {inf, 2, 3, 4}, {9, 2, 3, 4}),
+      "product|a gives inf in product (1 of 4 elements, first [0,0] = inf against 9); b does not there.")
+      << "a quotient is infinite of zero too";
+  EXPECT_EQ(said("sqrt", {nan, 2, inf, 4}, {9, inf, 3, 4}),
+            "product|a overflows to inf and gives NaN in product (1 and 1 of 4 elements, first [0,0] = nan "
+            "against 9); b overflows to inf in product (1 of 4 elements, first [0,1] = inf against 2).");
+  EXPECT_EQ(said("sqrt", {1, 0.0, 3, 4}, {1, -0.0, 3, 4}), "")
+      << "a sign of zero follows from other operands";
+  EXPECT_EQ(said("sqrt", {1, 2, 3, inf}, {1, 2, 3, 4}, {1, 2, 3, inf}),
+            "sum|a overflows to inf in sum (1 of 4 elements, first [1,1] = inf against 5); b does not there.")
+      << "what was infinite before is told where it became so";
+}
+
 TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   Classification integers;
   integers.kind = ClassificationKind::kNotFloating;
@@ -653,6 +715,47 @@ TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
   EXPECT_EQ(table.Find()[0].sentence,
             "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not: "
             "product[1,1] is 4 against 5.");
+}
+
+TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("mul", {"x", "y"}, "scaled"),
+               testing::MakeStep("add", {"scaled", "x"}, "added"),
+               testing::MakeStep("sub", {"added", "y"}, "product")};
+  const auto steps = [](const std::string& mid, const std::string& of_each) {
+    Classification made = Classify({Model("exact", mid, "bfloat16_rne")});
+    made.cuts = {{"added", {of_each}}, {"scaled", {of_each}}};
+    return made;
+  };
+  const auto said = [&](const Classification& a, const Classification& b) {
+    Table table(c);
+    table.Add("a", a, {1, 2, 3, 4}, DType::kBfloat16).Add("b", b, {1, 2, 3, 5}, DType::kBfloat16);
+    return table.Find().front().sentence;
+  };
+  EXPECT_EQ(said(steps("bfloat16", "bfloat16"), steps("float32", "none")),
+            "a rounds scaled and added to bfloat16 on the way to product; b does not: product[1,1] is 4 "
+            "against 5.");
+  EXPECT_EQ(said(Classify({Model("exact", "bfloat16", "bfloat16_rne")}),
+                 Classify({Model("exact", "float32", "bfloat16_rne")})),
+            "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not: product[1,1] "
+            "is 4 against 5.")
+      << "float32 is no rounding that a bfloat16 result shows";
+}
+
+TEST(Divergence, ANumberIsSaidAsItIsWritten) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("mul", {"x"}, "product")};
+  Operand number;
+  number.scalar = Attr{.value = 1.3};
+  c.program[0].of.push_back(number);
+  Classification once = Classify({Model("exact", "float32", "bfloat16_rne")});
+  once.facets_in["scalar.mul"] = {"float32_rne"};
+  Table table(c);
+  table.Add("a", Classify({}), {1, 2, 3, 4}, DType::kBfloat16).Add("b", once, {1, 2, 3, 5}, DType::kBfloat16);
+  EXPECT_NE(table.Find().front().sentence.find("b computes product with 1.3 rounded to float32, product "
+                                               "rounded to float32 before its bfloat16 store: "),
+            std::string::npos)
+      << table.Find().front().sentence;
 }
 
 TEST(Divergence, RoundingOfOperandsAndCuts) {
