@@ -324,6 +324,9 @@ TEST(Divergence, OverflowIsSaidWithItsCountThoughOperandsDiffer) {
       said("reciprocal", {inf, 2, 3, 4}, {9, 2, 3, 4}),
       "product|a gives inf in product (1 of 4 elements, first [0,0] = inf against 9); b does not there.")
       << "a quotient is infinite of zero too";
+  EXPECT_EQ(
+      said("log2", {-inf, 2, 3, 4}, {-9, 2, 3, 4}),
+      "product|a gives inf in product (1 of 4 elements, first [0,0] = -inf against -9); b does not there.");
   EXPECT_EQ(said("sqrt", {nan, 2, inf, 4}, {9, inf, 3, 4}),
             "product|a overflows to inf and gives NaN in product (1 and 1 of 4 elements, first [0,0] = nan "
             "against 9); b overflows to inf in product (1 of 4 elements, first [0,1] = inf against 2).");
