@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <regex>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "harness/words/facets.h"
@@ -204,6 +206,30 @@ std::string ClassText(const Classification& classification) {
              : text;
 }
 
+/// A mark that few matrices show: how it looks in a cell, and what it means.
+struct RareMark {
+  std::string_view pattern, entry;
+};
+
+std::span<const RareMark> RareMarks() {
+  static constexpr RareMark kMarks[] = {
+      {"(^|[>(])[^>(?.]+[?]", "a? a at the narrowest, how often cannot be told"},
+      {"rz", "rz rounded toward zero"},
+      {"rna", "rna ties away from zero"},
+      {"odd", "odd rounded to odd"},
+      {"daz", "daz subnormal operands taken as zero"},
+      {"ftz", "ftz subnormal results taken as zero"},
+      {"bfma[0-9]", "bfmaN blocks of products added at once, N bits kept"},
+      {"split[(]", "split(a) partial sums in a"},
+      {"comp", "comp compensated sums"},
+      {"x[0-9]", "axN operands as parts in a, N products of them"},
+      {"(^|[>(*.])p[0-9]", "pN a format of N significant bits"},
+      {"exact", "exact nothing rounded before the store"},
+      {"unmodelled", "unmodelled no model of the bank gives these bits"},
+      {"shape!", "shape! not the shape that the program gives"}};
+  return kMarks;
+}
+
 }  // namespace
 
 std::string_view ReferenceOf(const Classification& classification) {
@@ -247,19 +273,25 @@ int KeptBits(const ValueResult& value) {
   return kept;
 }
 
-const std::vector<std::string>& CellLegend() {
-  static const std::vector<std::string> kLegend{"a>b rounded to a, then to b (the last is the store)",
-                                                "(a) operands rounded to a",
-                                                "*a each product rounded to a",
-                                                "f32 float32, or wider where a narrower store hides it",
-                                                "a..b? cannot be told apart, from a down to b",
-                                                "~ likely, not proved",
-                                                "=a exact, given its operands",
-                                                "[a] no reference",
-                                                "?a not judged (explain says why)",
-                                                "- not in this run",
-                                                "A B equal letters: equal bits"};
-  return kLegend;
+std::vector<std::string> CellLegend(const std::set<std::string>& cells) {
+  std::vector<std::string> legend{"a>b rounded to a, then to b (the last is the store)",
+                                  "(a) operands rounded to a",
+                                  "*a each product rounded to a",
+                                  "f32 float32, or wider where a narrower store hides it",
+                                  "a..b? cannot be told apart, from a down to b",
+                                  "~ likely, not proved",
+                                  "=a exact, given its operands",
+                                  "[a] no reference",
+                                  "?a not judged (explain says why)",
+                                  "- not in this run",
+                                  "A B equal letters: equal bits"};
+  for (const RareMark& mark : RareMarks()) {
+    const std::regex pattern{std::string(mark.pattern)};
+    const bool shown = std::any_of(cells.begin(), cells.end(),
+                                   [&](const std::string& cell) { return std::regex_search(cell, pattern); });
+    if (shown) legend.emplace_back(mark.entry);
+  }
+  return legend;
 }
 
 }  // namespace ulpscope

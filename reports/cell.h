@@ -5,7 +5,6 @@
 //   f32>bf16>f32      rounded through bfloat16 on the way to a float32 store
 //   (bf16)>f32        operands rounded to bfloat16 first
 //   *bf16>f32         each product rounded to bfloat16
-//   f32+>bf16         accumulated in float32 or wider: the store hides which
 //   bf16?>f32         the inputs cannot tell classes apart that differ in precision; at worst bfloat16 somewhere
 //   f32>bf16~         rests on likelihood, not on proof
 //   =f32              every model gives these bits: the inputs prove nothing
@@ -14,6 +13,7 @@
 //   unmodelled        no model in the bank explains it
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +33,7 @@ std::string_view ReferenceOf(const Classification& classification);
 /// or wider. 0 where no model explains the bits; 24 where there is nothing to tell (no reference, no rounding, integers).
 int KeptBits(const ValueResult& value);
 
-/// What every mark of a cell means, one entry each, for below the matrix.
-const std::vector<std::string>& CellLegend();
+/// What every mark of a cell means, one entry each, for below the matrix: the usual ones, and the rare ones that `cells` hold.
+std::vector<std::string> CellLegend(const std::set<std::string>& cells = {});
 
 }  // namespace ulpscope

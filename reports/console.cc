@@ -72,6 +72,7 @@ class Layout {
   Layout(const RunReport& report, const ConsoleOptions& options)
       : report_(report), options_(options), matrix_(BuildMatrix(report)) {
     cases_ = matrix_.cases.size() + matrix_.skipped_cases;
+    legend_ = LegendOf(matrix_);
     if (options.verbosity != Verbosity::kVerbose) Fold();
   }
 
@@ -213,7 +214,7 @@ class Layout {
   /// Breaks between entries, never inside one.
   void Legend() {
     std::string line;
-    for (const auto& entry : CellLegend()) {
+    for (const auto& entry : legend_) {
       if (!line.empty() && line.size() + 3 + entry.size() > options_.columns) {
         Line(line);
         line.clear();
@@ -451,6 +452,7 @@ class Layout {
   const ConsoleOptions& options_;
   Matrix matrix_;
   size_t cases_ = 0;
+  std::vector<std::string> legend_;
   /// Cell -> the rows that have it throughout: with the same bits, and with others.
   std::array<std::map<std::string, std::vector<std::string>>, 2> folded_;
   std::string text_;

@@ -269,7 +269,7 @@ class Page {
 
   std::string Legend() const {
     std::string text = "<h2>How to read a cell</h2>\n<ul class=legend>\n";
-    for (const auto& entry : CellLegend()) text += "<li>" + HtmlText(entry) + "</li>\n";
+    for (const auto& entry : LegendOf(matrix_)) text += "<li>" + HtmlText(entry) + "</li>\n";
     return text + "</ul>\n";
   }
 

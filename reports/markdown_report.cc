@@ -97,7 +97,7 @@ class Summary {
       }
       text_ += "### Where backends part\n\n" + head + "\n" + line + "\n" + table + "\n";
       std::vector<std::string> legend;
-      for (const auto& entry : CellLegend()) legend.push_back(MarkdownText(entry));
+      for (const auto& entry : LegendOf(matrix)) legend.push_back(MarkdownText(entry));
       text_ += Join(legend, " · ") + "\n\n";
     }
     if (left_out > 0) text_ += fmt::format("{} more rows do not fit here.\n\n", left_out);

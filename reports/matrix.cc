@@ -185,6 +185,16 @@ class Builder {
 
 Matrix BuildMatrix(const RunReport& report) { return Builder(report).Build(); }
 
+std::vector<std::string> LegendOf(const Matrix& matrix) {
+  std::set<std::string> cells;
+  for (const MatrixCase& c : matrix.cases) {
+    for (const MatrixRow& row : c.rows) {
+      for (const MatrixCell& cell : row.cells) cells.insert(cell.text);
+    }
+  }
+  return CellLegend(cells);
+}
+
 bool AllAgree(const MatrixRow& row) {
   const MatrixCell* first = nullptr;
   size_t compared = 0;

@@ -33,6 +33,9 @@ struct Matrix {
 
 Matrix BuildMatrix(const RunReport& report);
 
+/// What the marks of its cells mean (reports/cell.h).
+std::vector<std::string> LegendOf(const Matrix& matrix);
+
 /// Two backends or more gave this value, all alike, and nothing parts or fails.
 bool AllAgree(const MatrixRow& row);
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
+#include "harness/words/facets.h"
 #include "tests/reports/sample.h"
 
 namespace ulpscope {
@@ -129,13 +131,80 @@ TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {
   EXPECT_EQ(CellText(value), "bf16") << "a cast has no accumulator";
 }
 
+bool Explains(const std::vector<std::string>& legend, const std::string& mark) {
+  return std::any_of(legend.begin(), legend.end(),
+                     [&](const auto& entry) { return entry.starts_with(mark + " "); });
+}
+
 TEST(Cell, EveryMarkIsInTheLegend) {
-  for (const std::string mark : {"a>b", "(a)", "*a", "f32", "a..b?", "~", "=a", "[a]", "-", "A"}) {
-    const auto& legend = CellLegend();
-    EXPECT_TRUE(std::any_of(legend.begin(), legend.end(), [&](const auto& entry) {
-      return entry.starts_with(mark + " ");
-    })) << mark;
+  for (const std::string mark : {"a>b", "(a)", "*a", "f32", "a..b?", "~", "=a", "[a]", "?a", "-", "A"})
+    EXPECT_TRUE(Explains(CellLegend(), mark)) << mark;
+}
+
+TEST(Cell, RareMarksAreInTheLegendWhereTheyAreShown) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> shown{
+      {"bf16? A", {"a?"}},
+      {"(f16?)>f32", {"a?"}},
+      {"f32..bf16?>f32", {}},
+      {"?bf16 B", {}},
+      {"f32>bf16~ A FAIL", {}},
+      {"f32rzftz>p12>f16rzftz", {"rz", "ftz", "pN"}},
+      {"bfma24f16>f16rna", {"bfmaN", "rna"}},
+      {"(bf16x3)>f32", {"axN"}},
+      {"split(bf16)>f32", {"split(a)"}},
+      {"(daz)>f32", {"daz"}},
+      {"unmodelled", {"unmodelled"}}};
+  for (const auto& [cell, marks] : shown) {
+    const auto legend = CellLegend({cell});
+    EXPECT_EQ(legend.size(), CellLegend().size() + marks.size()) << cell;
+    for (const auto& mark : marks) EXPECT_TRUE(Explains(legend, mark)) << cell << ": " << mark;
   }
+}
+
+/// The cell without what the legend of all matrices explains, and names of formats; "" where nothing is left unexplained.
+std::string Unexplained(const std::string& cell) {
+  std::string rest = cell;
+  const auto drop = [&](const std::string& pattern) {
+    rest = std::regex_replace(rest, std::regex(pattern), "");
+  };
+  for (const auto& entry : CellLegend({cell})) {
+    const std::string mark = entry.substr(0, entry.find(' '));
+    if (mark == "pN" || mark == "bfmaN") drop(mark.substr(0, mark.size() - 1) + "[0-9]+");
+    if (mark == "axN") drop("x[0-9]");
+    if (mark == "split(a)") drop("split");
+    if (std::all_of(mark.begin(), mark.end(), [](char c) { return c >= 'a' && c <= 'z'; })) drop(mark);
+  }
+  drop("(t|b)?f(8|16|32|64)(e[0-9]m[0-9](fn)?)?");
+  drop("[>().*~?]");
+  return rest;
+}
+
+TEST(Cell, EveryWordOfAModelIsExplainedWhereItIsShown) {
+  size_t checked = 0;
+  const auto check = [&](const PrecisionModel& model) {
+    const std::string cell = Cell({model});
+    EXPECT_EQ(Unexplained(cell), "") << cell;
+    ++checked;
+  };
+  for (const auto& word : AccWords()) {
+    for (const std::string flush : {"", "+ftz"}) {
+      if (word != "exact" || flush.empty()) check(Model(word + flush, "none"));
+    }
+  }
+  for (const auto& word : InWords()) {
+    PrecisionModel model = Model("float32", "none");
+    model.in = {{"x", word}};
+    check(model);
+  }
+  for (const auto& word : ProdWords()) {
+    PrecisionModel model = Model("float32", "none");
+    model.prod = word;
+    check(model);
+  }
+  for (const auto& word : MidWords()) check(Model("float32", word));
+  for (const std::string out : {"bfloat16_rz", "float16_rna", "float32_odd", "float16_rz+ftz"})
+    check(Model("float32", "p12", out));
+  EXPECT_GT(checked, 30u);
 }
 
 }  // namespace
