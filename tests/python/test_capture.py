@@ -161,10 +161,31 @@ class Faithful(unittest.TestCase):
         """With parameters that require gradients inductor keeps, and rounds, what backward() will ask for; the case is without."""
         f, args, _ = blocks64.made()["llama_block"]
         case = ulpscope.capture(f, args, verify=("torch-inductor", ))
-        self.assertRegex(" ".join(case.notes), r"torch-inductor: result: \d+ of 1024 elements differ.*torch\.no_grad\(\)")
+        self.assertRegex(" ".join(case.notes), r"torch-inductor: result: \d+ of 1024 elements differ.*parameters that require no gradients")
         with torch.no_grad():
             again = ulpscope.capture(f, args, verify=("torch-inductor", ))
         self.assertEqual(again.notes, [])
+
+    def test_a_fast_path_that_export_does_not_see_is_said(self):
+        """nn.MultiheadAttention has a fused kernel for inference; and eager folds a product where a weight asks for gradients."""
+        attention = torch.nn.MultiheadAttention(16, 4, batch_first=True).eval()
+
+        def attend(x):
+            return attention(x, x, x, need_weights=False)[0]
+
+        x = torch.randn(2, 5, 16)
+        self.assertIn("set_fastpath_enabled(False)", " ".join(ulpscope.capture(attend, (x, )).notes))
+        self.assertTrue(all(each.requires_grad for each in attention.parameters()))
+        self.assertTrue(torch.backends.mha.get_fastpath_enabled())
+        attention.requires_grad_(False)
+        notes = " ".join(ulpscope.capture(attend, (x, )).notes)
+        self.assertIn("PyTorch's fast path for attention in inference", notes)
+        self.assertNotIn("gradients", notes)
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            self.assertNotIn("fast path", " ".join(ulpscope.capture(attend, (x, )).notes))
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
 
     def test_a_step_that_a_compiler_writes_otherwise_is_named(self):
         """Dynamo takes torch.addcdiv() apart, which the case calls, and leaves the method, which the function calls."""
