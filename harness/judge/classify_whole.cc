@@ -97,7 +97,7 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   for (const int64_t element : looked) {
     const double stored = observed_.At(element);
     if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
-    if (bits >= format.precision) return;
+    if (bits >= format.precision - 1) return;
   }
   if (bits < 2) return;
   const Missing missing = MissingByBounds(natural, looked, bits);
