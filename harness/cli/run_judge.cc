@@ -23,6 +23,7 @@
 #include "harness/judge/forms.h"
 #include "harness/judge/knob_effect.h"
 #include "harness/judge/local.h"
+#include "harness/judge/sentence.h"
 #include "harness/judge/step_contract.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
@@ -329,6 +330,48 @@ class RunJudge {
     return FindDivergences(test_case, shown, JudgedAs::kStepByStep);
   }
 
+  /// Of what differs for no cause that was found, and on a backend that computes otherwise where its steps are observed: what those
+  /// steps show there, said as that.
+  void TellObservedSteps(const Case& test_case, const std::vector<Participant>& participants,
+                         const std::vector<std::optional<OpenedRecord>>& opened,
+                         std::vector<Divergence>* divergences) {
+    std::map<std::string, std::vector<std::string>> changed;
+    std::set<std::string> seen;
+    for (size_t i = 0; i < opened.size(); ++i) {
+      if (participants[i].result->outcome.kind != OutcomeKind::kCompleted || !opened[i] ||
+          !opened[i]->told.left_out.empty())
+        continue;
+      seen.insert(participants[i].result->backend);
+      if (!opened[i]->told.changed.empty())
+        changed[participants[i].result->backend] = opened[i]->told.changed;
+    }
+    if (changed.empty() || seen.size() < 2) return;
+    std::optional<std::vector<Divergence>> steps;
+    for (Divergence& each : *divergences) {
+      if (each.kind != DivergenceKind::kValue || each.backends.size() != 2 || !each.sentence.ends_with(")."))
+        continue;
+      const std::vector<std::string> who = ChangedIn(each, changed);
+      if (who.empty()) continue;
+      if (!steps) steps = StepDivergences(test_case, participants, opened, seen);
+      each.sentence += ObservedStepsSentence(each, who, *steps);
+    }
+  }
+
+  /// Those of its backends on which its value is another one where the steps are observed.
+  static std::vector<std::string> ChangedIn(const Divergence& divergence,
+                                            const std::map<std::string, std::vector<std::string>>& changed) {
+    std::vector<std::string> who;
+    for (const auto& group : divergence.backends) {
+      for (const auto& backend : group) {
+        const auto values = changed.find(backend);
+        if (values != changed.end() &&
+            std::find(values->second.begin(), values->second.end(), divergence.value) != values->second.end())
+          who.push_back(backend);
+      }
+    }
+    return who;
+  }
+
   JudgedCase JudgeOne(const Case& test_case) {
     JudgedCase judged;
     CaseClassifier classifier(test_case, run_.header.seed, engine_);
@@ -407,6 +450,7 @@ class RunJudge {
     if (stepwise.size() < completed || stepwise.empty()) {
       for (auto& each : FindDivergences(test_case, participants, JudgedAs::kWholeProgram, stepwise))
         judged.divergences.push_back(std::move(each));
+      if (opened_case) TellObservedSteps(test_case, participants, opened, &judged.divergences);
     }
     judged.knobs = CompareKnobs(participants, run_.knobs);
     if (options_.exclusions == JudgeRunOptions::Exclusions::kShown)

@@ -269,9 +269,11 @@ bool IsWrittenAmong(const Words& together) {
 /// not the other: where both read alike both would have the same bits.
 bool ReadOtherwise(const Classification& a, const Classification& b) {
   if (a.together.empty() || b.together.empty()) return false;
+  // Steps inside an op have a format as sums have one; only sums have an order, and so other bits in one precision.
   const auto sums = [](const Classification& one) {
     const auto acc = one.facets.find("acc");
-    return acc != one.facets.end() && !acc->second.empty();
+    return acc != one.facets.end() && !acc->second.empty() &&
+           one.label.find("each step in ") == std::string::npos;
   };
   if (!sums(a) && !sums(b) && a.piece.starts_with("step") && b.piece.starts_with("step"))
     return IsWrittenAmong(a.together) != IsWrittenAmong(b.together);
@@ -443,9 +445,17 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   // Where every step is rounded, what it was computed in before shows in none.
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
   const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
-  return Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
-                 steps ? "compute" : "accumulate",
-                 (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators);
+  auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
+                     steps ? "compute" : "accumulate",
+                     (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators);
+  if (!acc) return acc;
+  // Beside a format that is known, one that is not is another one: that is all there is to say of it.
+  const auto told = [](const Classification& each) {
+    return Accumulators(each.facets.at("acc")) != JoinAccumulators({"bfloat16", "float64"});
+  };
+  if (told(left) && !told(right)) acc->b = {};
+  if (!told(left) && told(right)) acc->a = {};
+  return acc;
 }
 
 /// What each side does that the other does not: all of it, where one result takes several.
@@ -944,6 +954,48 @@ std::string RangeSentence(const Side& a, const Side& b, const std::string& value
   const Side& stays = first.empty() ? a : b;
   return fmt::format("{}{}; {} {} there.", first, second, JoinNames(stays.names),
                      Verb(stays, "does not", "do not"));
+}
+
+std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<std::string>& changed,
+                                  const std::vector<Divergence>& steps) {
+  const auto holds = [](const Words& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  // One of `changed` on one side of the step, and whom it parts from on the other.
+  const auto parts = [&](const Divergence& step) {
+    for (const size_t side : {0, 1}) {
+      const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
+      for (const size_t there : {0, 1}) {
+        const bool me = std::any_of(changed.begin(), changed.end(), [&](const std::string& name) {
+          return holds(mine, name) && holds(step.backends[there], name);
+        });
+        const bool them = std::any_of(other.begin(), other.end(), [&](const std::string& name) {
+          return holds(step.backends[1 - there], name);
+        });
+        if (me && them) return true;
+      }
+    }
+    return false;
+  };
+  constexpr size_t kMostTold = 2;
+  Words told;
+  size_t more = 0;
+  for (const Divergence& step : steps) {
+    if (step.kind != DivergenceKind::kPrecision || step.backends.size() != 2 || !parts(step)) continue;
+    if (told.size() == kMostTold) {
+      ++more;
+      continue;
+    }
+    std::string text = step.sentence;
+    text.resize(std::min({text.rfind(": " + step.value + "["), text.size()}));
+    if (text.ends_with('.')) text.pop_back();
+    if (!step.also.empty()) text += fmt::format("; likewise for {}", JoinNames(step.also));
+    told.push_back(std::move(text));
+  }
+  if (told.empty()) return "";
+  return fmt::format(" Where all steps are observed, which changes {} on {}: {}{}.", divergence.value,
+                     JoinNames(changed), Join(told, ". "),
+                     more == 0 ? "" : fmt::format(". {} more steps part", more));
 }
 
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {

@@ -36,6 +36,10 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
 std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
+/// What the steps of another run show of a divergence that has no cause: " Where all steps are observed, which changes y on A: ...",
+/// of those `steps` that part one of `changed` from a backend on the other side. Empty where none does.
+std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<std::string>& changed,
+                                  const std::vector<Divergence>& steps);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right);
 

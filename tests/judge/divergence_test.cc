@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/judge/judge.h"
+#include "harness/judge/sentence.h"
 #include "tests/judge/make.h"
 #include "tests/support/cases.h"
 
@@ -718,6 +719,79 @@ TEST(Divergence, RoundingOnTheWayToTheSameFormat) {
   EXPECT_EQ(table.Find()[0].sentence,
             "a rounds product to bfloat16 along the way, before its bfloat16 store; b does not: "
             "product[1,1] is 4 against 5.");
+}
+
+TEST(Divergence, AFormatThatIsNotKnownIsAnotherOneThanOneThatIs) {
+  const auto narrow = Classify({Model("bfloat16", "none", "bfloat16_rne")});
+  const auto wide =
+      Classify({Model("float32", "none", "bfloat16_rne"), Model("float16", "none", "bfloat16_rne"),
+                Model("blockfma(8,24,rz)", "none", "bfloat16_rne")});
+  Table table(MakeCase());
+  table.Add("a", wide, {1, 2, 3, 4}, DType::kBfloat16).Add("b", narrow, {1, 2, 3, 5}, DType::kBfloat16);
+  ASSERT_EQ(table.Find().size(), 1u);
+  EXPECT_EQ(table.Find()[0].sentence,
+            "b accumulates product in bfloat16; a does not: product[1,1] is 5 against 4.");
+}
+
+TEST(Divergence, StepsInsideAnOpHaveNoOrder) {
+  // Written numbers explain the first, and numbers before their rounding both: the second reads those.
+  const auto found = [](const std::string& label) {
+    Case c = MakeCase();
+    c.program = {testing::MakeStep("elu", {"x"}, "hidden"),
+                 testing::MakeStep("add", {"hidden", "x"}, "product")};
+    Table table(c);
+    const auto add = [&](const std::string& backend, const std::vector<std::string>& together, double last) {
+      Classification step = Classify({Model("float32", "none", "float16_rne")}, label);
+      step.piece = together.size() == 1 ? "steps hidden<product" : "step";
+      step.together = together;
+      step.reads["hidden"] = together.size() == 1 ? std::vector<std::string>{"unrounded"}
+                                                  : std::vector<std::string>{"stored", "unrounded"};
+      table.Add(backend, step, {1, 2, 3, last}, DType::kFloat16);
+    };
+    add("stores", {"", "hidden"}, 4);
+    add("fuses", {"hidden"}, 5);
+    return OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
+  };
+  const auto steps = found("each step in float32, stored float16");
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(
+      steps[0].sentence,
+      "fuses likely computes product from the unrounded hidden; stores likely does not: product[1,1] is 5 "
+      "against 4.");
+  EXPECT_TRUE(found("accumulated in float32, stored float16").empty())
+      << "a sum may be taken in another order";
+}
+
+TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
+  const auto step = [](const std::string& value, Groups backends, std::vector<std::string> also,
+                       const std::string& sentence) {
+    Divergence made;
+    made.kind = kPrecision;
+    made.value = value;
+    made.backends = std::move(backends);
+    made.also = std::move(also);
+    made.sentence = sentence;
+    return made;
+  };
+  Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
+  const auto told = [&](const std::vector<Divergence>& steps) {
+    return ObservedStepsSentence(result, {"inductor"}, steps);
+  };
+  const Divergence add =
+      step("add", {{"eager", "aot"}, {"inductor"}}, {"add_2"},
+           "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
+           "add[0] is 1 against 2.");
+  EXPECT_EQ(
+      told({add}),
+      " Where all steps are observed, which changes y on inductor: inductor likely computes add from the "
+      "unrounded elu; eager and aot likely do not; likewise for add_2.");
+  EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), "")
+      << "no word of the one that changed";
+  EXPECT_EQ(told({step("add", {{"jax"}, {"inductor"}}, {}, "jax rounds add; inductor does not.")}), "")
+      << "nor of those that it differs from";
+  EXPECT_EQ(told({}), "");
+  EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps part."))
+      << told({add, add, add, add});
 }
 
 TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
