@@ -131,7 +131,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
       const auto read = in == model.in.end() ? std::nullopt : ParseIn(in->second);
       const bool loaded = read && read->format != nullptr && !operand.starts_with("scalar.") &&
                           !shape.has_products && !shape.has_steps && shape.reduction_length > 0 && acc &&
-                          acc->binary() && !acc->wide() && acc->bits() == read->bits() &&
+                          acc->binary() && !acc->wide() && acc->bits() <= read->bits() &&
                           !in->second.ends_with("+daz");
       Insert(&words, in == model.in.end() || loaded ? "as_is" : in->second);
     }

@@ -447,10 +447,20 @@ class StepJudge {
       if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
       return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);
     });
-    // Of narrow ones the one that gives most: of two forms of an op's steps one may hold only what the other gives.
-    std::stable_sort(all.begin(), all.end(), [](const Explanation& a, const Explanation& b) {
+    // Of narrow ones the one that gives most: of two forms of an op's steps one may hold only what the other gives. What a step
+    // rounds is said before what a sum might be summed in.
+    const auto sums_wide = [](const Explanation& each) {
+      const auto& models = each.classification.models;
+      return std::all_of(models.begin(), models.end(), [](const PrecisionModel& model) {
+        const auto acc = ParseAcc(model.acc);
+        return acc && acc->wide();
+      });
+    };
+    std::stable_sort(all.begin(), all.end(), [&](const Explanation& a, const Explanation& b) {
       if (a.plain || b.plain) return a.plain > b.plain;
-      return a.classification.reproduced > b.classification.reproduced;
+      if (a.classification.reproduced != b.classification.reproduced)
+        return a.classification.reproduced > b.classification.reproduced;
+      return sums_wide(a) > sums_wide(b);
     });
     return all;
   }
