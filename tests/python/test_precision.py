@@ -175,6 +175,23 @@ class Check(unittest.TestCase):
         self.assertTrue(str(report).lstrip().startswith("1  precision: "), str(report)[:200])
         self.assertIn("<td>result</td>", report._repr_html_())
 
+    def test_findings_stand_once_and_name_every_value(self):
+        """The console's own list is left out below the findings, and with it the hint how to list the rest."""
+        data = {"results": [], "divergences": [
+            {"kind": "value", "sentence": "a differs from b in w.grad (3 of 4 elements).", "also": ["v.grad", "u.grad"]},
+            {"kind": "precision", "sentence": "a rounds y; b does not.", "also": ["z"]},
+            {"kind": "bits", "sentence": "a differs from b in x.", "also": []}]}
+        console = ("ulpscope  1 case x 2 backends\n\n2 divergences, and 1 of bits only (-v lists them)\n    1  value      mine  w.grad\n"
+                   "       a differs from b in w.grad (3 of 4 elements).\n\n2 PASS\n")
+        report = checking.Report(findings=checking._findings(data), matrix={}, results=[], run_dir=pathlib.Path(), console=console, exit_code=0)
+        self.assertEqual(report.findings, [
+            "value: a differs from b in w.grad (3 of 4 elements). Likewise in v.grad and u.grad.",
+            "precision: a rounds y; b does not. Likewise in z.", "bits: a differs from b in x."])
+        said = str(report)
+        self.assertEqual(said.count("a differs from b in w.grad"), 1)
+        self.assertIn("\n\n2 divergences, and 1 of bits only\n\n2 PASS\n", said)
+        self.assertNotIn("-v lists them", said)
+
     def test_steps_are_judged_where_judging_as_one_takes_long(self):
         """Every step may be observed, and whether that changes the result is found out; the program as it is, is what is judged."""
         torch.manual_seed(3)

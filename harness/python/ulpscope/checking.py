@@ -89,8 +89,10 @@ class Report:
 
     def _rest_of_console(self):
         """The console without its own list of findings, which stands above in full."""
-        found = re.search(r"(?ms)^\d+ divergences?\b[^\n]*(.*?)(?=\n\n|\Z)", self.console)
-        return self.console if found is None else self.console[:found.start(1)] + self.console[found.end(1):]
+        found = re.search(r"(?ms)^\d+ divergences?\b([^\n]*)(.*?)(?=\n\n|\Z)", self.console)
+        if found is None:
+            return self.console
+        return self.console[:found.start(1)] + found[1].replace(" (-v lists them)", "") + self.console[found.end(2):]
 
     __repr__ = __str__  # what a failed `assert report.ok` shows
 
@@ -310,7 +312,7 @@ def _recorded(report):
 
 
 def _findings(data):
-    found = [f"{each['kind']}: {each['sentence']}" for each in data["divergences"]]
+    found = [f"{each['kind']}: {each['sentence']}{_also(each)}" for each in data["divergences"]]
     for result in data["results"]:
         if result["status"] in _BAD:
             found.append(f"{result['status']} on {result['backend']}: {result['reason'] or result['outcome']['text']}")
@@ -319,6 +321,14 @@ def _findings(data):
         elif result["outcome"]["kind"] == "raised":
             found.append(f"{result['backend']} raises {result['outcome']['class']}: {result['outcome']['text']}")
     return list(dict.fromkeys(found))
+
+
+def _also(divergence):
+    """The other values in which the same backends part so: its sentence tells of the first."""
+    names = divergence["also"]
+    if not names:
+        return ""
+    return " Likewise in " + (f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]) + "."
 
 
 def _compiler(backend):
