@@ -234,7 +234,8 @@ void Classifier::DoubtZeros() {
   result_.models.clear();
   result_.models_proved.clear();
   result_.says = {fmt::format(
-      "every result is zero where the exact ones are subnormal numbers, up to {:.3g}: no format shows", most)};
+      "every result is zero where the exact ones are subnormal numbers, up to {:.3g}: no format shows",
+      most)};
 }
 
 /// What a format of a smaller range does: small numbers are zero, large ones infinite, where the exact ones are far inside the
