@@ -107,40 +107,40 @@ class Builder {
     for (size_t row = 0; row < labels.size(); ++row) {
       const auto letters = LettersOf(id, labels[row], backends);
       MatrixRow cells{.label = labels[row], .cells = {}};
-      std::set<char> different;
-      for (const auto& backend : backends) {
-        const CaseResult* result = Find(id, backend);
-        const auto letter = letters.find(backend);
-        if (letter != letters.end()) different.insert(letter->second);
-        cells.cells.push_back(BuildCell(result, labels[row], row, letters));
-      }
+      for (const auto& backend : backends)
+        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, letters));
+      const bool is_one =
+          !letters.empty() && std::all_of(letters.begin(), letters.end(), [&](const auto& each) {
+            return each.second == letters.begin()->second;
+          });
       const bool observed = labels[row].ends_with("_dtype") && letters.empty();
       const auto given = static_cast<size_t>(std::count_if(
           cells.cells.begin(), cells.cells.end(),
           [](const MatrixCell& cell) { return !cell.text.empty() && cell.tone != Tone::kFaint; }));
-      cells.same_bits = observed || (different.size() == 1 && letters.size() == given);
+      cells.same_bits = observed || (is_one && letters.size() == given);
       made.rows.push_back(std::move(cells));
     }
     return made;
   }
 
-  /// A letter for each different tensor, in the order of the columns.
-  std::map<std::string, char> LettersOf(const std::string& id, const std::string& label,
-                                        const std::vector<std::string>& backends) const {
-    std::map<std::string, char> of_bits, letters;
+  /// A letter for each different tensor, in the order of the columns; after Z twice the letter.
+  std::map<std::string, std::string> LettersOf(const std::string& id, const std::string& label,
+                                               const std::vector<std::string>& backends) const {
+    std::map<std::string, std::string> of_bits, letters;
     for (const auto& backend : backends) {
       const CaseResult* result = Find(id, backend);
       if (result == nullptr || !HasValues(*result)) continue;
       const auto value = result->values.find(label);
       if (value == result->values.end() || value->second.bits.empty()) continue;
-      const auto next = static_cast<char>('A' + std::min<size_t>(of_bits.size(), 25));
-      letters[backend] = of_bits.try_emplace(value->second.bits, next).first->second;
+      const size_t next = of_bits.size();
+      const std::string letter = std::string(1 + next / 26, static_cast<char>('A' + next % 26));
+      letters[backend] = of_bits.try_emplace(value->second.bits, letter).first->second;
     }
     return letters;
   }
 
   MatrixCell BuildCell(const CaseResult* result, const std::string& label, size_t row,
-                       const std::map<std::string, char>& letters) const {
+                       const std::map<std::string, std::string>& letters) const {
     if (result == nullptr) return {.text = "-", .tone = Tone::kFaint};
     const bool failing = IsFailing(result->status);
     if (!HasValues(*result) || label.empty()) {
@@ -166,8 +166,8 @@ class Builder {
   }
 
   /// The letter of its bits where anything parts in the row; what refused has none.
-  void Mark(const CaseResult& result, const std::string& label, const std::map<std::string, char>& letters,
-            MatrixCell* cell) const {
+  void Mark(const CaseResult& result, const std::string& label,
+            const std::map<std::string, std::string>& letters, MatrixCell* cell) const {
     const auto letter = letters.find(result.backend);
     if (letter != letters.end() && marked_.contains({result.id, label}))
       cell->text += fmt::format(" {}", letter->second);

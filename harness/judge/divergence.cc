@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/judge/flat_program.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/tensor_diff.h"
 
@@ -348,7 +349,7 @@ class Comparison {
       const std::string value = open.back();
       open.pop_back();
       if (!seen.insert(value).second) continue;
-      const Step* step = FindStepOf(case_.program, value);
+      const Step* step = FindStep(case_.program, value);
       if (step == nullptr && value != name) continue;  // a tensor of the case
       if (step == nullptr || MakesInfinities(*step)) return false;
       for (const Operand& operand : step->of) {
@@ -356,14 +357,6 @@ class Comparison {
       }
     }
     return true;
-  }
-
-  static const Step* FindStepOf(const std::vector<Step>& steps, const std::string& value) {
-    for (const Step& step : steps) {
-      if (step.as == value) return &step;
-      if (const Step* inner = FindStepOf(step.steps, value)) return inner;
-    }
-    return nullptr;
   }
 
   std::vector<Cast> CastsOf(size_t i, const std::string& stage) const {

@@ -40,6 +40,14 @@ std::optional<size_t> FlatProgram::ComputedBy(const std::string& name) const {
   return step.of.empty() ? std::nullopt : ComputedBy(step.of.front().name);
 }
 
+const Step* FindStep(const std::vector<Step>& steps, const std::string& value) {
+  for (const Step& step : steps) {
+    if (step.as == value) return &step;
+    if (const Step* inner = FindStep(step.steps, value)) return inner;
+  }
+  return nullptr;
+}
+
 Step Inside(const std::vector<Step>& scopes, Step step) {
   for (size_t scope = scopes.size(); scope-- > 0;) {
     Step around = scopes[scope];

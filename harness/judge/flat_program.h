@@ -32,6 +32,9 @@ struct FlatProgram {
   void Flatten(const std::vector<Step>& steps, const std::vector<Step>& scopes);
 };
 
+/// The step that gives `value`, wherever it stands; null without one.
+const Step* FindStep(const std::vector<Step>& steps, const std::string& value);
+
 /// `step` inside `scopes`.
 Step Inside(const std::vector<Step>& scopes, Step step);
 

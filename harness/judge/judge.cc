@@ -271,8 +271,8 @@ void CompareValues(const Contract& contract, const Observation& observation, con
     }
   };
   pairs(contract.equal, [&](const std::string& first, const std::string& other) {
+    if (result.values.at(first).bits == result.values.at(other).bits) return;
     const TensorData &left = observation.values.at(first), &right = observation.values.at(other);
-    if (BitsOf(left) == BitsOf(right)) return;
     std::string how = fmt::format("{} is {}, {} is {}", first, Describe(left.dtype, left.shape), other,
                                   Describe(right.dtype, right.shape));
     if (left.dtype == right.dtype && left.shape == right.shape) {

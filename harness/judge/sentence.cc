@@ -13,6 +13,7 @@
 #include "harness/base/check.h"
 #include "harness/base/text.h"
 #include "harness/judge/asked.h"
+#include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
@@ -32,15 +33,6 @@ std::string OperandPhrase(const std::string& operand, const std::string& value) 
   return fmt::format("the number in the {} that gives {}",
                      operand.substr(kNumber.size(), at == std::string::npos ? at : at - kNumber.size()),
                      at == std::string::npos ? value : operand.substr(at + 1));
-}
-
-/// The step that gives `value`, wherever it stands; null without one.
-const Step* FindStep(const std::vector<Step>& steps, const std::string& value) {
-  for (const Step& step : steps) {
-    if (step.as == value) return &step;
-    if (const Step* inner = FindStep(step.steps, value)) return inner;
-  }
-  return nullptr;
 }
 
 /// "0.125" of "scalar.mul@half", "half" being computed with one number; else OperandPhrase's words.
@@ -852,8 +844,7 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                          witness, WhoIsCorrectlyRounded(a, b, value));
     return fmt::format(
         "{} {} {} in the same precision as {}, with other bits in {}, by up to {} ulp (first {}): the order "
-        "of "
-        "accumulation differs.",
+        "of accumulation differs.",
         JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
   }
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
