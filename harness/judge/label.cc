@@ -130,9 +130,8 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
       // A sum in a narrow format rounds each term that it adds first: no rounding of the operand beside it.
       const auto read = in == model.in.end() ? std::nullopt : ParseIn(in->second);
       const bool loaded = read && read->format != nullptr && !operand.starts_with("scalar.") &&
-                          !shape.has_products && !shape.has_steps && shape.reduction_length > 0 && acc &&
-                          acc->binary() && !acc->wide() && acc->bits() <= read->bits() &&
-                          !in->second.ends_with("+daz");
+                          !shape.has_products && shape.reduction_length > 0 && acc && acc->binary() &&
+                          !acc->wide() && acc->bits() <= read->bits() && !in->second.ends_with("+daz");
       Insert(&words, in == model.in.end() || loaded ? "as_is" : in->second);
     }
     for (auto& [cut, words] : classification->cuts) {

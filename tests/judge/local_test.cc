@@ -219,29 +219,31 @@ TEST(Local, ANumberIsDividedByAsItsReciprocalAndTheProductIsContracted) {
 /// Terms are rounded to the format that they are added in, wherever a partial sum begins: the operand is read as it is stored.
 TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
   const int64_t terms = 4;
-  Case program;
-  program.id = "halves~opened";
-  program.companion_of = "halves";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount, terms})};
-  program.program = {MakeStep("neg", {"x"}, "p"),
-                     MakeStep("sum", {"p"}, "s", {{"dim", testing::Integer(1)}})};
-  program.observe = {"p", "s"};
-  const auto inputs = NormalInputs(program, 7);
-  std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kFloat32, {kCount, terms})},
-                                           {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
-  for (int64_t i = 0; i < kCount; ++i) {
-    std::array<double, 4> read{};
-    for (int64_t j = 0; j < terms; ++j) {
-      values.at("p").Set(i * terms + j, -inputs.at("x").At(i * terms + j));
-      read[static_cast<size_t>(j)] = Bf16(values.at("p").At(i * terms + j));
+  for (const char* op : {"sum", "mean"}) {
+    Case program;
+    program.id = "halves~opened";
+    program.companion_of = "halves";
+    program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount, terms})};
+    program.program = {MakeStep("neg", {"x"}, "p"), MakeStep(op, {"p"}, "s", {{"dim", testing::Integer(1)}})};
+    program.observe = {"p", "s"};
+    const auto inputs = NormalInputs(program, 7);
+    std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kFloat32, {kCount, terms})},
+                                             {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
+    for (int64_t i = 0; i < kCount; ++i) {
+      std::array<double, 4> read{};
+      for (int64_t j = 0; j < terms; ++j) {
+        values.at("p").Set(i * terms + j, -inputs.at("x").At(i * terms + j));
+        read[static_cast<size_t>(j)] = Bf16(values.at("p").At(i * terms + j));
+      }
+      values.at("s").Set(i, Bf16(Bf16(read[0] + read[1]) + Bf16(read[2] + read[3])) /
+                                (op == std::string_view("mean") ? static_cast<double>(terms) : 1));
     }
-    values.at("s").Set(i, Bf16(Bf16(read[0] + read[1]) + Bf16(read[2] + read[3])));
+    const Classification judged = Judge(program, inputs, values).at("s");
+    EXPECT_TRUE(judged.fits) << judged.label;
+    EXPECT_THAT(judged.facets.at("acc"), ::testing::Each(::testing::StartsWith("bfloat16"))) << judged.label;
+    EXPECT_THAT(judged.reads.at("p"), ::testing::Contains("stored"));
+    EXPECT_THAT(judged.facets_in.at("p"), ElementsAre("as_is"));
   }
-  const Classification judged = Judge(program, inputs, values).at("s");
-  EXPECT_TRUE(judged.fits) << judged.label;
-  EXPECT_THAT(judged.facets.at("acc"), ::testing::Each(::testing::StartsWith("bfloat16"))) << judged.label;
-  EXPECT_THAT(judged.reads.at("p"), ::testing::Contains("stored"));
-  EXPECT_THAT(judged.facets_in.at("p"), ElementsAre("as_is"));
 }
 
 TEST(Local, InputsThatCannotTellLeaveBothOpen) {
