@@ -8,7 +8,6 @@
 #include "harness/words/promotion.h"
 
 namespace ulpscope {
-namespace {
 
 Shape BroadcastShapes(const Shape& a, const Shape& b) {
   Shape shape(std::max(a.size(), b.size()));
@@ -20,6 +19,8 @@ Shape BroadcastShapes(const Shape& a, const Shape& b) {
   }
   return shape;
 }
+
+namespace {
 
 /// Strides that read a tensor of shape `from` at the coordinates of a broadcast shape `to`.
 std::vector<int64_t> BroadcastStrides(const Shape& from, const Shape& to) {

@@ -12,6 +12,9 @@
 
 namespace ulpscope {
 
+/// The shape that tensors of two shapes are shown in together; throws LoweringError where they have none.
+Shape BroadcastShapes(const Shape& a, const Shape& b);
+
 class Lowering {
  public:
   // Building blocks. Each appends nodes and returns the id of the result.

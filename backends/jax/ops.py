@@ -450,13 +450,43 @@ def op_binary_cross_entropy(a, target, reduction="mean"):
     return _reduced((target - 1) * jnp.maximum(jnp.log1p(-a), -100) - target * jnp.maximum(jnp.log(a), -100), reduction)
 
 
-def op_nll_loss(logs, target, reduction="mean"):
+def _at_targets(logs, target, weight, ignore_index):
+    """(loss of each target, what each weighs)"""
     axis = min(1, logs.ndim - 1)
-    return _reduced(-jnp.squeeze(jnp.take_along_axis(logs, jnp.expand_dims(target, axis), axis=axis), axis), reduction)
+    ignored = target == ignore_index
+    place = jnp.where(ignored, 0, target)
+    each = -jnp.squeeze(jnp.take_along_axis(logs, jnp.expand_dims(place, axis), axis=axis), axis)
+    weights = jnp.ones_like(each) if weight is None else jnp.take(weight, place)
+    return jnp.where(ignored, 0, each * weights), jnp.where(ignored, 0, weights)
 
 
-def op_cross_entropy(a, target, reduction="mean"):
-    return op_nll_loss(jax.nn.log_softmax(a, axis=min(1, a.ndim - 1)), target, reduction)
+def _over_weights(loss, weights, reduction):
+    return jnp.sum(loss) / jnp.sum(weights) if reduction == "mean" else _reduced(loss, reduction)
+
+
+def op_nll_loss(logs, target, weight=None, ignore_index=None, reduction="mean"):
+    if weight is None and ignore_index is None:
+        axis = min(1, logs.ndim - 1)
+        return _reduced(-jnp.squeeze(jnp.take_along_axis(logs, jnp.expand_dims(target, axis), axis=axis), axis), reduction)
+    return _over_weights(*_at_targets(logs, target, weight, -100 if ignore_index is None else ignore_index), reduction)
+
+
+def op_cross_entropy(a, target, weight=None, ignore_index=None, label_smoothing=0, reduction="mean"):
+    axis = min(1, a.ndim - 1)
+    logs = jax.nn.log_softmax(a, axis=axis)
+    beside = None if weight is None else jnp.expand_dims(weight, tuple(range(1, a.ndim - axis)))
+    if jnp.issubdtype(target.dtype, jnp.floating):
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / a.shape[axis]
+        each = logs * target if beside is None else logs * target * beside
+        return _reduced(-jnp.sum(each, axis), reduction)
+    at_targets = op_nll_loss(logs, target, weight, ignore_index, reduction)
+    if not label_smoothing:
+        return at_targets
+    ignored = -100 if ignore_index is None else ignore_index
+    classes = -jnp.sum(logs if beside is None else logs * beside, axis)
+    smooth = _over_weights(jnp.where(target == ignored, 0, classes), _at_targets(logs, target, weight, ignored)[1], reduction)
+    return (1 - label_smoothing) * at_targets + smooth * (label_smoothing / a.shape[axis])
 
 
 def op_kl_div(a, target, reduction="mean"):
@@ -506,6 +536,29 @@ def op_gather(a, index, dim):
 
 def op_index_select(a, index, dim):
     return jnp.take(a, index, axis=dim)
+
+
+def op_index(a, *indices, dim=0):
+    return a[(slice(None), ) * (dim % a.ndim) + indices]
+
+
+def op_flip(a, dims):
+    return jnp.flip(a, axis=tuple(dims))
+
+
+def op_pad(a, pad, mode="constant", value=0):
+    widths = [(0, 0)] * (a.ndim - len(pad) // 2) + list(zip(pad[-2::-2], pad[::-2]))
+    if mode == "constant":
+        return jax.lax.pad(a, jnp.asarray(value, a.dtype), [(*each, 0) for each in widths])
+    return jnp.pad(a, widths, mode={"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+
+
+def op_glu(a, dim=-1):
+    return jax.nn.glu(a, axis=dim)
+
+
+def op_nan_to_num(a, nan=0, posinf=None, neginf=None):
+    return jnp.nan_to_num(a, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def op_index_add(a, index, source, dim, alpha=1):

@@ -5,6 +5,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,7 @@ const std::map<std::string, Word>& Renamed() {
       {"max", {"aten::max.dim"}},
       {"min", {"aten::min.dim"}},
       {"unbind", {"aten::unbind.int"}},
+      {"index", {"aten::index.Tensor"}},
       {"norm", {"aten::linalg_vector_norm", {{"p", "ord"}}}},
       {"slice", {"aten::slice.Tensor"}},
       // The overload without a name: the other one takes a word for its padding.
@@ -111,6 +113,17 @@ class AutocastGuard {
   bool enabled_, cache_;
   at::ScalarType dtype_;
 };
+
+/// x[:, i, j]: a list of the indices, with nothing for the dimensions before them.
+void ListIndices(const sdk::Step& step, Arguments& arguments) {
+  int64_t dim = Need(ReadInt(step, "dim", 0));
+  if (dim < 0) dim += arguments.positional.at(0).toTensor().dim();
+  Attr::List indices(static_cast<size_t>(std::max<int64_t>(0, dim)));
+  for (size_t i = 1; i < step.of.size(); ++i) indices.push_back(Attr{.value = step.of[i].name});
+  arguments.positional.resize(1);
+  arguments.keywords.erase("dim");
+  arguments.keywords["indices"] = Attr{.value = std::move(indices)};
+}
 
 c10::IValue ScalarValue(const Attr& scalar) {
   if (const auto* flag = scalar.If<bool>()) return *flag;
@@ -204,6 +217,7 @@ void Machine::CallStep(const sdk::Step& step) {
     const auto found = values_.find(name);
     return found == values_.end() ? at::Tensor() : found->second;
   };
+  if (step.op == "index") ListIndices(step, arguments);
   if (step.op == "split" && step.Find("split_size") != nullptr)
     arguments.keywords.at("split_size").If<Attr::List>() != nullptr ? void(op += ".sizes")
                                                                     : void(op += ".Tensor");

@@ -398,6 +398,8 @@ class Script {
                                                    "softplus",
                                                    "mish",
                                                    "one_hot",
+                                                   "glu",
+                                                   "pad",
                                                    "avg_pool2d",
                                                    "mse_loss",
                                                    "l1_loss",
@@ -432,6 +434,18 @@ class Script {
     }
     if (step.op == "gather" || step.op == "index_select")
       return fmt::format("torch.{}({}, {}, {})", step.op, operand(0), attr("dim"), operand(1));
+    if (step.op == "index") {
+      std::vector<std::string> parts;
+      const Attr* dim = FindAttr(step, "dim");
+      const auto* leading = dim == nullptr ? nullptr : dim->If<int64_t>();
+      if (leading != nullptr && *leading < 0) parts.emplace_back("...");
+      for (int64_t i = 0; leading != nullptr && i < *leading; ++i) parts.emplace_back(":");
+      for (size_t i = 1; i < step.of.size(); ++i) parts.push_back(operand(i));
+      for (int64_t i = leading == nullptr ? 0 : *leading + static_cast<int64_t>(step.of.size()) - 1; i < 0;
+           ++i)
+        parts.emplace_back(":");
+      return fmt::format("{}[{}]", operand(0), Join(parts, ", "));
+    }
     if (step.op == "index_add" || step.op == "scatter_add")
       return fmt::format("torch.{}({}, {}, {}, {}{})", step.op, operand(0), attr("dim"), operand(1),
                          operand(2), FindAttr(step, "alpha") == nullptr ? "" : ", alpha=" + attr("alpha"));

@@ -45,6 +45,8 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kGroups = Optional("groups", kInteger, "of channels (1)");
   const OpAttribute kReduction =
       Choice("reduction", "a reduction", {"mean", "sum", "none"}, "mean (the default), sum or none");
+  const OpAttribute kIgnored = Optional(
+      "ignore_index", kInteger, "target that does not count (PyTorch's -100 has no reference without)");
   const OpAttribute kFactor = Optional("value", kNumber, "factor (1)");
   const OpAttribute kResult = Optional(kResultKey, kInteger, "which of its results, from 0 (0)");
   const OpAttribute kDim = Required("dim", kInteger, "dimension");

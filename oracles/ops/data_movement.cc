@@ -116,6 +116,110 @@ int LowerRoll(Lowering& low, const OpCall& call) {
   return Moved(low, low.Reshape(node, shape));
 }
 
+namespace {
+
+/// The elements along `axis` in the order that `numbers`, one dimension of whole numbers, says.
+int Rearranged(Lowering& low, int node, size_t axis, int numbers) {
+  return low.Pick(node, static_cast<int64_t>(axis), numbers);
+}
+
+int Flipped(Lowering& low, int node, const std::vector<int64_t>& dims) {
+  const size_t rank = low.at(node).shape.size();
+  for (const int64_t dim : dims) {
+    const auto axis = static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
+    if (axis >= rank) throw LoweringError{"flip: dimension out of range"};
+    const int64_t extent = low.at(node).shape[axis];
+    if (extent > 1)
+      node =
+          Rearranged(low, node, axis, low.Count(static_cast<double>(extent - 1), -1, extent, DType::kInt64));
+  }
+  return node;
+}
+
+/// The numbers of the elements that stand along a dimension of `extent` after padding.
+int PaddedNumbers(Lowering& low, const std::string& mode, int64_t extent, int64_t before, int64_t after) {
+  if (mode == "reflect" ? before >= extent || after >= extent
+                        : extent < 1 || (mode == "circular" && (before > extent || after > extent)))
+    throw LoweringError{"pad: more than there is to show"};
+  const auto last = static_cast<double>(extent - 1), first = static_cast<double>(before);
+  std::vector<int> parts;
+  const auto part = [&](double start, double step, int64_t count) {
+    if (count > 0) parts.push_back(low.Count(start, step, count, DType::kInt64));
+  };
+  part(mode == "reflect"    ? first
+       : mode == "circular" ? static_cast<double>(extent) - first
+                            : 0,
+       mode == "reflect"    ? -1
+       : mode == "circular" ? 1
+                            : 0,
+       before);
+  part(0, 1, extent);
+  part(mode == "reflect"    ? last - 1
+       : mode == "circular" ? 0
+                            : last,
+       mode == "reflect"    ? -1
+       : mode == "circular" ? 1
+                            : 0,
+       after);
+  return parts.size() == 1 ? parts[0] : low.Join(parts, 0, DType::kInt64);
+}
+
+/// Elements of a constant before and after, or fewer of its own where that is negative.
+int PaddedByConstant(Lowering& low, int node, size_t axis, int64_t before, int64_t after, double value) {
+  const DType dtype = low.at(node).dtype;
+  const auto dim = static_cast<int64_t>(axis);
+  const int64_t extent = low.at(node).shape[axis];
+  if (before + after + extent < 0) throw LoweringError{"pad: less than nothing"};
+  if (before < 0 || after < 0)
+    node = low.Slice(node, dim, std::max<int64_t>(0, -before), extent + std::min<int64_t>(0, after), 1);
+  std::vector<int> parts;
+  const auto part = [&](int64_t count) {
+    if (count <= 0) return;
+    Shape shape = low.at(node).shape;
+    shape[axis] = count;
+    parts.push_back(low.Expand(low.Scalar(value, dtype), shape));
+  };
+  part(before);
+  parts.push_back(node);
+  part(after);
+  return parts.size() == 1 ? node : low.Join(parts, dim, dtype);
+}
+
+}  // namespace
+
+int LowerFlip(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  const auto dims = IntsAttr(call.step, "dims");
+  const int result = Moved(low, Flipped(low, call.args[0], dims));
+  // The gradient is turned back; nothing is summed.
+  low.own_gradients[result] = {.operand = call.args[0], .make = [dims](Lowering& inner, int grad) {
+                                 return Flipped(inner, grad, dims);
+                               }};
+  return result;
+}
+
+int LowerPad(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  const auto pad = IntsAttr(call.step, "pad");
+  const std::string mode = TextAttr(call.step, "mode", "constant");
+  int node = call.args[0];
+  const size_t rank = low.at(node).shape.size();
+  if (pad.size() % 2 != 0 || pad.size() / 2 > rank)
+    throw LoweringError{"pad: two numbers for each dimension, of which there are no more than it has"};
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const size_t axis = rank - 1 - i;
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    if (before == 0 && after == 0) continue;
+    if (mode == "constant") {
+      node = PaddedByConstant(low, node, axis, before, after, NumberAttr(call.step, "value", 0));
+      continue;
+    }
+    if (before < 0 || after < 0) throw LoweringError{"the oracle pads by fewer only with a constant"};
+    node = Rearranged(low, node, axis, PaddedNumbers(low, mode, low.at(node).shape[axis], before, after));
+  }
+  return Moved(low, node);
+}
+
 int LowerTril(Lowering& low, const OpCall& call) { return Triangle(low, call, true); }
 int LowerTriu(Lowering& low, const OpCall& call) { return Triangle(low, call, false); }
 
@@ -175,6 +279,43 @@ size_t AxisOf(const OpCall& call, const Shape& shape) {
 }
 
 }  // namespace
+
+/// x[i, j, ...] from `dim` on: the numbers, shown as one shape, stand for as many dimensions; a negative one counts from the end.
+int LowerIndex(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 9);
+  const Shape shape = low.at(call.args[0]).shape;
+  const size_t axis = AxisOf(call, shape), count = call.args.size() - 1;
+  if (axis + count > shape.size()) throw LoweringError{"index: more numbers than dimensions"};
+  Shape places;
+  for (size_t i = 0; i < count; ++i) {
+    const PlanNode& index = low.at(call.args[i + 1]);
+    if (IsFloating(index.dtype) || index.dtype == DType::kBool)
+      throw LoweringError{"index: the oracle has tensors of whole numbers"};
+    places = BroadcastShapes(places, index.shape);
+  }
+  const auto numbers = [&](size_t i) {
+    const int shown = low.Reshape(low.Expand(call.args[i + 1], places), {-1});
+    const DType dtype = low.at(shown).dtype;
+    const int extent = low.Scalar(static_cast<double>(shape[axis + i]), dtype);
+    const int from_end = low.Elementwise(NodeKind::kAdd, {shown, extent}, dtype);
+    const int negative = low.Elementwise(NodeKind::kLess, {shown, low.Scalar(0, dtype)}, DType::kBool);
+    return low.Elementwise(NodeKind::kChoose, {from_end, shown, negative}, dtype);
+  };
+  const auto next = static_cast<int64_t>(axis) + 1;
+  int node = low.Pick(call.args[0], next - 1, numbers(0));
+  for (size_t i = 1; i < count; ++i) {
+    Shape taken = low.at(node).shape, row(taken.size(), 1);
+    taken[axis + 1] = 1;
+    row[axis] = taken[axis];
+    const int one = low.Gather(node, next, low.Expand(low.Reshape(numbers(i), row), taken));
+    taken.erase(taken.begin() + next);
+    node = low.Reshape(one, taken);
+  }
+  Shape made(shape.begin(), shape.begin() + next - 1);
+  made.insert(made.end(), places.begin(), places.end());
+  made.insert(made.end(), shape.begin() + next - 1 + static_cast<std::ptrdiff_t>(count), shape.end());
+  return Moved(low, low.Reshape(node, made));
+}
 
 int LowerIndexAdd(Lowering& low, const OpCall& call) {
   NeedOperands(call, 3, 3);

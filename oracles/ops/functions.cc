@@ -123,4 +123,21 @@ int LowerSilu(Lowering& low, const OpCall& call) {
   return op.Result(op.Slack(result, {result}, 8));
 }
 
+/// a sigmoid(b), with a and b the halves of x.
+int LowerGlu(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  Composite op(low, call);
+  const int x = call.args[0];
+  const int64_t dim = IntAttr(call.step, "dim").value_or(-1),
+                rank = static_cast<int64_t>(low.at(x).shape.size());
+  const int64_t axis = dim < 0 ? dim + rank : dim;
+  if (axis < 0 || axis >= rank) throw LoweringError{"glu: dimension out of range"};
+  const int64_t extent = low.at(x).shape[static_cast<size_t>(axis)];
+  if (extent % 2 != 0) throw LoweringError{"glu: the dimension has no halves"};
+  const int a = low.Slice(x, axis, 0, extent / 2, 1), b = low.Slice(x, axis, extent / 2, extent, 1);
+  const int gate = SigmoidSteps(low, op, b);
+  const int result = op.Step(NodeKind::kMul, {a, gate}, "result");
+  return op.Result(op.Slack(result, {result}, 8));
+}
+
 }  // namespace ulpscope

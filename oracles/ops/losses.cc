@@ -1,4 +1,6 @@
 // Losses: what each element loses, then their sum or mean, which PyTorch computes in kernels of their own.
+#include <algorithm>
+
 #include "oracles/ops/composite.h"
 
 namespace ulpscope {
@@ -11,17 +13,25 @@ Over OverOf(const Step& step) {
   return word == "none" ? Over::kNone : word == "sum" ? Over::kSum : Over::kMean;
 }
 
-/// The result from the loss of each element, which is the last step named so far.
-int Reduced(Lowering& low, const OpCall& call, Composite& op, int each) {
+/// The loss over all elements from that of each; `weight` is what a mean divides by, -1 for their number.
+int OverAll(Lowering& low, const OpCall& call, Composite& op, int each, int weight, const char* total_name,
+            const char* mean_name) {
   const Over over = OverOf(call.step);
-  if (over == Over::kNone) {
+  if (over == Over::kNone) return each;
+  const int64_t count = low.plan.size(each);
+  const int total = low.Inner(low.Sum(each, {}, false, op.inner()), op.Part(total_name));
+  if (over == Over::kSum) return total;
+  if (weight < 0) weight = low.Constant(count, 1, op.inner());
+  return op.Step(NodeKind::kDiv, {total, weight}, mean_name);
+}
+
+/// The result from the loss of each element, which is the last step named so far.
+int Reduced(Lowering& low, const OpCall& call, Composite& op, int each, int weight = -1) {
+  if (OverOf(call.step) == Over::kNone) {
     const int root = low.plan.Root(each);
     return RoundsNothing(low.at(root).kind) ? op.Chosen(each) : op.Result(each);
   }
-  const int64_t count = low.plan.size(each);
-  const int total = low.Inner(low.Sum(each, {}, false, op.inner()), op.Part("total"));
-  if (over == Over::kSum) return op.Result(total);
-  return op.Result(op.Step(NodeKind::kDiv, {total, low.Constant(count, 1, op.inner())}, "mean"));
+  return op.Result(OverAll(low, call, op, each, weight, "total", "mean"));
 }
 
 int Difference(Lowering& low, const OpCall& call, Composite& op) {
@@ -52,18 +62,112 @@ int Bent(Lowering& low, const OpCall& call, double edge, bool divided) {
   return Reduced(low, call, op, op.Choose(within, near, far));
 }
 
-/// -log_probabilities at the targets. The classes lie along dimension 1, or 0 of a vector.
-int AtTargets(Lowering& low, const OpCall& call, Composite& op, int logs) {
+/// The classes lie along dimension 1, or 0 of a vector.
+int64_t ClassDim(const Shape& shape) { return shape.size() == 1 ? 0 : 1; }
+
+/// Targets that are whole numbers: which of them count, where the others point meanwhile, and what each weighs.
+struct Targets {
+  int ignored = -1;  ///< a condition, or -1
+  int place = -1;
+  int weight = -1;  ///< of each target; -1 without weights
+  int total = -1;   ///< what a mean divides by; -1 for the number of targets
+};
+
+Targets TargetsOf(Lowering& low, const OpCall& call, Composite& op) {
+  Targets targets{.place = call.args[1]};
+  const DType whole = low.at(targets.place).dtype;
+  if (const auto number = IntAttr(call.step, "ignore_index")) {
+    targets.ignored = low.Elementwise(
+        NodeKind::kEqual, {targets.place, low.Scalar(static_cast<double>(*number), whole)}, DType::kBool);
+    targets.place =
+        low.Elementwise(NodeKind::kChoose, {low.Scalar(0, whole), targets.place, targets.ignored}, whole);
+  }
+  if (call.args.size() > 2) targets.weight = low.Pick(call.args[2], 0, targets.place);
+  if (targets.ignored < 0 && targets.weight < 0) return targets;
+  int counted = targets.weight;
+  if (counted < 0) counted = low.Expand(op.Number(1), low.at(targets.place).shape);
+  if (targets.ignored >= 0) counted = op.Choose(targets.ignored, op.Number(0), counted);
+  if (OverOf(call.step) == Over::kMean)
+    targets.total = low.Materialised(low.Sum(counted, {}, false, op.inner()), op.Part("weight"));
+  return targets;
+}
+
+int Counted(Composite& op, const Targets& targets, int each) {
+  return targets.ignored < 0 ? each : op.Choose(targets.ignored, op.Number(0), each);
+}
+
+/// -log_probabilities at the targets.
+int AtTargets(Lowering& low, Composite& op, const Targets& targets, int logs) {
   const Shape shape = low.at(logs).shape;
-  const int target = call.args[1];
-  if (shape.empty() || IsFloating(low.at(target).dtype))
-    throw LoweringError{call.step.op + ": needs classes, and targets that are whole numbers"};
-  const auto dim = static_cast<int64_t>(shape.size() == 1 ? 0 : 1);
+  const int64_t dim = ClassDim(shape);
   Shape one = shape;
   one[static_cast<size_t>(dim)] = 1;
-  const int taken = low.Gather(logs, dim, low.Reshape(target, one));
-  const int each = op.Step(NodeKind::kNeg, {low.Reshape(taken, low.at(target).shape)}, "each");
-  return Reduced(low, call, op, each);
+  const Shape of = low.at(targets.place).shape;
+  const int taken = low.Gather(logs, dim, low.Reshape(targets.place, one));
+  int each = op.Step(NodeKind::kNeg, {low.Reshape(taken, of)}, "each");
+  if (targets.weight >= 0) each = op.Step(NodeKind::kMul, {each, targets.weight}, "weighted");
+  return Counted(op, targets, each);
+}
+
+/// The weights of classes beside log-probabilities.
+int BesideClasses(Lowering& low, const OpCall& call, const Shape& shape) {
+  Shape row(shape.size(), 1);
+  row[static_cast<size_t>(ClassDim(shape))] = -1;
+  return low.Reshape(call.args[2], row);
+}
+
+/// (1 - smoothing) of the loss at the targets, and of the sum over all classes as much as each class then has.
+int Smoothed(Lowering& low, const OpCall& call, Composite& op, const Targets& targets, int logs,
+             double smoothing) {
+  const Shape shape = low.at(logs).shape;
+  const int64_t dim = ClassDim(shape);
+  const auto classes = static_cast<double>(shape[static_cast<size_t>(dim)]);
+  const int at_targets =
+      OverAll(low, call, op, AtTargets(low, op, targets, logs), targets.total, "target_total", "target_mean");
+  if (!RoundsNothing(low.at(low.plan.Root(at_targets)).kind)) low.at(at_targets).materialised = true;
+  const int given = call.args.size() < 3 ? logs
+                                         : op.Stored(NodeKind::kMul, {logs, BesideClasses(low, call, shape)},
+                                                     "class_weighted");
+  const int sums = low.Materialised(low.Sum(given, {dim}, false, op.inner()), op.Part("class_sum"));
+  const int all = Counted(op, targets, op.Step(NodeKind::kNeg, {sums}, "classes"));
+  const int smooth = OverAll(low, call, op, all, targets.total, "smooth_total", "smooth_mean");
+  if (!RoundsNothing(low.at(low.plan.Root(smooth)).kind)) low.at(smooth).materialised = true;
+  const int kept = op.Stored(NodeKind::kMul, {at_targets, op.Scalar(1 - smoothing, call.step.op)}, "kept");
+  const int spread =
+      op.Stored(NodeKind::kMul, {smooth, op.Scalar(smoothing / classes, call.step.op)}, "spread");
+  const int result = op.Step(NodeKind::kAdd, {kept, spread}, "result");
+  return op.Result(op.Slack(result, {kept, spread}, 8));
+}
+
+/// -sum of log-probabilities by the probabilities that the target gives.
+int ByProbabilities(Lowering& low, const OpCall& call, Composite& op, int logs, double smoothing) {
+  const Shape shape = low.at(logs).shape;
+  if (low.at(call.args[1]).shape != shape || call.step.Find("ignore_index") != nullptr)
+    throw LoweringError{call.step.op + ": probabilities have the input's shape, and none of them is ignored"};
+  const int64_t dim = ClassDim(shape), classes = shape[static_cast<size_t>(dim)];
+  int target = call.args[1];
+  if (smoothing > 0) {
+    const int scaled =
+        op.Stored(NodeKind::kMul, {target, op.Scalar(1 - smoothing, call.step.op)}, "target_kept");
+    const int share = op.Scalar(smoothing / static_cast<double>(classes), call.step.op);
+    target = op.Stored(NodeKind::kAdd, {scaled, share}, "target");
+  }
+  int each = op.Stored(NodeKind::kMul, {logs, target}, "product");
+  if (call.args.size() > 2)
+    each = op.Stored(NodeKind::kMul, {each, BesideClasses(low, call, shape)}, "weighted");
+  const bool apart = OverOf(call.step) == Over::kNone;
+  const int total = low.Materialised(
+      low.Sum(each, apart ? std::vector<int64_t>{dim} : std::vector<int64_t>{}, false, op.inner()),
+      op.Part("total"));
+  const int loss = op.Step(NodeKind::kNeg, {total}, "loss");
+  if (OverOf(call.step) != Over::kMean) return op.Result(loss);
+  const int64_t lines = low.plan.size(logs) / std::max<int64_t>(1, classes);
+  return op.Result(op.Step(NodeKind::kDiv, {loss, low.Constant(lines, 1, op.inner())}, "mean"));
+}
+
+void NeedClasses(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 3);
+  if (low.at(call.args[0]).shape.empty()) throw LoweringError{call.step.op + ": needs classes"};
 }
 
 }  // namespace
@@ -155,23 +259,29 @@ int LowerMarginRankingLoss(Lowering& low, const OpCall& call) {
 }
 
 int LowerNllLoss(Lowering& low, const OpCall& call) {
-  NeedOperands(call, 2, 2);
+  NeedClasses(low, call);
+  if (IsFloating(low.at(call.args[1]).dtype)) throw LoweringError{"nll_loss: targets are whole numbers"};
   Composite op(low, call);
-  return AtTargets(low, call, op, call.args[0]);
+  const Targets targets = TargetsOf(low, call, op);
+  return Reduced(low, call, op, AtTargets(low, op, targets, call.args[0]), targets.total);
 }
 
 /// nll_loss of log_softmax, whose result PyTorch stores.
 int LowerCrossEntropy(Lowering& low, const OpCall& call) {
-  NeedOperands(call, 2, 2);
+  NeedClasses(low, call);
   Composite op(low, call);
   Step step;
   step.op = "log_softmax";
   step.as = call.step.as;
-  step.attrs["dim"] = Attr{.value = static_cast<int64_t>(low.at(call.args[0]).shape.size() == 1 ? 0 : 1)};
+  step.attrs["dim"] = Attr{.value = ClassDim(low.at(call.args[0]).shape)};
   const int logs = LowerLogSoftmax(low, {.step = step, .args = {call.args[0]}, .is_scalar = {false}});
   low.Materialised(logs, op.Part("log_softmax"));
   low.at(logs).dtype = op.inner();
-  return AtTargets(low, call, op, logs);
+  const double smoothing = NumberAttr(call.step, "label_smoothing", 0);
+  if (IsFloating(low.at(call.args[1]).dtype)) return ByProbabilities(low, call, op, logs, smoothing);
+  const Targets targets = TargetsOf(low, call, op);
+  if (smoothing != 0) return Smoothed(low, call, op, targets, logs, smoothing);
+  return Reduced(low, call, op, AtTargets(low, op, targets, logs), targets.total);
 }
 
 }  // namespace ulpscope

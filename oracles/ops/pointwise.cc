@@ -136,6 +136,28 @@ int LowerClamp(Lowering& low, const OpCall& call) {
   if (!least && !most) throw LoweringError{"clamp needs min or max"};
   return Bounded(low, call, least, most);
 }
+/// A NaN and the infinities replaced, each by a number that the dtype then rounds.
+int LowerNanToNum(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  const int x = call.args[0];
+  const DType dtype = low.at(x).dtype;
+  if (!IsFloating(dtype)) return low.Store(x, dtype);
+  const double most = FormatOf(dtype)->max_finite;
+  const int no_number = low.Elementwise(
+      NodeKind::kNot, {low.Elementwise(NodeKind::kEqual, {x, x}, DType::kBool)}, DType::kBool);
+  const int above = low.Elementwise(NodeKind::kLess, {low.Scalar(most, dtype), x}, DType::kBool);
+  const int below = low.Elementwise(NodeKind::kLess, {x, low.Scalar(-most, dtype)}, DType::kBool);
+  int node = x;
+  const auto choose = [&](const char* name, double otherwise, int where) {
+    const int number = low.Scalar(NumberAttr(call.step, name, otherwise), dtype);
+    node = low.Elementwise(NodeKind::kChoose, {number, node, where}, dtype);
+  };
+  choose("nan", 0, no_number);
+  choose("posinf", most, above);
+  choose("neginf", -most, below);
+  return low.Store(node, dtype);
+}
+
 int LowerHardtanh(Lowering& low, const OpCall& call) {
   return Bounded(low, call, NumberAttr(call.step, "min_val", -1), NumberAttr(call.step, "max_val", 1));
 }

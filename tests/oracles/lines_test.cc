@@ -1,6 +1,7 @@
 // Data movement, statistics, losses, windows: references against plain loops in MPFR.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -31,12 +32,17 @@ class Lines : public ::testing::TestWithParam<DType> {
                      Tensor("filter", dtype, {kFilters, kChannels / 2, 3, 3}),
                      Tensor("bias", dtype, {kFilters}),
                      Tensor("mean", dtype, {kChannels}),
-                     Tensor("scale", dtype, {kChannels})};
+                     Tensor("scale", dtype, {kChannels}),
+                     Tensor("share", dtype, {kRows, kColumns}),
+                     Tensor("class_weight", dtype, {kColumns})};
     in_ = testing::NormalInputs(case_, 41);
     for (int64_t i = 0; i < kChannels; ++i) in_.at("scale").Set(i, 0.5 + static_cast<double>(i));
     Whole("order", {4}, {5, 0, 3, 3});
     Whole("places", {kRows, 3}, {1, 9, 0, 4, 4, 2, 7, 0, 3, 9, 8, 7, 6, 5, 4, 3, 2, 1});
     Whole("target", {kRows}, {9, 0, 4, 4, 7, 1});
+    Whole("holes", {kRows}, {9, -100, 4, 4, -100, 1});
+    Whole("grid", {2, 3}, {0, -1, 4, 3, -6, 5});
+    Whole("beside", {2, 1}, {3, 1});
   }
 
   void Whole(const std::string& name, const Shape& shape, const std::vector<int64_t>& values) {
@@ -115,6 +121,43 @@ TEST_P(Lines, WhatMovesIsWhatStandsThere) {
          [&](int64_t i) { return X(number("order", i / kColumns), i % kColumns); });
   Expect(MakeStep("embedding", {"x", "order"}, ""), {4, kColumns},
          [&](int64_t i) { return X(number("order", i / kColumns), i % kColumns); });
+  // Three rows and a column, shown as [2, 3]: two dimensions at once, and one number from the end.
+  Expect(MakeStep("index", {"x", "grid", "beside"}, ""), {2, 3},
+         [&](int64_t i) { return X((number("grid", i) + kRows) % kRows, number("beside", i / 3)); });
+  Expect(MakeStep("index", {"image", "beside"}, "", attrs({{"dim", -2}})), {2, kChannels, 2, 1, kSide},
+         [&](int64_t i) {
+           const int64_t x = i % kSide, place = i / kSide % 2, plane = i / kSide / 2;
+           return At("image", (plane * kSide + number("beside", place)) * kSide + x);
+         });
+  Expect(MakeStep("flip", {"image"}, "", {{"dims", Integers({-1, 0})}}), {2, kChannels, kSide, kSide},
+         [&](int64_t i) {
+           const int64_t last = i % kSide, rest = i / kSide % (kChannels * kSide),
+                         first = i / kSide / (kChannels * kSide);
+           return At("image", ((1 - first) * kChannels * kSide + rest) * kSide + kSide - 1 - last);
+         });
+  // One before and two after along the last dimension, three before along the one above it.
+  const auto padded = [&](const char* mode, const std::function<int64_t(int64_t, int64_t)>& from) {
+    Expect(
+        MakeStep(
+            "pad", {"x"}, "",
+            {{"pad", Integers({1, 2, 3, 0})}, {"mode", testing::Text(mode)}, {"value", Attr{.value = 0.75}}}),
+        {kRows + 3, kColumns + 3}, [&](int64_t i) {
+          const int64_t row = from(i / (kColumns + 3) - 3, kRows),
+                        column = from(i % (kColumns + 3) - 1, kColumns);
+          return row < 0 || column < 0 ? Big(0.75) : X(row, column);
+        });
+  };
+  padded("constant", [](int64_t place, int64_t extent) { return place < extent ? place : -1; });
+  padded("replicate",
+         [](int64_t place, int64_t extent) { return std::clamp<int64_t>(place, 0, extent - 1); });
+  padded("circular", [](int64_t place, int64_t extent) { return (place + extent) % extent; });
+  padded("reflect", [](int64_t place, int64_t extent) {
+    return place < 0 ? -place : place < extent ? place : 2 * (extent - 1) - place;
+  });
+  Expect(MakeStep("pad", {"x"}, "", {{"pad", Integers({-2, 1})}}), {kRows, kColumns - 1}, [&](int64_t i) {
+    const int64_t column = i % (kColumns - 1) + 2;
+    return column < kColumns ? X(i / (kColumns - 1), column) : Big(0);
+  });
   Expect(MakeStep("one_hot", {"order"}, "", attrs({{"num_classes", 6}})), {4, 6},
          [&](int64_t i) { return Big(number("order", i / 6) == i % 6 ? 1 : 0); });
   Expect(MakeStep("arange", {}, "",
@@ -199,6 +242,92 @@ TEST_P(Lines, SumsOfEveryKindAreThoseOfALoop) {
     return sum / static_cast<double>(kRows);
   });
   EXPECT_GT(checked_, 400);
+}
+
+TEST_P(Lines, WhatIsNoNumberIsReplaced) {
+  const double inf = HUGE_VAL;
+  const std::vector<double> odd{std::nan(""), inf, -inf, 1.5, -0.0};
+  case_.tensors.push_back(Tensor("odd", GetParam(), {5}));
+  TensorData data = TensorData::Zeros(GetParam(), {5});
+  for (int64_t i = 0; i < 5; ++i) data.Set(i, odd[static_cast<size_t>(i)]);
+  in_.emplace("odd", std::move(data));
+  const double most = FormatOf(GetParam())->max_finite;
+  const std::vector<double> plain{0, most, -most, 1.5, 0}, told{7, 2, -3, 1.5, 0};
+  Expect(MakeStep("nan_to_num", {"odd"}, ""), {5},
+         [&](int64_t i) { return Big(plain[static_cast<size_t>(i)]); });
+  Expect(MakeStep("nan_to_num", {"odd"}, "",
+                  {{"nan", Integer(7)}, {"posinf", Integer(2)}, {"neginf", Attr{.value = -3.0}}}),
+         {5}, [&](int64_t i) { return Big(told[static_cast<size_t>(i)]); });
+  EXPECT_EQ(checked_, 10);
+}
+
+TEST_P(Lines, LossesOverClassesAreThoseOfALoop) {
+  const auto log_softmax = [&](int64_t row, int64_t column) {
+    Big exps;
+    for (int64_t j = 0; j < kColumns; ++j) exps = exps + X(row, j).Apply(mpfr_exp);
+    return X(row, column) - exps.Apply(mpfr_log);
+  };
+  const auto weight = [&](bool weighted, int64_t column) {
+    return weighted ? At("class_weight", column) : Big(1);
+  };
+  // PyTorch's formulas, an element at a time; a target of -100 counts nothing.
+  const auto each = [&](int64_t row, const char* target, bool weighted, double smoothing, bool of_logs) {
+    const auto place = static_cast<int64_t>(in_.at(target).At(row));
+    if (place == -100) return Big(0);
+    const auto log = [&](int64_t column) { return of_logs ? X(row, column) : log_softmax(row, column); };
+    Big all;
+    for (int64_t j = 0; j < kColumns; ++j) all = all - log(j) * weight(weighted, j);
+    return (Big(0) - log(place) * weight(weighted, place)) * (Big(1) - Big(smoothing)) +
+           all * Big(smoothing / static_cast<double>(kColumns));
+  };
+  int64_t forms = 0;
+  for (const char* op : {"nll_loss", "cross_entropy"}) {
+    for (const char* target : {"target", "holes"}) {
+      for (const bool weighted : {false, true}) {
+        for (const double smoothing : {0.0, 0.25}) {
+          for (const char* reduction : {"mean", "sum", "none"}) {
+            const bool of_logs = std::string(op) == "nll_loss";
+            if (of_logs && smoothing != 0) continue;
+            std::map<std::string, Attr> attrs{{"reduction", testing::Text(reduction)}};
+            if (smoothing != 0) attrs["label_smoothing"] = Attr{.value = smoothing};
+            if (std::string(target) == "holes") attrs["ignore_index"] = Integer(-100);
+            const auto one = [&](int64_t row) { return each(row, target, weighted, smoothing, of_logs); };
+            const bool apart = std::string(reduction) == "none";
+            Expect(weighted ? MakeStep(op, {"x", target, "class_weight"}, "", attrs)
+                            : MakeStep(op, {"x", target}, "", attrs),
+                   apart ? Shape{kRows} : Shape{}, [&](int64_t i) {
+                     if (apart) return one(i);
+                     Big sum, weights;
+                     for (int64_t row = 0; row < kRows; ++row) {
+                       const auto place = static_cast<int64_t>(in_.at(target).At(row));
+                       sum = sum + one(row);
+                       if (place != -100) weights = weights + weight(weighted, place);
+                     }
+                     return std::string(reduction) == "sum" ? sum : sum / weights;
+                   });
+            ++forms;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(forms, 36);
+  // Probabilities for targets.
+  for (const bool weighted : {false, true}) {
+    Expect(MakeStep("cross_entropy",
+                    weighted ? std::vector<std::string>{"x", "share", "class_weight"}
+                             : std::vector<std::string>{"x", "share"},
+                    "", {{"label_smoothing", Attr{.value = 0.5}}}),
+           {}, [&](int64_t) {
+             Big sum;
+             for (int64_t i = 0; i < kRows * kColumns; ++i) {
+               const Big share = At("share", i) * 0.5 + Big(0.5 / static_cast<double>(kColumns));
+               sum = sum - log_softmax(i / kColumns, i % kColumns) * share * weight(weighted, i % kColumns);
+             }
+             return sum / static_cast<double>(kRows);
+           });
+  }
+  EXPECT_EQ(checked_, 24 + 12 * kRows + 2);
 }
 
 TEST_P(Lines, WindowsAreThoseOfALoop) {

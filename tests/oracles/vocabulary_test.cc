@@ -134,6 +134,10 @@ std::vector<Row> Rows() {
          const Big loss = Big(0.5) - Big(at.z) * (Big(at.x) - at.y);
          return Compare(loss, Big(0)) < 0 ? Big(0) : loss;
        }},
+      {"nan_to_num", Make("nan_to_num", {"x"}, {{"posinf", Number(1)}}),
+       [](const At& at) { return Big(at.x); }},
+      {"glu", Make("glu", {"halves"}, {{"dim", testing::Integer(0)}}),
+       [](const At& at) { return Big(at.x) / (Big(1) + F(mpfr_exp, -at.y)); }},
       {"masked_fill", With("masked_fill", {"x", "mask"}, 0.5),
        [](const At& at) { return Big(at.mask ? 0.5 : at.x); }},
       {"chosen", Make("where", {"below", "x", "y"}), [](const At& at) { return Big(std::fmin(at.x, at.y)); }},
@@ -156,7 +160,8 @@ Case AllRows(DType dtype, int64_t count) {
                MakeStep("logical_not", {"equal"}, "differ"),
                With("ge", {"x"}, 0),
                MakeStep("logical_and", {"least", "differ"}, "both"),
-               MakeStep("logical_or", {"both", "mask"}, "logic")};
+               MakeStep("logical_or", {"both", "mask"}, "logic"),
+               MakeStep("stack", {"x", "y"}, "halves")};
   c.program[3].as = "least";
   for (Row& row : Rows()) {
     row.step.as = row.name;

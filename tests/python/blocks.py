@@ -113,7 +113,7 @@ def masked(x, seen):
 def turned(x, weight):
     """An op that has no reference, between two that have one."""
     first = x @ weight
-    back = first.flip(0)
+    back = first.rot90(2)
     scores = back.t().softmax(-1)
     return scores @ first
 
@@ -137,3 +137,23 @@ def picked(table, ids, scores, target):
     tokens = table[ids]
     likely = torch.log_softmax(scores, -1)[torch.arange(scores.shape[0]), target]
     return tokens.sum(-1), likely
+
+
+def options(logits, labels, weight, share, padded):
+    """What real losses ask for: some targets are none, classes weigh, smoothing; a gated half, edges shown again."""
+    lost = F.cross_entropy(logits, labels, label_smoothing=0.1) + F.cross_entropy(logits, labels, weight)
+    spread = F.cross_entropy(logits, share, reduction="sum") + F.nll_loss(F.log_softmax(logits, -1), labels.clamp(min=0), ignore_index=5)
+    edges = F.pad(padded, (1, 2), mode="reflect") + F.pad(padded, (1, 2), mode="circular") + F.pad(padded, (1, 2), value=0.5)
+    return lost, spread, F.glu(edges.flip(-1)[..., :-1]), torch.nan_to_num(padded / padded.trunc(), posinf=2.0)
+
+
+def combined(a, b, c):
+    """Three operands of einsum, a cosine, bounds that are tensors."""
+    mixed = torch.einsum("ij,kj,jl->il", a, b, c)
+    likeness = F.cosine_similarity(a, b, dim=-1)
+    return mixed, likeness, a.clamp_min(0), a.clamp(min=b - 1, max=b), likeness.expand_as(mixed.t())
+
+
+def weighed(table, ids, row, column, w):
+    """Rows of a table by two dimensions of numbers, single elements by two lists: each row is taken several times."""
+    return (table[ids] * w).sum() + (table[row, column] * w[0, 0, 0]).sum()

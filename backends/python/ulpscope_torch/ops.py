@@ -73,6 +73,7 @@ _FUNCTIONS = {
     "slice": _slice,
     "gather": lambda a, index, dim: torch.gather(a, dim, index),
     "index_select": lambda a, index, dim: torch.index_select(a, dim, index),
+    "index": lambda a, *indices, dim=0: a[(slice(None), ) * (dim % a.dim()) + indices],
     "index_add": lambda a, index, source, dim, alpha=1: torch.index_add(a, dim, index, source, alpha=alpha),
     "scatter_add": lambda a, index, source, dim: torch.scatter_add(a, dim, index, source),
     "split": lambda a, split_size, dim=0: torch.split(a, split_size, dim),

@@ -50,7 +50,7 @@ def _captured(f, args, kwargs, name, backward):
     module = wrapper(f)
     program = _export(f, module, args, kwargs)
     inputs, by_node, notes, values = _inputs(program, module, argument_names(f, args, kwargs), backward)
-    walk = vocabulary.Walk(notes)
+    walk = vocabulary.Walk(notes, backward, {each.name: each.tensor for each in inputs})
     with torch.no_grad():
         outputs = walk.graph(program.graph_module, by_node)
     results = [value for value, spec in zip(outputs, program.graph_signature.output_specs) if spec.kind.name == "USER_OUTPUT"]

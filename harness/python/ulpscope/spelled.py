@@ -84,6 +84,11 @@ def _flatten(walk, node, arguments):
     return walk.add(node, "reshape", [arguments.first()], {"shape": [int(extent) for extent in node.meta["val"].shape]})
 
 
+def _shown_as(walk, node, arguments):
+    """expand_as: the shape is known."""
+    return walk.add(node, "expand", [arguments.first()], {"shape": [int(extent) for extent in node.meta["val"].shape]})
+
+
 def _slice(walk, node, arguments):
     """A slice of everything is its operand; an end past the last element is the last element."""
     value = node.args[0].meta["val"]
@@ -147,25 +152,50 @@ def _counts_rows(node, rows):
 
 
 def _index(walk, node, arguments):
-    """x[indices] with one tensor of whole numbers: index_select by all of them in a row, put in their shape. x[arange(n), indices]
-    picks one of each row: gather."""
+    """x[i, j]: index_select where one row of whole numbers says all, gather where x[arange(n), j] picks one of each row, else index.
+    PyTorch adds up the gradient of x[i] in x's own dtype, that of index_select in float32."""
     given = [(dim, each) for dim, each in enumerate(node.args[1]) if each is not None]
     shape = list(node.args[0].meta["val"].shape)
-    indices = arguments.get("indices")
-    if len(given) == 2 and [dim for dim, _ in given] == [0, 1] and _is_whole(given[1][1]) and "gather" in words.OPS and \
-            list(given[1][1].meta["val"].shape) == shape[:1] and len(shape) == 2 and _counts_rows(given[0][1], shape[0]):
+    indices, dims = arguments.get("indices"), [dim for dim, _ in given]
+    if not all(_is_whole(each) for _, each in given):
+        raise CaptureError(f"op index: what a mask keeps depends on its values; tensors of whole numbers can be said{at(node)}")
+    if dims == [0, 1] and list(given[1][1].meta["val"].shape) == shape[:1] and len(shape) == 2 and _counts_rows(given[0][1], shape[0]):
         column = walk.add(node, "unsqueeze", [indices[1]], {"dim": 1})
         return walk.add(node, "squeeze", [walk.add(node, "gather", [arguments.first(), column], {"dim": 1})], {"dim": 1})
-    if len(given) != 1 or not _is_whole(given[0][1]):
-        raise CaptureError(f"op index: only one tensor of whole numbers can be said, or arange(rows) and another one{at(node)}")
-    dim, index = given[0]
-    op = "index_select" if "index_select" in words.OPS else "aten::index_select"
-    of = list(index.meta["val"].shape)
-    if len(of) == 1:
-        return walk.add(node, op, [arguments.first(), indices[dim]], {"dim": dim})
-    row = walk.add(node, "reshape", [indices[dim]], {"shape": [index.meta["val"].numel()]})
-    picked = walk.add(node, op, [arguments.first(), row], {"dim": dim})
-    return walk.add(node, "reshape", [picked], {"shape": [*shape[:dim], *of, *shape[dim + 1:]]})
+    if dims != list(range(dims[0], dims[-1] + 1)):
+        raise CaptureError(f"op index: whole numbers for dimensions that are no neighbours cannot be said{at(node)}")
+    said = walk.known.get(indices[dims[0]])
+    counted = said is not None and bool((said < 0).any())  # from the end
+    if len(given) == 1 and given[0][1].meta["val"].dim() == 1 and not walk.backward and not counted:
+        return walk.add(node, "index_select", [arguments.first(), indices[dims[0]]], {"dim": dims[0]})
+    return walk.add(node, "index", [arguments.first(), *(indices[dim] for dim in dims)], {"dim": dims[0]} if dims[0] else {})
+
+
+def _targets(walk, node, arguments):
+    """cross_entropy and nll_loss: PyTorch passes over targets of -100, and the step says so where there may be some."""
+    target = arguments.get("target")
+    ignored = arguments.get("ignore_index", -100)
+    said = walk.known.get(target)
+    if ignored != -100 or not _is_whole(node.args[1]) or (said is not None and not bool((said == ignored).any())):
+        return None
+    return walk.step(node, node.target._schema.name.removeprefix("aten::"), arguments, {"ignore_index": ignored})
+
+
+def _turned(walk, node, arguments):
+    """fliplr and flipud, as flip."""
+    name = node.target._schema.name.removeprefix("aten::")
+    return walk.add(node, "flip", [arguments.first()], {"dims": [1 if name == "fliplr" else 0]})
+
+
+def _padded(walk, node, arguments):
+    """constant_pad_nd and the pads with a way in their name, as pad."""
+    name = node.target._schema.name.removeprefix("aten::")
+    attrs = {"pad": arguments.get("pad" if name == "constant_pad_nd" else "padding")}
+    if name != "constant_pad_nd":
+        attrs["mode"] = "reflect" if name.startswith("reflection") else "replicate"
+    elif arguments.get("value", 0) != 0:
+        attrs["value"] = arguments.get("value")
+    return walk.add(node, "pad", [arguments.first()], attrs)
 
 
 def _put(walk, node, arguments):
@@ -208,6 +238,69 @@ def _repeated(walk, node, arguments):
     return walk.add(node, "reshape", [shown], {"shape": [*shape[:dim], shape[dim] * times, *shape[dim + 1:]]})
 
 
+def _between_bounds(walk, node, arguments):
+    """clamp_min, clamp_max, clip and clamp as clamp; bounds that are tensors as maximum and minimum, or, where gradients are asked for, as
+    choices: of equal elements clamp gives all of the gradient to x, maximum half of it."""
+    bounds = {"min": arguments.get("min"), "max": arguments.get("max")}
+    if not any(isinstance(each, str) for each in bounds.values()):
+        numbers = {key: value for key, value in bounds.items() if value is not None}
+        return walk.add(node, "clamp", [arguments.first()], numbers) if numbers else None
+    x = arguments.first()
+    if dtype_of(node) != dtype_of(node.args[0]):
+        return None
+    for key, bound in bounds.items():
+        if bound is None:
+            continue
+        if not walk.backward:
+            x = walk.add(node, "maximum" if key == "min" else "minimum", [x, bound])
+            continue
+        outside = walk.add(node, "lt" if key == "min" else "gt", [x, bound])
+        x = walk.add(node, "where", [outside, bound, x])
+    return x
+
+
+def _cosine(walk, node, arguments):
+    """Each by its length, which is no less than eps; then the sum of products: PyTorch's own steps, which it has no kernel for."""
+    dim, eps = arguments.get("dim", 1), arguments.get("eps", 1e-8)
+    dtypes = {dtype_of(each) for each in node.args[:2]}
+    if len(dtypes) != 1 or not dtypes.pop().is_floating_point:
+        return None
+    shape = list(node.meta["val"].shape)
+    extents = [list(each.meta["val"].shape) for each in node.args[:2]]
+    shape.insert(dim % (len(shape) + 1), max(each[dim] for each in extents))
+    parts = []
+    for name, extent in zip(("x1", "x2"), extents):
+        x = arguments.get(name)
+        if extent != shape:
+            x = walk.add(node, "expand", [x], {"shape": shape})
+        length = walk.add(node, "norm", [x], {"dim": dim, "keepdim": True})
+        parts.append(walk.add(node, "div", [x, walk.add(node, "clamp", [length], {"min": eps})]))
+    return walk.add(node, "sum", [walk.add(node, "mul", parts)], {"dim": dim})
+
+
+def _einsum(walk, node, arguments):
+    """More than two operands: two at a time, in the order that PyTorch takes them in. What comes of two goes to the end."""
+    equation, tensors = arguments.get("equation").replace(" ", ""), list(arguments.get("tensors"))
+    inputs, arrow, result = equation.partition("->")
+    letters = inputs.split(",")
+    if len(tensors) < 3 or "." in equation or any(len(set(each)) != len(each) for each in letters):
+        return None
+    if not arrow:
+        result = "".join(each for each in sorted(set("".join(letters))) if "".join(letters).count(each) == 1)
+    path = list(arguments.get("path") or [0, 1] * (len(tensors) - 1))
+    while len(tensors) > 1:
+        first, second = path[:2]
+        path = path[2:]
+        names, of = [letters[first], letters[second]], [tensors[first], tensors[second]]
+        for place in sorted((first, second), reverse=True):
+            del letters[place], tensors[place]
+        rest = "".join(letters) + result
+        kept = result if not tensors else "".join(sorted(each for each in set("".join(names)) if each in rest))
+        tensors.append(walk.add(node, "einsum", of, {"equation": ",".join(names) + "->" + kept}))
+        letters.append(kept)
+    return tensors[0]
+
+
 def _one_hot(walk, node, arguments):
     if "one_hot" not in words.OPS:
         return None
@@ -235,6 +328,10 @@ def _logic(walk, node, arguments):
 
 
 SPELLED = {
+    "clamp": _between_bounds, "clamp_min": _between_bounds, "clamp_max": _between_bounds, "clip": _between_bounds,
+    "cosine_similarity": _cosine, "einsum": _einsum, "cross_entropy_loss": _targets, "nll_loss_nd": _targets,
+    "fliplr": _turned, "flipud": _turned, "constant_pad_nd": _padded,
+    **{f"{way}_pad{dims}d": _padded for way in ("reflection", "replication") for dims in (1, 2, 3)},
     "arange": _counted, "linspace": _between, "instance_norm": _instance_norm, "index": _index, "index_put": _put, "outer": _outer, "linalg_norm": _length, "repeat_interleave": _repeated, "one_hot": _one_hot, "batch_norm": _batch_norm,
     "bitwise_not": _logic, "bitwise_and": _logic,
     "bitwise_or": _logic, "__and__": _logic, "__or__": _logic,
@@ -243,6 +340,6 @@ SPELLED = {
     "ones_like": _made_of_nothing, "full_like": _made_of_nothing, "new_zeros": _made_of_nothing, "new_ones": _made_of_nothing,
     "new_full": _made_of_nothing, "empty": _made_of_nothing, "empty_like": _made_of_nothing, "new_empty": _made_of_nothing,
     "scalar_tensor": _made_of_nothing, "mT": _one_dim, "numpy_T": _one_dim, "matrix_H": _one_dim,
-    "flatten": _flatten, "unflatten": _flatten, "view_as": _flatten, "reshape_as": _flatten, "slice": _slice,
+    "flatten": _flatten, "unflatten": _flatten, "view_as": _flatten, "expand_as": _shown_as, "reshape_as": _flatten, "slice": _slice,
     "scaled_dot_product_attention": _attention,
 }

@@ -77,8 +77,9 @@ class _Parts:
 class Walk:
     """Steps from a graph. Values are called `%NUMBER` until names.py has named them."""
 
-    def __init__(self, notes):
-        self.steps, self.notes = [], notes
+    def __init__(self, notes, backward=False, known=None):
+        self.steps, self.notes, self.backward = [], notes, backward
+        self.known = known or {}  # the tensors of the case by name
         self._open = [self.steps]
         self._count = 0
         self.views_may_fail = False
@@ -137,7 +138,7 @@ class Walk:
             return self._in_place(node, name, arguments, env)
         spelled = SPELLED.get(name)
         made = spelled(self, node, arguments) if spelled else None
-        return made if made is not None else self._step(node, name, arguments)
+        return made if made is not None else self.step(node, name, arguments)
 
     def _part(self, node, env):
         before = len(self._open[-1])
@@ -174,10 +175,11 @@ class Walk:
         self._open[-1].append(step)
         return step.name
 
-    def _step(self, node, name, arguments):
-        """The word of this name, else the op of the dispatcher."""
+    def step(self, node, name, arguments, beside=None):
+        """The word of this name, else the op of the dispatcher; `beside`: attributes that the arguments leave out."""
         said = _as_word(name, arguments) or _as_aten(node, arguments)
         op, of, attrs = said
+        attrs = {**attrs, **(beside or {})}
         if op == "view" and self.views_may_fail:
             op = "reshape"
         if len(arguments.schema.returns) > 1:
@@ -217,7 +219,7 @@ class Walk:
         arguments.schema = same._schema
         spelled = SPELLED.get(name[:-1])
         made = spelled(self, node, arguments) if spelled else None
-        env[target] = made if made is not None else self._step(node, name[:-1], arguments)
+        env[target] = made if made is not None else self.step(node, name[:-1], arguments)
         return env[target]
 
 
