@@ -21,6 +21,8 @@ _CONFIG = {
                              lambda held: str(held or "default")),
     "jax_numpy_dtype_promotion": ("jax_numpy_dtype_promotion", str, str)
 }
+# JAX keeps all that it has compiled, about 1 MiB an op and shape: after so much growth it forgets, or a long suite has no end of it.
+_MAY_GROW_BYTES = 512 << 20
 _NO_OUT = "JAX has no out= (the cases with preferred_element_type ask JAX the same question)"
 
 
@@ -29,6 +31,7 @@ class Jax(Adapter):
     def configure(self, backend, device, knobs):
         self._backend = backend
         self._knobs = knobs
+        self._resident = 0  # bytes, when JAX last forgot
         self._traced = {}  # of jax-eager: what make_jaxpr gave, by program, dtypes and shapes
         # Read when the client is made: the size of XLA's thread pool is NPROC, and the flags are read once
         # per process.
@@ -86,6 +89,7 @@ class Jax(Adapter):
         program = Program(request)
         inputs = {spec.name: jnp.asarray(spec.numpy()) for spec in request.tensors}
         result = Result(values={}, notes=program.notes())
+        self._forget()
         carry_out = self._jit if self._backend == "jax" else self._op_by_op
         values = carry_out(program, inputs, request.trace, result)
         for name in request.observe:
@@ -95,6 +99,15 @@ class Jax(Adapter):
                 result.values[name] = values[name]
                 result.parts[name] = "backward" if name.endswith(".grad") else self._part()
         return result
+
+    def _forget(self):
+        import jax
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        self._resident = self._resident or resident
+        if resident - self._resident > _MAY_GROW_BYTES:
+            jax.clear_caches()
+            self._resident = resident
 
     def read_back(self):
         import jax
