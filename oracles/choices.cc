@@ -1,4 +1,4 @@
-// Comparisons of enclosures, and whole parts of numbers that are too long for a double.
+// Comparisons of enclosures, and whole parts and remainders of numbers that are too long for a double.
 #include "oracles/choices.h"
 
 #include <algorithm>
@@ -162,6 +162,50 @@ bool IsWhole(NodeKind kind) {
 
 double Sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
+// ---- remainders
+
+/// a - trunc(a / b) b of numbers, b not zero.
+Dyadic Fmod(const Dyadic& a, const Dyadic& b) {
+  const int64_t e = std::min(a.e, b.e);
+  return {.m = fixed::ShiftRight(a.m, e - a.e) % fixed::ShiftRight(b.m, e - b.e), .e = e};
+}
+
+Real Fmod(const Real& a, const Real& b) {
+  if (a.is_undecided() || b.is_undecided()) return UndecidedValue();
+  if (a.is_domain() || (b.is_domain() && std::isnan(b.domain())) ||
+      (b.is_point() && !b.is_domain() && b.lo().is_zero()))
+    return DomainValue(std::nan(""));
+  if (b.is_domain()) return a;
+  if (!b.is_point()) return UndecidedValue();
+  const Dyadic low = Fmod(a.lo(), b.lo()), high = Fmod(a.hi(), b.lo());
+  if (a.is_point()) return Real::From(low);
+  // On one tooth of the saw both ends have the same multiple below them.
+  const bool one_tooth = Compare(a.lo() - low, a.hi() - high) == 0 && a.lo().sign() * a.hi().sign() >= 0;
+  return one_tooth ? Real::Between(low, high) : UndecidedValue();
+}
+
+Interval Fmod(Interval a, Interval b) {
+  if (MayBeNan(a) || MayBeNan(b) || std::isinf(a.lo) || std::isinf(a.hi) || (b.lo <= 0 && b.hi >= 0))
+    return kEverything;
+  const double most = std::max(std::fabs(b.lo), std::fabs(b.hi));
+  if (b.lo == b.hi && (a.lo >= 0 || a.hi <= 0)) {
+    const double low = std::fmod(a.lo, most), high = std::fmod(a.hi, most);
+    if (a.hi - a.lo < most && low <= high) return {.lo = low, .hi = high};
+  }
+  const double reach = std::min(most, std::max(std::fabs(a.lo), std::fabs(a.hi)));
+  return {.lo = a.lo < 0 ? -reach : 0, .hi = a.hi > 0 ? reach : 0};
+}
+
+/// Of what has a tail the remainder of the heads, moved by it.
+TwoDoubles Fmod(TwoDoubles a, TwoDoubles b) {
+  const TwoDoubles head{.hi = std::fmod(a.hi, b.hi), .lo = 0};
+  if (a.lo == 0 || !std::isfinite(head.hi)) return head;
+  const TwoDoubles moved = Add(head, {.hi = a.lo, .lo = 0});
+  const double size = std::fabs(b.hi), sign = a.hi < 0 ? -1 : 1;
+  if (sign * moved.hi < 0) return Add(moved, {.hi = sign * size, .lo = 0});
+  return sign * moved.hi >= size ? Add(moved, {.hi = -sign * size, .lo = 0}) : moved;
+}
+
 // ---- order
 
 bool IsNoNumber(Interval) { return false; }  // asked only where none may be one
@@ -238,6 +282,8 @@ Real ChoiceOf(NodeKind kind, std::span<const Real> args) {
       return Maximum(a, args[1]);
     case NodeKind::kSmaller:
       return Negated(Maximum(Negated(a), Negated(args[1])));
+    case NodeKind::kFmod:
+      return Fmod(a, args[1]);
     default:
       break;
   }
@@ -260,6 +306,8 @@ Interval ChoiceOf(NodeKind kind, std::span<const Interval> args) {
       return {.lo = std::max(a.lo, args[1].lo), .hi = std::max(a.hi, args[1].hi)};
     case NodeKind::kSmaller:
       return {.lo = std::min(a.lo, args[1].lo), .hi = std::min(a.hi, args[1].hi)};
+    case NodeKind::kFmod:
+      return Fmod(a, args[1]);
     default:
       break;
   }
@@ -271,6 +319,7 @@ TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args) {
   if (IsWhole(kind)) return Whole(kind, args[0]);
   const TwoDoubles a = args[0];
   if (kind == NodeKind::kSign) return {.hi = Sign(a.hi), .lo = 0};
+  if (kind == NodeKind::kFmod) return Fmod(a, args[1]);
   if (std::isnan(a.hi)) return a;
   const bool below = IsBelow(a, args[1]) == Answer::kYes;
   if (kind == NodeKind::kLarger) return below || std::isnan(args[1].hi) ? args[1] : a;

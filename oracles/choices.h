@@ -1,4 +1,4 @@
-// Steps that round nothing, in each arithmetic: the larger of two, whole parts, signs, comparisons and logic.
+// Steps that round nothing, in each arithmetic: the larger of two, whole parts, remainders, signs, comparisons and logic.
 //
 // A condition is a number, 0 or 1, so that it can be stored, cast and counted like any other value; where an
 // enclosure lies on both sides of an edge it is either. What hangs on an open condition is either choice.

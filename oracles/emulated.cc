@@ -108,6 +108,9 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
     case NodeKind::kPower:
       value = Disturbed(node, args[0].hi, PairPower(args[0], args[1].hi), inexact_, FunctionSlack(node.kind));
       break;
+    case NodeKind::kAtan2:
+      value = Disturbed(node, args[0].hi, PairAtan2(args[0], args[1]), inexact_, FunctionSlack(node.kind));
+      break;
     default:
       value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_,
                                                 FunctionSlack(node.kind))

@@ -300,6 +300,9 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
     case NodeKind::kPower:
       value = args[1].lo == args[1].hi ? PowerImage(args[0], args[1].lo) : kEverything;
       break;
+    case NodeKind::kAtan2:
+      value = AngleImage(args[0], args[1]);
+      break;
     default:
       value = IsFunction(node.kind) ? FunctionImage(node.kind, args[0]) : args[0];
       break;

@@ -79,6 +79,8 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
     case NodeKind::kPower:
       if (!args[1].is_point() || args[1].is_domain()) return UndecidedValue();
       return Power(args[0], args[1].ToReference().hi, precision_);
+    case NodeKind::kAtan2:
+      return Atan2(args[0], args[1], precision_);
     default:
       if (RoundsNothing(node.kind)) return ChoiceOf(node, args);
       if (IsFunction(node.kind)) return TabulatedFunction(node.kind, args[0], precision_);

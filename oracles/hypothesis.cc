@@ -72,7 +72,8 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     return all;
   }
   // Known where one format holds either choice.
-  if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller) {
+  if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller ||
+      node.kind == NodeKind::kFmod) {
     const FloatFormat *a = OfferedIn(plan, node.args[0], choice), *b = OfferedIn(plan, node.args[1], choice);
     if (a == nullptr || b == nullptr) return nullptr;
     return Holds(*a, *b) ? a : Holds(*b, *a) ? b : nullptr;

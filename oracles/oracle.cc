@@ -21,6 +21,7 @@
 #include "oracles/hypothesis.h"
 #include "oracles/lower.h"
 #include "oracles/search.h"
+#include "oracles/settled.h"
 
 namespace ulpscope {
 namespace {
@@ -508,6 +509,7 @@ class ConcreteOracle : public CaseOracle {
       if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
     }
     shape.tensors.assign(tensors.begin(), tensors.end());
+    shape.settled = IsSettled(shared_->plan, path, shared_->inputs);
     if (path.cut_points.size() > 1 && !as_written_)
       shape.most_models =
           natural_ ? CountNaturals(shared_->plan, path) : CountChoices(shared_->plan, path, shape.declared);

@@ -370,6 +370,7 @@ bool IsFunction(NodeKind kind) {
     case NodeKind::kSinh:
     case NodeKind::kCosh:
     case NodeKind::kPower:
+    case NodeKind::kAtan2:
       return true;
     default:
       return false;
@@ -398,6 +399,7 @@ bool RoundsNothing(NodeKind kind) {
     case NodeKind::kCount:
     case NodeKind::kLarger:
     case NodeKind::kSmaller:
+    case NodeKind::kFmod:
     case NodeKind::kFloor:
     case NodeKind::kCeil:
     case NodeKind::kRound:

@@ -27,6 +27,7 @@ enum class NodeKind {
   kCount,   ///< alpha + beta times the element's place
   kLarger,  ///< of two, element by element; a NaN wins
   kSmaller,
+  kFmod,   ///< what is left of the first by the second, with the sign of the first: exact wherever both have one format
   kFloor,  ///< whole numbers: oracles/choices.h
   kCeil,
   kRound,  ///< to even
@@ -60,7 +61,8 @@ enum class NodeKind {
   kLog2,
   kSinh,
   kCosh,
-  kPower,  ///< the first argument to the second; all of these: oracles/functions
+  kPower,  ///< the first argument to the second
+  kAtan2,  ///< the angle of the point (second, first); a zero counts as positive. All of these: oracles/functions
   kCast,   ///< a rounding that the program itself asks for; an identity when a backend drops it
   kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]

@@ -226,7 +226,8 @@ std::span<const RareMark> RareMarks() {
       {"(^|[>(*.])p[0-9]", "pN a format of N significant bits"},
       {"exact", "exact nothing rounded before the store"},
       {"unmodelled", "unmodelled no model of the bank gives these bits"},
-      {"shape!", "shape! not the shape that the program gives"}};
+      {"shape!", "shape! not the shape that the program gives"},
+      {"value!", "value! whole numbers or truth values that the program does not give"}};
   return kMarks;
 }
 
@@ -242,13 +243,15 @@ std::string CellText(const ValueResult& value) {
   const std::string dtype = Brief(Name(value.dtype));
   switch (classification.kind) {
     case ClassificationKind::kNotFloating:
-      return dtype;
+      return (classification.checked > 0 ? "=" : "") + dtype;
     case ClassificationKind::kNoReference:
       return "[" + dtype + "]";
     case ClassificationKind::kNotJudged:
       return "?" + dtype;
     case ClassificationKind::kWrongShape:
       return "shape!";
+    case ClassificationKind::kWrongValue:
+      return "value!";
     case ClassificationKind::kExactOnly:
       // One rounding of a step that every model rounds alike is no exact value.
       return (classification.max_ulp == 0 ? "=" : "") + dtype;

@@ -343,12 +343,42 @@ def op_amin(a, dim=None, keepdim=False):
     return jnp.min(a, axis=_axes(dim), keepdims=keepdim)
 
 
+def op_argmax(a, dim=None, keepdim=False):
+    return jnp.argmax(a, axis=dim, keepdims=keepdim)
+
+
+def op_argmin(a, dim=None, keepdim=False):
+    return jnp.argmin(a, axis=dim, keepdims=keepdim)
+
+
+def op_any(a, dim=None, keepdim=False):
+    return jnp.any(a, axis=_axes(dim), keepdims=keepdim)
+
+
+def op_all(a, dim=None, keepdim=False):
+    return jnp.all(a, axis=_axes(dim), keepdims=keepdim)
+
+
 def op_prod(a, dim=None, keepdim=False):
     return jnp.prod(a, axis=dim, keepdims=keepdim)
 
 
 def op_cumsum(a, dim, dtype=None):
     return jnp.cumsum(a, axis=dim, dtype=dtype)
+
+
+def op_dropout(a, p, train=False):
+    if train and p:
+        raise ValueError("dropout: JAX has no random numbers without a key")
+    return a
+
+
+def op_cumprod(a, dim):
+    return jnp.cumprod(a, axis=dim)
+
+
+def op_logcumsumexp(a, dim):
+    return jax.lax.cumlogsumexp(a, axis=dim % a.ndim)
 
 
 def op_norm(a, p=2, dim=None, keepdim=False):
@@ -411,6 +441,17 @@ def op_avg_pool1d(x, kernel_size, stride=None, padding=0):
 
 
 op_avg_pool2d = op_avg_pool1d
+
+
+def op_adaptive_avg_pool1d(x, output_size):
+    """Side by side, windows of one extent; JAX has no such op."""
+    places = [output_size] * (x.ndim - 2) if isinstance(output_size, int) else list(output_size)
+    if any(extent % place for extent, place in zip(x.shape[2:], places)):
+        raise ValueError("adaptive_avg_pool: output_size does not divide the input")
+    return _pool(x, jax.lax.add, 0, [extent // place for extent, place in zip(x.shape[2:], places)], None, 0)
+
+
+op_adaptive_avg_pool2d = op_adaptive_avg_pool1d
 
 
 def op_max_pool1d(x, kernel_size, stride=None, padding=0):

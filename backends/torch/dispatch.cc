@@ -5,6 +5,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -269,6 +270,11 @@ std::vector<IValue> CallOp(const std::string& name, const Arguments& arguments) 
   }
   if (matches.empty())
     throw Unsupported("op '" + name + "': no overload takes these arguments (" + reasons + ")");
+  // Of overloads that take what is given the one that has nothing else to ask for is meant: aten::any(x), not aten::any.dims(x, dim?).
+  size_t fewest = SIZE_MAX;
+  for (const Match& match : matches) fewest = std::min(fewest, match.stack.size());
+  const auto asks_more = [&](const Match& match) { return match.stack.size() > fewest; };
+  if (std::ranges::count_if(matches, asks_more) + 1 == std::ssize(matches)) std::erase_if(matches, asks_more);
   if (matches.size() > 1) {
     std::string names;
     for (const Match& match : matches) names += " " + OverloadText(match.handle.operator_name());

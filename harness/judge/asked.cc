@@ -54,8 +54,11 @@ class AskedJudge {
     if (!program_.made_by.contains(value_) || !FindUses() || !ChooseElements()) return std::nullopt;
     const double written = Share({});
     if (written < 0) return std::nullopt;
+    const auto starts = Starts();
+    for (const Uses& start : starts) Share(start);
+    KeepBestOrders();
     Uses best = all_;
-    for (const Uses& start : Starts()) {
+    for (const Uses& start : starts) {
       Uses found = Improve(start);
       if (Share(found) > Share(best)) best = std::move(found);
       if (Share(best) == 1) break;
@@ -178,16 +181,31 @@ class AskedJudge {
     for (const auto& model : (*oracle)->Bank(value_, observed_.dtype)) {
       const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
       for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+        if (order >= 0 && !orders_.empty() && !orders_.contains(order)) continue;
         const auto run = model->Simulate(order, elements_);
         int64_t same = 0;
         for (size_t k = 0; k < elements_.size(); ++k)
           same += model->Store(run[k]) == observed_.At(elements_[k]) ? 1 : 0;
+        same_in_[order] = std::max(same_in_[order], same);
         entry->second =
             std::max(entry->second, static_cast<double>(same) / static_cast<double>(elements_.size()));
       }
     }
     counts_ += (*oracle)->Counts();
     return entry->second;
+  }
+
+  /// A library sums in one order: those in which the first sets did best are looked at further, which for results of 16 bits differ
+  /// little.
+  void KeepBestOrders() {
+    constexpr size_t kMostOrders = 3;
+    if (FormatOf(observed_.dtype)->precision > Binary16().precision) return;
+    std::vector<std::pair<int64_t, int>> ranked;
+    for (const auto& [order, same] : same_in_) {
+      if (order >= 0) ranked.emplace_back(-same, order);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    for (size_t i = 0; i < std::min(kMostOrders, ranked.size()); ++i) orders_.insert(ranked[i].second);
   }
 
   /// What chance alone makes of a share.
@@ -333,6 +351,8 @@ class AskedJudge {
   std::map<Use, std::string> maker_;  ///< the value that each of them is of
   std::vector<int64_t> elements_;
   std::map<Uses, double> shares_;
+  std::map<int, int64_t> same_in_;  ///< order -> the most elements that a set gave in it
+  std::set<int> orders_;            ///< that are looked at; empty: all
 };
 
 }  // namespace

@@ -46,11 +46,7 @@ Classification Classifier::Run() {
   result_.elements = observed_.size();
   const auto shape = oracle_.Describe(value_);
   if (shape && shape->shape != observed_.shape) return WrongShape(shape->shape);
-  if (!IsFloating(observed_.dtype)) {
-    result_.kind = ClassificationKind::kNotFloating;
-    result_.label = "not a floating-point value";
-    return result_;
-  }
+  if (!IsFloating(observed_.dtype)) return WholeNumbers(options_.settle && shape && shape->settled);
   if (!shape) return NoReference(shape.error().message);
   shape_ = *shape;
   MeasureErrors();
@@ -93,6 +89,35 @@ Classification Classifier::WrongShape(const std::vector<int64_t>& due) {
   result_.label = fmt::format("of shape {}, where the program has {}",
                               Describe(observed_.dtype, observed_.shape), Describe(observed_.dtype, due));
   result_.says = {result_.label};
+  return result_;
+}
+
+Classification Classifier::WholeNumbers(bool settled) {
+  result_.kind = ClassificationKind::kNotFloating;
+  result_.label = "not a floating-point value";
+  if (!settled) return result_;
+  const auto all = ElementsToCheck(observed_.shape, options_.most_elements);
+  const auto references = oracle_.References(value_, all);
+  int64_t wrong = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (references[i].kind != ReferenceKind::kExact || references[i].lo != 0) continue;
+    ++result_.checked;
+    const double stored = observed_.At(all[i]), due = references[i].hi;
+    if (stored == due) continue;
+    if (wrong++ > 0) continue;
+    result_.shown_by = {all[i]};
+    result_.label = fmt::format("first [{}] = {} against {}", Join(Coordinates(all[i], observed_.shape), ","),
+                                stored, due);
+  }
+  if (wrong > 0) {
+    result_.kind = ClassificationKind::kWrongValue;
+    result_.label = fmt::format("not what the program gives in {} of {} elements, {}", wrong, result_.checked,
+                                result_.label);
+    result_.says = {result_.label};
+  } else if (result_.checked > 0) {
+    result_.label = fmt::format("exact: what the program gives ({} of {} elements looked at)",
+                                result_.checked, result_.elements);
+  }
   return result_;
 }
 

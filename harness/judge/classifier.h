@@ -74,6 +74,9 @@ class Classifier {
 
   Classification WrongShape(const std::vector<int64_t>& due);
 
+  /// Of truth values and whole numbers, compared where `settled`.
+  Classification WholeNumbers(bool settled);
+
   /// What enclosing `elements` elements costs one model.
   int64_t WorkOf(size_t elements) const;
 

@@ -25,6 +25,9 @@ struct ClassifyOptions {
   double worst_fit = -6;     ///< z-score below which a model does not explain the bits
   /// Without it a value that the bank does not explain is unmodelled, and nothing is searched beyond the bank.
   bool search = true;
+  /// Numbers that are not floating-point ones are compared with the exact ones where nothing on their way rounds. Not where an
+  /// operand is a stored result that may have been read before it was rounded.
+  bool settle = true;
   /// Models beside the bank: what a contract names may be a combination that the bank does not list.
   std::vector<Proposal> named = {};
   enum class Evidence { kAll, kHard };

@@ -19,8 +19,7 @@ using enum ClassificationKind;
 constexpr size_t kMostJoinedExclusions = 64;
 
 bool HasNoModels(const Classification& one) {
-  return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged ||
-         one.kind == kWrongShape;
+  return one.kind == kNoReference || one.kind == kNotFloating || one.kind == kNotJudged || IsWrong(one.kind);
 }
 
 /// The shape of a value as far as labels and facets ask for it, from a classification of it.

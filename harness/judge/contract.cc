@@ -100,6 +100,7 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
     case ClassificationKind::kNotJudged:
       return kUndetermined;
     case ClassificationKind::kWrongShape:
+    case ClassificationKind::kWrongValue:
       return kViolates;
     case ClassificationKind::kUnmodelled:
     case ClassificationKind::kIdentified:
@@ -125,8 +126,8 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
 }
 
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {
-  // Nobody has to ask for the program's shape.
-  if (result.classification.kind == ClassificationKind::kWrongShape) return ContractVerdict::kViolates;
+  // Nobody has to ask for the program's shape and numbers.
+  if (IsWrong(result.classification.kind)) return ContractVerdict::kViolates;
   if (test_case.contract.accept_any) return ContractVerdict::kConforms;
   const auto demand = test_case.contract.values.find(value);
   if (demand == test_case.contract.values.end()) return ContractVerdict::kNotJudged;

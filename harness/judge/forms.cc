@@ -21,7 +21,7 @@ class Forms {
   std::vector<Form> All() const {
     std::vector<Form> forms;
     for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
-                      Softmax(), DividedFirst()}) {
+                      Softmax(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -126,6 +126,19 @@ class Forms {
             Make("total", "sum", {Inner("exp")}, along),
             Make("reciprocal", "reciprocal", {Inner("total")}),
             Last("mul", {Inner("exp"), Inner("reciprocal")})};
+  }
+
+  /// x - (x // y) y, of which every step rounds: torch.compile's vectors on a CPU (pytorch issue 198057).
+  Form RemainderByQuotient() const {
+    if (step_.op != "remainder") return {};
+    return {Make("whole", "floor_divide", step_.of), Make("multiple", "mul", {Inner("whole"), step_.of[1]}),
+            Last("sub", {step_.of[0], Inner("multiple")})};
+  }
+
+  /// floor(x / y), one more where the quotient rounds up to a whole number (pytorch issue 197895).
+  Form FloorOfQuotient() const {
+    if (step_.op != "floor_divide") return {};
+    return {Make("quotient", "div", step_.of), Last("floor", {Inner("quotient")})};
   }
 
   /// Attention whose probabilities are held, and so rounded, before they weigh the values.

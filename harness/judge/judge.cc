@@ -213,7 +213,7 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
                       StatusFacts* facts) {
   for (const auto& name : result.value_order) {
     const ValueResult& value = result.values.at(name);
-    if (value.classification.kind == ClassificationKind::kWrongShape) {
+    if (IsWrong(value.classification.kind)) {
       facts->violations.push_back({.value = name, .sentence = name + " is " + value.classification.label});
       continue;
     }

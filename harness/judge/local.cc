@@ -103,6 +103,18 @@ class StepJudge {
     return names;
   }
 
+  /// Of results of other steps that have a fraction nobody knows whether they were read as they are stored.
+  bool ReadsComputedNumbers(size_t i) const {
+    const auto& operands = steps_[i].step.of;
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      if (operand.IsScalar()) return false;
+      const auto by = ComputedBy(operand.name);
+      if (!by) return false;
+      const auto value = values_.find(steps_[*by].step.as);
+      return value == values_.end() || IsFloating(value->second.dtype);
+    });
+  }
+
   /// The name under which a use is reported: that of the value which is shown.
   std::string Shown(const std::string& operand) const {
     const auto by = ComputedBy(operand);
@@ -214,6 +226,7 @@ class StepJudge {
     ClassifyOptions options;
     options.search = !natural;
     options.named = std::move(named);
+    options.settle = !ReadsComputedNumbers(last);
     // Steps that read what others computed gather every term anew: fewer elements, where sums are long.
     if (const int64_t terms = shape ? shape->terms : 1; !piece->unrounded.empty()) {
       options.most_work = kGrownWork;

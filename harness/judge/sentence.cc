@@ -153,6 +153,7 @@ bool Sums(const std::vector<Step>& steps, const std::string& value) {
 }
 
 bool HasStepsInside(const std::string& value, const Classification& classification) {
+  if (classification.label.find("each step in") != std::string::npos) return true;
   return std::any_of(classification.cuts.begin(), classification.cuts.end(),
                      [&](const auto& cut) { return IsInside(value, cut.first); });
 }

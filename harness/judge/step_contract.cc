@@ -73,7 +73,7 @@ std::optional<Classification> StandInFromSteps(const Case& opened, const std::st
   for (const Step* step : path) {
     const auto found = steps.find(step->as);
     if (found == steps.end() || found->second.kind == ClassificationKind::kNoReference ||
-        found->second.kind == ClassificationKind::kWrongShape)
+        IsWrong(found->second.kind))
       return std::nullopt;
     if (found->second.kind == ClassificationKind::kNotFloating) continue;
     if (!IsJudgedInFull(step->as, found->second)) {

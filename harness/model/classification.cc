@@ -26,15 +26,19 @@ std::string PrecisionModel::Name() const {
 }
 
 std::string_view Name(ClassificationKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames{"identified", "indistinguishable", "unmodelled",
+  static constexpr std::array<std::string_view, 9> kNames{"identified", "indistinguishable", "unmodelled",
                                                           "exact_only", "not_floating",      "no_reference",
-                                                          "not_judged", "wrong_shape"};
+                                                          "not_judged", "wrong_shape",       "wrong_value"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 bool IsMeasured(ClassificationKind kind) {
   using enum ClassificationKind;
-  return kind != kNoReference && kind != kNotFloating && kind != kWrongShape;
+  return kind != kNoReference && kind != kNotFloating && !IsWrong(kind);
+}
+
+bool IsWrong(ClassificationKind kind) {
+  return kind == ClassificationKind::kWrongShape || kind == ClassificationKind::kWrongValue;
 }
 
 }  // namespace ulpscope

@@ -38,12 +38,15 @@ enum class ClassificationKind {
   kNotFloating,
   kNoReference,
   kNotJudged,  ///< several steps as one: too many models for the work that one value may cost
-  kWrongShape  ///< not the shape that the program has: no element of it is compared with anything
+  kWrongShape,  ///< not the shape that the program has: no element of it is compared with anything
+  kWrongValue  ///< whole numbers or truth values that nothing on their way rounds, and they are not the program's
 };
-/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged wrong_shape
+/// identified indistinguishable unmodelled exact_only not_floating no_reference not_judged wrong_shape wrong_value
 std::string_view Name(ClassificationKind kind);
 /// Whether elements of such a value were compared with exact ones.
 bool IsMeasured(ClassificationKind kind);
+/// Not what the program gives in any precision: whatever the contract asks for, or accepts, is violated.
+bool IsWrong(ClassificationKind kind);
 
 /// The element whose observed value a model cannot produce.
 struct Exclusion {

@@ -132,7 +132,7 @@ ClassificationKind KindFrom(JsonFields& fields) {
   using enum ClassificationKind;
   const std::string word = fields.Text("kind");
   for (const auto kind : {kIdentified, kIndistinguishable, kUnmodelled, kExactOnly, kNotFloating,
-                          kNoReference, kNotJudged, kWrongShape}) {
+                          kNoReference, kNotJudged, kWrongShape, kWrongValue}) {
     if (word == Name(kind)) return kind;
   }
   fields.Complain("kind", "kind of classification");

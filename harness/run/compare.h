@@ -10,7 +10,7 @@
 namespace ulpscope {
 
 /// True if an element still holds the poison pattern (most significant byte first FF FA A5 A5 ...). One-byte
-/// elements cannot tell: FF is one of their values.
+/// elements cannot tell: FF is one of their values; nor can int16, whose FF FA is -6.
 bool HoldsPoison(const TensorData& tensor);
 
 /// The largest difference of two tensors of the same dtype and shape, in ulps of the larger value (integers:

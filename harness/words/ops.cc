@@ -39,6 +39,7 @@ std::vector<OpRow> MakeOpRows() {
   const OpAttribute kDiagonal = Optional("diagonal", kInteger, "which one is the edge (0)");
   const OpAttribute kCorrection = Optional("correction", kInteger, "how many fewer are counted (1)");
   const OpAttribute kKernel = Required("kernel_size", kDims, "extents of the window");
+  const OpAttribute kOutputSize = Required("output_size", kDims, "extents of the result");
   const OpAttribute kStride = Optional("stride", kDims, "distance of windows");
   const OpAttribute kPadding = Optional("padding", kDims, "elements put around");
   const OpAttribute kDilation = Optional("dilation", kDims, "distance inside a window");

@@ -75,6 +75,27 @@ Interval PowerImage(Interval a, double exponent) {
   return {.lo = spans && even ? 0 : std::min(low.lo, high.lo), .hi = std::max(low.hi, high.hi)};
 }
 
+Interval AngleImage(Interval y, Interval x) {
+  if (MayBeNoNumber(y) || MayBeNoNumber(x)) return kEverything;
+  const Interval pi = Around(PairAngle(4));
+  const Interval anywhere{.lo = -pi.hi, .hi = pi.hi};
+  const bool above = y.lo > 0, below = y.hi < 0;
+  if (std::isinf(y.lo) || std::isinf(y.hi) || std::isinf(x.lo) || std::isinf(x.hi)) return anywhere;
+  if (y.lo == 0 && y.hi == 0 && x.lo > 0) return {.lo = 0, .hi = 0};
+  if (!above && !below && x.lo <= 0)
+    return x.lo == 0 && (x.hi > 0 || y.lo != 0 || y.hi != 0) ? Interval{.lo = -pi.hi / 2, .hi = pi.hi / 2}
+                                                             : anywhere;
+  // The corners of a box that does not hold the origin, nor lies on both sides of the cut, have the extreme angles.
+  Interval angles{.lo = kInf, .hi = -kInf};
+  for (const double up : {y.lo, y.hi}) {
+    for (const double right : {x.lo, x.hi}) {
+      const Interval corner = Around(PairAtan2({.hi = up, .lo = 0}, {.hi = right, .lo = 0}));
+      angles = {.lo = std::min(angles.lo, corner.lo), .hi = std::max(angles.hi, corner.hi)};
+    }
+  }
+  return angles;
+}
+
 Interval WithSlack(const PlanNode& node, Interval value) {
   const double units = FunctionSlack(node.kind);
   // Norms give their roots a slack of their own, in the format that their steps have.

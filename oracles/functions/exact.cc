@@ -271,6 +271,35 @@ Enclosure CoshAt(const Dyadic& x, int64_t precision) {
   return Outward({.low = half(e.low, Direction::kDown), .high = half(e.high, Direction::kUp)}, precision);
 }
 
+/// z = tan of a quarter of the angle, which two halvings make smaller than 0.2: tan(a/2) = t / (1 + sqrt(1 + t^2)); of t > 1 the
+/// angle of its reciprocal is taken from pi/2.
+Enclosure AtanAt(const Dyadic& x, int64_t precision) {
+  if (x.is_zero()) return Point({});
+  const bool negative = x.sign() < 0;
+  const Dyadic magnitude = negative ? Negate(x) : x;
+  if (Exponent(x) < -precision - 4) {
+    const Enclosure tiny =
+        Outward({.low = magnitude - magnitude * magnitude * magnitude, .high = magnitude}, precision);
+    return negative ? Negated(tiny) : tiny;
+  }
+  const int64_t p = precision + 32;
+  const bool beyond = Compare(magnitude, Whole(1)) > 0;
+  Real z = beyond ? Divide(Real::From(1.0), Real::From(magnitude), p) : Real::From(magnitude);
+  for (int halving = 0; halving < 2; ++halving) {
+    const Real root = SquareRoot(Add(Real::From(1.0), Multiply(z, z, p), p), p);
+    z = Divide(z, Add(Real::From(1.0), root, p), p);
+  }
+  const int64_t w = p + kGuard + std::max<int64_t>(0, -Exponent(z.lo()));
+  Enclosure angle{.low = Around(fixed::Atan(fixed::Of(z.lo(), w), w), w, 2, p).low,
+                  .high = Around(fixed::Atan(fixed::Of(z.hi(), w), w), w, 2, p).high};
+  if (beyond) {
+    const Enclosure half_pi = Around(fixed::Pi(w), w, -1, p);
+    angle = {.low = half_pi.low - angle.high, .high = half_pi.high - angle.low};
+  }
+  angle = Outward(angle, precision);
+  return negative ? Negated(angle) : angle;
+}
+
 /// f at a point of its domain.
 Enclosure At(NodeKind kind, const Dyadic& x, int64_t precision) {
   switch (kind) {
@@ -501,6 +530,41 @@ Real Power(const Real& a, double exponent, int64_t precision) {
   raised = ApplyFunction(NodeKind::kExp, Multiply(Real::From(exponent), log, inner), precision);
   const bool odd = whole && std::fmod(magnitude, 2) == 1;
   return odd && a.hi().sign() < 0 ? Subtract(Real::From(0.0), raised, precision) : raised;
+}
+
+namespace {
+
+Real AtanOf(const Real& a, int64_t precision) {
+  return Real::Between(AtanAt(a.lo(), precision).low, AtanAt(a.hi(), precision).high);
+}
+
+/// `eighths` of a full turn.
+Real Eighths(int eighths, int64_t precision) {
+  return Multiply(Real::From(eighths * 0.25), PiReal(precision + 8), precision);
+}
+
+/// An infinite coordinate: what is finite beside it counts as zero.
+Real AngleAtInfinity(const Real& y, const Real& x, int64_t precision) {
+  const double up = y.is_domain() ? y.domain() : 0, right = x.is_domain() ? x.domain() : 0;
+  if (std::isnan(up) || std::isnan(right)) return DomainValue(std::nan(""));
+  if (up != 0) return Eighths((up > 0 ? 1 : -1) * (right > 0 ? 1 : right < 0 ? 3 : 2), precision);
+  if (right > 0) return Real::From(0.0);
+  if (y.lo().sign() < 0 && y.hi().sign() >= 0) return UndecidedValue();
+  return Eighths(y.lo().sign() < 0 ? -4 : 4, precision);
+}
+
+}  // namespace
+
+Real Atan2(const Real& y, const Real& x, int64_t precision) {
+  if (y.is_undecided() || x.is_undecided()) return UndecidedValue();
+  if (y.is_domain() || x.is_domain()) return AngleAtInfinity(y, x, precision);
+  const int64_t p = precision + 16;
+  if (y.is_point() && y.lo().is_zero() && x.lo().sign() >= 0) return Real::From(0.0);
+  if (x.lo().sign() > 0) return AtanOf(Divide(y, x, p), precision);
+  const bool above = y.lo().sign() > 0, below = y.hi().sign() < 0;
+  if (above || below) return Subtract(Eighths(above ? 2 : -2, p), AtanOf(Divide(x, y, p), p), precision);
+  if (y.is_point() && y.lo().is_zero() && x.hi().sign() < 0) return Eighths(4, precision);
+  return UndecidedValue();
 }
 
 Real ConstantOf(Irrational constant, int64_t precision) {

@@ -1,5 +1,5 @@
 // Exact functions: proven enclosures of exp, log, sin, cos, tanh, erf, erfc, of what is made of these (exp2,
-// log2, sinh, cosh) and of powers at exact binary numbers, to any precision.
+// log2, sinh, cosh), of powers and angles at exact binary numbers, to any precision.
 //
 // Everything is fixed-point arithmetic on Boost's integers in units of 2^-W: an operation truncates by less
 // than one unit, so the error of a series is a count of its operations. W holds 96 bits more than asked for;
@@ -33,6 +33,8 @@ Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision);
 Real TabulatedFunction(NodeKind kind, const Real& a, int64_t precision);
 /// a to the power of a number, NaN and infinities as C's pow has them.
 Real Power(const Real& a, double exponent, int64_t precision);
+/// The angle of the point (x, y), in (-pi, pi]; a zero counts as positive, infinities as C's atan2 has them.
+Real Atan2(const Real& y, const Real& x, int64_t precision);
 Real ConstantOf(Irrational constant, int64_t precision);
 
 }  // namespace ulpscope

@@ -87,6 +87,21 @@ Integer TwiceAtanh(const Integer& z, int64_t w) {
   return 2 * sum;
 }
 
+/// As TwiceAtanh, with signs that alternate.
+Integer Atan(const Integer& z, int64_t w) {
+  const Integer square = Multiply(z, z, w);
+  Integer power = z, sum = z;
+  for (int64_t k = 1; !power.is_zero(); ++k) {
+    power = Multiply(power, square, w);
+    if (k % 2 == 1) {
+      sum -= power / (2 * k + 1);
+    } else {
+      sum += power / (2 * k + 1);
+    }
+  }
+  return sum;
+}
+
 SinCos SinAndCos(const Integer& r, int64_t w) {
   SinCos result{.sin = 0, .cos = 0};
   Integer term = Integer(1) << Count(w);

@@ -28,6 +28,8 @@ Integer Ln2(int64_t w);
 Integer Exp(const Integer& r, int64_t w);
 /// 2 atanh(z / 2^w) 2^w for |z| <= 0.2 2^w. The error is below 4 w units plus 3 times that of z.
 Integer TwiceAtanh(const Integer& z, int64_t w);
+/// atan(z / 2^w) 2^w for |z| <= 0.2 2^w, with the same error.
+Integer Atan(const Integer& z, int64_t w);
 /// sin and cos of r / 2^w, |r| <= 2^w. The error is below 4 w units plus that of r.
 struct SinCos {
   Integer sin, cos;

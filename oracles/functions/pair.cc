@@ -354,6 +354,37 @@ TwoDoubles PairPower(TwoDoubles a, double exponent) {
   return std::signbit(plain) ? Negate(raised) : raised;
 }
 
+TwoDoubles PairAngle(int eighths) { return TimesPieces(0.5 * eighths, HalfPiPieces()); }
+
+namespace {
+
+/// One step from the library's angle s, whose 2^-52 becomes its cube: atan t = s + atan((t cos s - sin s) / (cos s + t sin s)).
+/// 0 <= t <= 1.
+TwoDoubles PairAtan(TwoDoubles t) {
+  if (t.hi < 0x1p-300) return t;
+  const TwoDoubles start = Exact(std::atan(t.hi));
+  const TwoDoubles sin = PairWave(NodeKind::kSin, start), cos = PairWave(NodeKind::kCos, start);
+  return Add(start, Divide(Subtract(Multiply(t, cos), sin), Add(cos, Multiply(t, sin))));
+}
+
+}  // namespace
+
+TwoDoubles PairAtan2(TwoDoubles y, TwoDoubles x) {
+  const double plain = std::atan2(y.hi, x.hi);
+  if (std::isnan(plain) || plain == 0) return Exact(plain);
+  const TwoDoubles up = y.hi < 0 ? Negate(y) : y, right = x.hi < 0 ? Negate(x) : x;
+  TwoDoubles angle;
+  if (std::isinf(up.hi) || std::isinf(right.hi)) {
+    angle = PairAngle(std::isinf(up.hi) && std::isinf(right.hi) ? 1 : std::isinf(up.hi) ? 2 : 0);
+  } else if (up.hi <= right.hi) {
+    angle = PairAtan(Divide(up, right));
+  } else {
+    angle = Subtract(PairAngle(2), PairAtan(Divide(right, up)));
+  }
+  if (std::signbit(x.hi)) angle = Subtract(PairAngle(4), angle);
+  return plain < 0 ? Negate(angle) : angle;
+}
+
 TwoDoubles PairConstant(Irrational constant) {
   switch (constant) {
     case Irrational::kTwoOverSqrtPi:

@@ -24,6 +24,10 @@ TwoDoubles PairFunction(NodeKind kind, TwoDoubles a);
 /// a to the power of a number: exponents of a few bits by squaring and roots, others through log and exp, where the error is
 /// that of the exponent times log a.
 TwoDoubles PairPower(TwoDoubles a, double exponent);
+/// The angle of the point (x, y); zeros have their signs.
+TwoDoubles PairAtan2(TwoDoubles y, TwoDoubles x);
+/// So many eighths of a full turn.
+TwoDoubles PairAngle(int eighths);
 TwoDoubles PairConstant(Irrational constant);
 
 }  // namespace ulpscope

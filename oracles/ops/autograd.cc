@@ -259,6 +259,24 @@ class Reverse {
         Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kMul, {power, arg(1)}, node.dtype)));
         break;
       }
+      case NodeKind::kAtan2: {
+        const int square =
+            low_.Elementwise(NodeKind::kAdd, {Mul(arg(0), arg(0)), Mul(arg(1), arg(1))}, node.dtype);
+        const int reciprocal =
+            low_.Elementwise(NodeKind::kDiv, {low_.Scalar(1, node.dtype), square}, node.dtype);
+        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), Mul(Mul(grad, arg(1)), reciprocal));
+        if (low_.needs_grad[static_cast<size_t>(arg(1))])
+          Give(arg(1), Mul(Mul(grad, low_.Elementwise(NodeKind::kNeg, {arg(0)})), reciprocal));
+        break;
+      }
+      case NodeKind::kFmod: {
+        if (low_.needs_grad[static_cast<size_t>(arg(0))]) Give(arg(0), grad);
+        if (!low_.needs_grad[static_cast<size_t>(arg(1))]) break;
+        const int quotient = low_.Elementwise(NodeKind::kDiv, {arg(0), arg(1)}, node.dtype);
+        const int whole = low_.Elementwise(NodeKind::kTrunc, {quotient}, node.dtype);
+        Give(arg(1), Mul(low_.Elementwise(NodeKind::kNeg, {grad}), whole));
+        break;
+      }
       case NodeKind::kLarger:
       case NodeKind::kSmaller: {
         // A tie shares its gradient.
@@ -295,6 +313,8 @@ class Reverse {
         break;
       }
       case NodeKind::kProduct:
+        Product(id, node, grad);
+        break;
       case NodeKind::kRanked:
       case NodeKind::kPlace:
         throw LoweringError{"the oracle has no gradient for this op"};
@@ -335,6 +355,17 @@ class Reverse {
     Give(node.args[0],
          low_.Elementwise(NodeKind::kDiv, {Where(is, low_.Expand(low_.Reshape(grad, kept), from)), count},
                           node.dtype));
+  }
+
+  /// The product without the element: where one is zero no quotient gives that, and the element has no reference.
+  void Product(int id, const PlanNode& node, int grad) {
+    const Shape from = low_.at(node.args[0]).shape;
+    const DType dtype = node.dtype;
+    Shape kept = from;
+    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    const int argument = node.args[0];
+    const int weighted = Mul(low_.Reshape(grad, kept), low_.Reshape(id, kept));
+    Give(argument, low_.Elementwise(NodeKind::kDiv, {low_.Expand(weighted, from), argument}, dtype));
   }
 
   void View(int id, const PlanNode& node, int grad) {

@@ -1,6 +1,7 @@
 // What expansions of composite ops share: their steps under names of their own, and the types of PyTorch's rules.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,9 @@ void NeedOperands(const OpCall& call, size_t least, size_t most);
 
 /// What PyTorch computes a function of whole numbers in.
 inline DType FloatingOf(DType dtype) { return IsFloating(dtype) ? dtype : DType::kFloat32; }
+
+/// The dtype that a sum of the first operand has: what the step asks for, int64 of whole numbers and truth values; nothing: the operand's.
+std::optional<DType> SummedIn(const Lowering& low, const OpCall& call);
 
 /// torch.result_type of the operands at these places of the step.
 DType CommonType(const Lowering& low, const OpCall& call, const std::vector<size_t>& places);

@@ -50,6 +50,33 @@ int Extreme(Lowering& low, const OpCall& call, bool largest) {
   return BoolAttr(call.step, "keepdim", false) ? found : low.Select(found, dim, 0);
 }
 
+/// Where the largest or the smallest stands, the first of equals: along a dimension, or in all of the elements one after the other.
+int PlaceOfExtreme(Lowering& low, const OpCall& call, bool largest) {
+  NeedOperands(call, 1, 1);
+  const int x = call.args[0];
+  const Shape shape = low.at(x).shape;
+  const bool keepdim = BoolAttr(call.step, "keepdim", false), all = !IntAttr(call.step, "dim");
+  const int line = all ? low.Reshape(x, {ElementCount(shape)}) : x;
+  const int64_t dim = all ? 0 : AxisAlong(call, shape, 0);
+  const int place =
+      low.Ranked(NodeKind::kPlace, line, dim, {.descending = largest, .nan_first = true, .stable = true});
+  if (all) return low.Reshape(place, keepdim ? Shape(shape.size(), 1) : Shape{});
+  return keepdim ? place : low.Select(place, dim, 0);
+}
+
+/// The largest or the smallest of what says yes or no; a NaN says yes.
+int YesOf(Lowering& low, const OpCall& call, bool every) {
+  NeedOperands(call, 1, 1);
+  int x = call.args[0];
+  if (low.at(x).dtype == DType::kUint8) throw LoweringError{call.step.op + ": of uint8 PyTorch gives uint8"};
+  if (low.at(x).dtype != DType::kBool) {
+    x = low.Elementwise(NodeKind::kNot, {low.Elementwise(NodeKind::kNot, {x}, DType::kBool)}, DType::kBool);
+  }
+  const auto axes = IntsAttr(call.step, "dim");
+  const bool keepdim = BoolAttr(call.step, "keepdim", false);
+  return every ? low.Minimum(x, axes, keepdim) : low.Maximum(x, axes, keepdim);
+}
+
 /// The second result of var_mean and std_mean: kernels add up, or go from mean to mean (Welford), whose every step rounds a mean of the
 /// elements so far: their sum is at most the sum of sizes times the harmonic number of the count.
 int MeanBeside(Lowering& low, const OpCall& call) {
@@ -103,6 +130,11 @@ int LowerSort(Lowering& low, const OpCall& call) {
 
 int LowerMax(Lowering& low, const OpCall& call) { return Extreme(low, call, true); }
 int LowerMin(Lowering& low, const OpCall& call) { return Extreme(low, call, false); }
+
+int LowerArgmax(Lowering& low, const OpCall& call) { return PlaceOfExtreme(low, call, true); }
+int LowerArgmin(Lowering& low, const OpCall& call) { return PlaceOfExtreme(low, call, false); }
+int LowerAny(Lowering& low, const OpCall& call) { return YesOf(low, call, false); }
+int LowerAll(Lowering& low, const OpCall& call) { return YesOf(low, call, true); }
 
 int LowerAminmax(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);

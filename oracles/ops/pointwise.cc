@@ -278,4 +278,75 @@ int LowerHypot(Lowering& low, const OpCall& call) {
   return op.Result(op.Slack(result, {result}, 8));
 }
 
+int LowerFmod(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  const DType dtype = CommonType(low, call, {0, 1});
+  return low.Store(low.Elementwise(NodeKind::kFmod, {call.args[0], call.args[1]}, dtype), dtype);
+}
+
+namespace {
+
+/// What is left of a by b, and whether it has another sign than b, so that the quotient rounded down is one less.
+struct Division {
+  int left, below;
+};
+
+Division Divided(Lowering& low, const OpCall& call, DType dtype) {
+  NeedOperands(call, 2, 2);
+  const auto less = [&](int a, int b) { return low.Elementwise(NodeKind::kLess, {a, b}, DType::kBool); };
+  const auto both = [&](int a, int b) { return low.Elementwise(NodeKind::kAnd, {a, b}, DType::kBool); };
+  const int zero = low.Scalar(0, dtype), b = call.args[1];
+  const int left = low.Elementwise(NodeKind::kFmod, {call.args[0], b}, dtype);
+  return {.left = left,
+          .below = low.Elementwise(
+              NodeKind::kOr, {both(less(left, zero), less(zero, b)), both(less(zero, left), less(b, zero))},
+              DType::kBool)};
+}
+
+}  // namespace
+
+/// With the sign of the divisor, as Python has it: fmod, and the divisor added where the signs differ.
+int LowerRemainder(Lowering& low, const OpCall& call) {
+  const DType dtype = CommonType(low, call, {0, 1});
+  const Division found = Divided(low, call, dtype);
+  if (!IsFloating(dtype)) {
+    const int raised = low.Elementwise(NodeKind::kAdd, {found.left, call.args[1]}, dtype);
+    return low.Elementwise(NodeKind::kChoose, {raised, found.left, found.below}, dtype);
+  }
+  Composite op(low, call, dtype);
+  const int raised = op.Stored(NodeKind::kAdd, {found.left, call.args[1]}, "raised");
+  return op.Chosen(op.Choose(found.below, raised, found.left));
+}
+
+/// (a - fmod(a, b)) / b is whole but for its roundings.
+int LowerFloorDivide(Lowering& low, const OpCall& call) {
+  const DType dtype = CommonType(low, call, {0, 1});
+  const Division found = Divided(low, call, dtype);
+  Composite op(low, call, dtype);
+  const auto step = [&](NodeKind kind, std::vector<int> args, const char* part) {
+    return IsFloating(dtype) ? op.Stored(kind, std::move(args), part)
+                             : low.Elementwise(kind, std::move(args), dtype);
+  };
+  const int multiple = step(NodeKind::kSub, {call.args[0], found.left}, "multiple");
+  const int quotient = step(NodeKind::kDiv, {multiple, call.args[1]}, "quotient");
+  const int less = step(NodeKind::kSub, {quotient, low.Scalar(1, dtype)}, "less");
+  const int whole = low.Elementwise(
+      NodeKind::kRound, {low.Elementwise(NodeKind::kChoose, {less, quotient, found.below}, op.inner())},
+      op.inner());
+  return IsFloating(dtype) ? op.Chosen(whole) : low.Store(whole, dtype);
+}
+
+int LowerAtan2(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 2, 2);
+  return low.Elementwise(NodeKind::kAtan2, {call.args[0], call.args[1]},
+                         FloatingOf(CommonType(low, call, {0, 1})));
+}
+
+int LowerDropout(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  if (BoolAttr(call.step, "train", false) && NumberAttr(call.step, "p", 0.5) != 0)
+    throw LoweringError{"dropout: random numbers have no reference; train: false, or p: 0"};
+  return low.Store(call.args[0], low.at(call.args[0]).dtype);
+}
+
 }  // namespace ulpscope

@@ -1,12 +1,18 @@
 // Sums, means and layer_norm.
+#include "oracles/ops/composite.h"
 #include "oracles/ops/table.h"
 
 namespace ulpscope {
 
+std::optional<DType> SummedIn(const Lowering& low, const OpCall& call) {
+  const auto asked = DTypeAttr(call.step, "dtype");
+  return asked || IsFloating(low.at(call.args[0]).dtype) ? asked : DType::kInt64;
+}
+
 int LowerSum(Lowering& low, const OpCall& call) {
   if (call.args.size() != 1) throw LoweringError{"sum: needs 1 operand"};
   return low.Sum(call.args[0], IntsAttr(call.step, "dim"), BoolAttr(call.step, "keepdim", false),
-                 DTypeAttr(call.step, "dtype"));
+                 SummedIn(low, call));
 }
 
 int LowerMean(Lowering& low, const OpCall& call) {

@@ -77,7 +77,101 @@ int LowerCumsum(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);
   const auto dim = IntAttr(call.step, "dim");
   if (!dim) throw LoweringError{"cumsum needs dim"};
-  return low.Scan(call.args[0], *dim, DTypeAttr(call.step, "dtype"));
+  return low.Scan(call.args[0], *dim, SummedIn(low, call));
+}
+
+namespace {
+
+/// For each place along a dimension every element up to it, along one more dimension behind that.
+struct UpToHere {
+  int elements;  ///< all of them
+  Shape apart, all;
+  int kept;       ///< which of them stand no further than the place
+  int from_here;  ///< which of them stand no nearer
+  int64_t axis;   ///< of the elements
+};
+
+UpToHere ElementsUpToHere(Lowering& low, const OpCall& call) {
+  NeedOperands(call, 1, 1);
+  constexpr int64_t kMost = 512;  // the work grows with the square
+  const int x = call.args[0];
+  const Shape shape = low.at(x).shape;
+  const auto dim = IntAttr(call.step, "dim");
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (!dim || rank == 0 || *dim < -rank || *dim >= rank) throw LoweringError{call.step.op + " needs dim"};
+  const auto place = static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
+  const int64_t extent = shape[place];
+  if (extent > kMost)
+    throw LoweringError{call.step.op + ": the oracle has no more than " + std::to_string(kMost) +
+                        " elements"};
+  const auto at = static_cast<std::ptrdiff_t>(place);
+  Shape apart = shape, all = shape;
+  apart.insert(apart.begin() + at, 1);
+  all.insert(all.begin() + at, extent);
+  Shape line(shape.size() - place, 1);
+  line[0] = extent;
+  Shape column = line;
+  column.insert(column.begin() + 1, 1);
+  const int from = low.Reshape(low.Count(0, 1, extent, DType::kInt64), line),
+            to = low.Reshape(low.Count(0, 1, extent, DType::kInt64), column);
+  return {.elements = low.Expand(low.Reshape(x, apart), all),
+          .apart = apart,
+          .all = all,
+          .kept = low.Elementwise(NodeKind::kLessEqual, {from, to}, DType::kBool),
+          .from_here = low.Elementwise(NodeKind::kLessEqual, {to, from}, DType::kBool),
+          .axis = static_cast<int64_t>(place) + 1};
+}
+
+}  // namespace
+
+int LowerCumprod(Lowering& low, const OpCall& call) {
+  const UpToHere up = ElementsUpToHere(low, call);
+  const DType own = low.at(call.args[0]).dtype;
+  if (!IsFloating(own)) throw LoweringError{"cumprod: the oracle has floating-point numbers"};
+  const int factors = low.Elementwise(NodeKind::kChoose, {up.elements, low.Scalar(1, own), up.kept}, own);
+  const int result = low.Sum(factors, {up.axis}, false, own);
+  PlanNode& node = low.at(low.plan.Root(result));
+  node.kind = NodeKind::kProduct;
+  node.inner = true;
+  node.slack = {low.plan.Root(result)};
+  node.slack_factor = static_cast<double>(node.k) + 1;
+  // What every product from the element's place on receives, of its share.
+  low.own_gradients[result] = {
+      call.args[0], [x = call.args[0], result, up](Lowering& to, int grad) {
+        const DType dtype = to.at(x).dtype;
+        const int weighted = to.Elementwise(NodeKind::kMul, {grad, result}, dtype);
+        const int behind = to.Elementwise(
+            NodeKind::kChoose,
+            {to.Expand(to.Reshape(weighted, up.apart), up.all), to.Scalar(0, dtype), up.from_here}, dtype);
+        const int sum = to.Sum(behind, {up.axis}, false, dtype);
+        return to.Elementwise(NodeKind::kDiv, {sum, x}, dtype);
+      }};
+  return result;
+}
+
+/// m + log of the sum of exp(x - m), with m the largest so far. Kernels add one element after the other to the logarithm.
+int LowerLogcumsumexp(Lowering& low, const OpCall& call) {
+  const UpToHere up = ElementsUpToHere(low, call);
+  Composite op(low, call);
+  const int x = call.args[0];
+  Shape apart = low.at(x).shape;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(up.axis), 1);
+  const int own_place = low.Reshape(x, apart);
+  const DType inner = op.inner();
+  const int so_far = low.Elementwise(NodeKind::kChoose, {up.elements, own_place, up.kept}, inner);
+  // What goes through the largest adds up to nothing.
+  const bool with_gradient = std::exchange(low.grad_enabled, false);
+  const int top = low.Maximum(so_far, {up.axis}, true);
+  low.grad_enabled = with_gradient;
+  const int shifted = op.Step(NodeKind::kSub, {so_far, top}, "shifted");
+  const int exp = op.Step(NodeKind::kExp, {shifted}, "exp");
+  const int counted = low.Elementwise(NodeKind::kChoose, {exp, low.Scalar(0, inner), up.kept}, inner);
+  const int total = low.Inner(low.Sum(counted, {up.axis}, true, inner), op.Part("total"));
+  const auto terms = static_cast<double>(low.at(low.plan.Root(total)).k);
+  const int log = op.Step(NodeKind::kLog, {total}, "log_total");
+  const int result = op.Step(NodeKind::kAdd, {top, log}, "result");
+  return low.Reshape(op.Result(op.Slack(result, {top, log, low.Scalar(1, inner)}, 2 * terms + 8)),
+                     low.at(x).shape);
 }
 
 /// sqrt(sum x^2), sum |x| or max |x|.

@@ -124,6 +124,23 @@ int Pooled(Lowering& low, const OpCall& call, size_t spatial, Pool pool) {
   return low.Elementwise(NodeKind::kDiv, {sum, low.Constant(terms, 1, own)}, own);
 }
 
+/// Windows of one extent, side by side: means over what one place of the result stands for.
+int Adaptive(Lowering& low, const OpCall& call, size_t spatial) {
+  const Shape shape = low.at(call.args.at(0)).shape;
+  if (shape.size() != spatial + 2)
+    throw LoweringError{call.step.op + ": the input has another number of dimensions"};
+  Attr::List kernel;
+  const auto places = Each(call.step, "output_size", spatial, 0);
+  for (size_t i = 0; i < spatial; ++i) {
+    if (places[i] < 1 || shape[2 + i] % places[i] != 0)
+      throw LoweringError{call.step.op + ": the oracle has windows of one extent"};
+    kernel.push_back(Attr{.value = shape[2 + i] / places[i]});
+  }
+  Step step = call.step;
+  step.attrs["kernel_size"] = Attr{.value = std::move(kernel)};
+  return Pooled(low, {.step = step, .args = call.args, .is_scalar = call.is_scalar}, spatial, Pool::kMean);
+}
+
 /// The letters of one operand or of the result.
 std::string Letters(std::string_view text) {
   std::string letters;
@@ -145,6 +162,9 @@ int LowerAvgPool1d(Lowering& low, const OpCall& call) { return Pooled(low, call,
 int LowerAvgPool2d(Lowering& low, const OpCall& call) { return Pooled(low, call, 2, Pool::kMean); }
 int LowerMaxPool1d(Lowering& low, const OpCall& call) { return Pooled(low, call, 1, Pool::kMost); }
 int LowerMaxPool2d(Lowering& low, const OpCall& call) { return Pooled(low, call, 2, Pool::kMost); }
+
+int LowerAdaptiveAvgPool1d(Lowering& low, const OpCall& call) { return Adaptive(low, call, 1); }
+int LowerAdaptiveAvgPool2d(Lowering& low, const OpCall& call) { return Adaptive(low, call, 2); }
 
 /// beta * c + alpha * (matrix @ vector).
 int LowerAddmv(Lowering& low, const OpCall& call) {

@@ -44,6 +44,12 @@ struct Line {
     for (size_t j = 0; j < x.size(); ++j) sum = sum + term(j);
     return sum;
   }
+  /// Of the first `count`, without one of them.
+  Big Product(size_t count, size_t without) const {
+    Big product(1);
+    for (size_t j = 0; j < count; ++j) product = j == without ? product : product * x[j];
+    return product;
+  }
   Big Share(size_t j) const {
     return Exp(x[j]) / Sum([&](size_t k) { return Exp(x[k]); });
   }
@@ -112,6 +118,37 @@ std::vector<Row> AllRows() {
        [](const Line& line, size_t j) {
          return line.Sum([&](size_t k) { return k < j ? Big(0) : Big(line.g[k]); });
        }},
+      {"prod",
+       Make("prod", {"x"}, last),
+       {1},
+       [](const Line& line, size_t j) { return Big(line.g[0]) * line.Product(line.x.size(), j); }},
+      {"cumprod",
+       Make("cumprod", {"x"}, last),
+       {kLength},
+       [](const Line& line, size_t j) {
+         return line.Sum([&](size_t k) { return k < j ? Big(0) : Big(line.g[k]) * line.Product(k + 1, j); });
+       }},
+      {"logcumsumexp",
+       Make("logcumsumexp", {"x"}, last),
+       {kLength},
+       [](const Line& line, size_t j) {
+         Big received, total;
+         for (size_t k = 0; k < line.x.size(); ++k) {
+           total = total + Exp(line.x[k]);
+           if (k >= j) received = received + Exp(line.x[j]) / total * line.g[k];
+         }
+         return received;
+       }},
+      {"fmod",
+       Make("fmod", {"x", "of"}, {}),
+       {kLength},
+       [](const Line& line, size_t j) { return Big(line.g[j]); }},
+      {"atan2",
+       Make("atan2", {"x", "of"}, {}),
+       {kLength},
+       [](const Line& line, size_t j) {
+         return Big(line.g[j]) * 0.75 / (Big(line.x[j]) * line.x[j] + Big(0.5625));
+       }},
       {"slice",
        Make("slice", {"x"},
             {{"dim", testing::Integer(1)}, {"start", testing::Integer(1)}, {"step", testing::Integer(4)}}),
@@ -136,7 +173,10 @@ Case CaseOf(const Row& row, DType dtype, int64_t rows) {
         Tensor("g", dtype, row.received[0] == 1 ? Shape{rows} : Shape{rows, row.received[0]}));
     backward.attrs["grad"] = testing::Text("g");
   }
-  if (row.step.of.size() > 1) c.tensors.push_back(Tensor("target", DType::kInt64, {rows}));
+  for (Operand& operand : c.program[0].of) {
+    if (operand.name == "of") operand = {.name = "", .scalar = Attr{.value = 0.75}};
+    if (operand.name == "target") c.tensors.push_back(Tensor("target", DType::kInt64, {rows}));
+  }
   c.program.push_back(std::move(backward));
   c.observe = {"x.grad"};
   return c;

@@ -204,6 +204,16 @@ TEST_P(Lines, SumsOfEveryKindAreThoseOfALoop) {
     for (int64_t row = 0; row <= i / kColumns; ++row) sum = sum + X(row, i % kColumns);
     return sum;
   });
+  Expect(MakeStep("cumprod", {"x"}, "", last), {kRows, kColumns}, [&](int64_t i) {
+    Big product(1);
+    for (int64_t j = 0; j <= i % kColumns; ++j) product = product * X(i / kColumns, j);
+    return product;
+  });
+  Expect(MakeStep("logcumsumexp", {"x"}, "", {{"dim", Integer(0)}}), {kRows, kColumns}, [&](int64_t i) {
+    Big sum;
+    for (int64_t row = 0; row <= i / kColumns; ++row) sum = sum + X(row, i % kColumns).Apply(mpfr_exp);
+    return sum.Apply(mpfr_log);
+  });
   Expect(MakeStep("einsum", {"x", "y"}, "", {{"equation", testing::Text("ij,kj->ki")}}), {kRows, kRows},
          [&](int64_t i) {
            Big sum;
@@ -360,6 +370,13 @@ TEST_P(Lines, WindowsAreThoseOfALoop) {
   };
   Expect(MakeStep("avg_pool2d", {"image"}, "", {{"kernel_size", Integer(2)}}), {2, kChannels, 2, 2},
          pooled(false));
+  Expect(MakeStep("adaptive_avg_pool2d", {"image"}, "", {{"output_size", Integers({1, kSide})}}),
+         {2, kChannels, 1, kSide}, [&](int64_t i) {
+           Big sum;
+           for (int64_t row = 0; row < kSide; ++row)
+             sum = sum + pixel(i / kSide / kChannels, i / kSide % kChannels, row, i % kSide);
+           return sum / static_cast<double>(kSide);
+         });
   Expect(MakeStep("max_pool2d", {"image"}, "", {{"kernel_size", Integer(2)}}), {2, kChannels, 2, 2},
          pooled(true));
   const auto plane = kSide * kSide;

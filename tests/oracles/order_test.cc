@@ -103,6 +103,50 @@ TEST(Order, AStableSortHasOneOrder) {
   }
 }
 
+TEST(Order, OfEqualsTheFirstIsMeant) {
+  const auto inputs = Inputs();
+  const TensorData& x = inputs.at("x");
+  int64_t ties = 0;
+  for (const bool largest : {false, true}) {
+    const char* op = largest ? "argmax" : "argmin";
+    const auto references = ReferencesOf(Along(op, {{"dim", {.value = int64_t{-1}}}}), kRows);
+    ASSERT_EQ(references.size(), static_cast<size_t>(kRows));
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto order = Ordered(x, row, largest);
+      ties += x.At(row * kColumns + order[0]) == x.At(row * kColumns + order[1]);
+      const Reference& found = references[static_cast<size_t>(row)];
+      ASSERT_NE(found.kind, ReferenceKind::kUndecided) << op << ", row " << row;
+      EXPECT_EQ(found.hi, static_cast<double>(order[0])) << op << ", row " << row;
+    }
+    const auto whole = ReferencesOf(Along(op, {}), 1);
+    ASSERT_EQ(whole.size(), 1u);
+    int64_t at = 0;
+    for (int64_t i = 1; i < x.size(); ++i) {
+      if (largest ? x.At(i) > x.At(at) : x.At(i) < x.At(at)) at = i;
+    }
+    EXPECT_EQ(whole[0].hi, static_cast<double>(at)) << op;
+  }
+  EXPECT_GT(ties, 0);
+}
+
+TEST(Order, AnyAndAllTakeForTrueWhatIsNoZero) {
+  const auto inputs = Inputs();
+  const TensorData& x = inputs.at("x");
+  int64_t mixed = 0;
+  for (const bool every : {false, true}) {
+    const auto references = ReferencesOf(
+        Along(every ? "all" : "any", {{"dim", {.value = Attr::List{{.value = int64_t{1}}}}}}), kRows);
+    ASSERT_EQ(references.size(), static_cast<size_t>(kRows));
+    for (int64_t row = 0; row < kRows; ++row) {
+      int64_t zeros = 0;
+      for (int64_t column = 0; column < kColumns; ++column) zeros += x.At(row * kColumns + column) == 0;
+      mixed += zeros > 0 && zeros < kColumns;
+      EXPECT_EQ(references[static_cast<size_t>(row)].hi, every ? zeros == 0 : zeros < kColumns) << row;
+    }
+  }
+  EXPECT_GT(mixed, 0);
+}
+
 /// Of ties either number is right, and no other.
 TEST(Order, TheNumberOfATieIsAnyOfThem) {
   const auto line = [](std::initializer_list<double> values) {

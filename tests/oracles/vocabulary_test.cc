@@ -58,6 +58,8 @@ int FloorOf(mpfr_ptr r, mpfr_srcptr a, mpfr_rnd_t) { return mpfr_floor(r, a); }
 int CeilOf(mpfr_ptr r, mpfr_srcptr a, mpfr_rnd_t) { return mpfr_ceil(r, a); }
 int TruncOf(mpfr_ptr r, mpfr_srcptr a, mpfr_rnd_t) { return mpfr_trunc(r, a); }
 
+Big Fmod(double a, double b) { return Big(std::fmod(a, b)); }  // exact
+
 Big Softplus(double x) { return Big(x).Apply(mpfr_exp).Apply(mpfr_log1p); }
 
 /// A condition is cast, since only floating values are judged.
@@ -119,6 +121,19 @@ std::vector<Row> Rows() {
        [](const At& at) { return Big(at.x) - Big(0.1) * at.y / at.z; }},
       {"hypot", Make("hypot", {"x", "y"}),
        [](const At& at) { return (Big(at.x) * at.x + Big(at.y) * at.y).Apply(mpfr_sqrt); }},
+      {"fmod", Make("fmod", {"x", "y"}), [](const At& at) { return Fmod(at.x, at.y); }},
+      {"fmod_number", With("fmod", {"x"}, 0.75), [](const At& at) { return Fmod(at.x, 0.75); }},
+      {"remainder", Make("remainder", {"x", "y"}),
+       [](const At& at) {
+         const Big left = Fmod(at.x, at.y);
+         const bool other = std::fmod(at.x, at.y) != 0 && (std::fmod(at.x, at.y) < 0) != (at.y < 0);
+         return other ? left + at.y : left;
+       }},
+      {"floor_divide", Make("floor_divide", {"x", "y"}),
+       [](const At& at) { return (Big(at.x) / at.y).Apply(FloorOf); }},
+      {"atan2", Make("atan2", {"x", "y"}), [](const At& at) { return Atan2(Big(at.x), Big(at.y)); }},
+      {"dropout", Make("dropout", {"x"}, {{"p", Number(0.5)}, {"train", Attr{.value = false}}}),
+       [](const At& at) { return Big(at.x); }},
       {"kl_div", Make("kl_div", {"x", "p"}, {{"reduction", testing::Text("none")}}),
        [](const At& at) { return Big(std::fabs(at.x)) * (F(mpfr_log, std::fabs(at.x)) - at.x); }},
       {"binary_cross_entropy",

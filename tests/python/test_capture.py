@@ -302,6 +302,14 @@ class Readable(unittest.TestCase):
         case = ulpscope.capture(lambda x, order: x[order] * 2, (torch.randn(5, 6), torch.tensor([-1, 2])))
         self.assertEqual([step.op for step in case.steps], ["index", "mul"])  # index_select counts from no end
 
+    def test_where_and_whether_are_words(self):
+        def places(x):
+            return x.argmax(-1), torch.argmin(x), (x > 0.5).any(), torch.all(x != 0, dim=1, keepdim=True), x.gather(1, x.argmax(1, True))
+
+        case = ulpscope.capture(places, (torch.randn(8, 16).round(), ))
+        self.assertEqual([step.op for step in case.all_steps()], ["argmax", "argmin", "gt", "any", "ne", "all", "argmax", "gather"])
+        self.assertEqual(case.notes, [])
+
     def test_targets_that_count_nothing_are_said(self):
         steps = [step for step in BLOCKS["options"][0].all_steps() if step.op in ("cross_entropy", "nll_loss")]
         self.assertEqual([step.attrs.get("ignore_index") for step in steps], [-100, -100, None, 5])

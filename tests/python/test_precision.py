@@ -175,6 +175,18 @@ class Check(unittest.TestCase):
         self.assertTrue(str(report).lstrip().startswith("1  precision: "), str(report)[:200])
         self.assertIn("<td>result</td>", report._repr_html_())
 
+    def test_a_wrong_place_fails_though_nothing_is_asked(self):
+        """Whole numbers have no precision: those that the program does not give are wrong."""
+
+        def of_the_largest_size(x, dim):
+            return torch.argmax(x.abs(), dim)
+
+        x = torch.tensor([[1.0, -3.0, 2.0], [4.0, -1.0, 2.0]])
+        mine = ulpscope.backend("mine", {"argmax": of_the_largest_size})
+        report = ulpscope.check(lambda x: x.argmax(1), (x, ), backends=["torch-eager", mine], verify=())
+        self.assertFalse(report.ok)
+        self.assertIn("not what the program gives in 1 of 2 elements, first [0] = 1 against 2", str(report))
+
     def test_findings_stand_once_and_name_every_value(self):
         """The console's own list is left out below the findings, and with it the hint how to list the rest."""
         data = {"results": [], "divergences": [

@@ -122,7 +122,11 @@ TEST(Cell, BasisAndKinds) {
   EXPECT_EQ(CellText(value), "[f32]");
   value.classification.kind = ClassificationKind::kNotFloating;
   value.dtype = DType::kInt64;
+  EXPECT_EQ(CellText(value), "=i64") << "compared with the exact numbers";
+  value.classification.checked = 0;
   EXPECT_EQ(CellText(value), "i64");
+  value.classification.kind = ClassificationKind::kWrongValue;
+  EXPECT_EQ(CellText(value), "value!");
 }
 
 TEST(Cell, FacetsThatDoNotApplyAreLeftOut) {

@@ -26,6 +26,7 @@ class Big {
   friend Big operator*(const Big& a, const Big& b) { return Of(mpfr_mul, a, b); }
   friend Big operator/(const Big& a, const Big& b) { return Of(mpfr_div, a, b); }
   friend Big Power(const Big& a, const Big& b) { return Of(mpfr_pow, a, b); }
+  friend Big Atan2(const Big& y, const Big& x) { return Of(mpfr_atan2, y, x); }
   friend int Compare(const Big& a, const Big& b) { return mpfr_cmp(a.v_, b.v_); }
   Big Apply(int (*f)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t)) const {
     Big r;
