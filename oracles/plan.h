@@ -27,7 +27,7 @@ enum class NodeKind {
   kCount,   ///< alpha + beta times the element's place
   kLarger,  ///< of two, element by element; a NaN wins
   kSmaller,
-  kFmod,   ///< what is left of the first by the second, with the sign of the first: exact wherever both have one format
+  kFmod,  ///< what is left of the first by the second, with the sign of the first: exact wherever both have one format
   kFloor,  ///< whole numbers: oracles/choices.h
   kCeil,
   kRound,  ///< to even

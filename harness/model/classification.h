@@ -37,7 +37,7 @@ enum class ClassificationKind {
   kExactOnly,
   kNotFloating,
   kNoReference,
-  kNotJudged,  ///< several steps as one: too many models for the work that one value may cost
+  kNotJudged,   ///< several steps as one: too many models for the work that one value may cost
   kWrongShape,  ///< not the shape that the program has: no element of it is compared with anything
   kWrongValue  ///< whole numbers or truth values that nothing on their way rounds, and they are not the program's
 };

@@ -88,7 +88,8 @@ struct ValueShape {
   bool has_products = false;
   bool has_steps =
       false;  ///< elementary steps inside one op are on the path: they have a format of their own
-  bool settled = false;  ///< no floating-point number, and every backend has to give the same: nothing on the way rounds
+  /// No floating-point number, and every backend has to give the same: nothing on the way rounds.
+  bool settled = false;
 };
 
 /// Words of a model that the bank does not list.

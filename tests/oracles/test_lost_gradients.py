@@ -20,8 +20,9 @@ cases:
     tensors:
       x: {dtype: float32, shape: [8, 16], fill: normal, requires_grad: true}
       z: {dtype: float32, shape: [8, 16], fill: normal, requires_grad: true}
+      base: {dtype: float32, shape: [8, 16], fill: {uniform: {low: 1, high: 2}}}
     program:
-      - {op: prod, of: [x], dim: 1, keepdim: true, as: p}
+      - {op: pow, of: [base, x], as: p}
       - {op: mul, of: [p, z], as: y}
       - {op: sum, of: [y], as: s}
       - {op: backward, of: [s]}
@@ -31,10 +32,11 @@ cases:
       x: {dtype: float32, shape: [8, 6], fill: normal, requires_grad: true}
       w: {dtype: float32, shape: [5, 6], fill: normal}
       target: {dtype: int64, shape: [8], fill: {integers: {low: 0, high: 4}}}
+      base: {dtype: float32, shape: [], fill: {values: [1.5]}}
     program:
       - {op: linear, of: [x, w], as: logits}
       - {op: cross_entropy, of: [logits, target], as: loss}
-      - {op: prod, of: [loss], as: end}
+      - {op: pow, of: [base, loss], as: end}
       - {op: backward, of: [end]}
     observe: [logits, loss, end, x.grad]
   - name: step
