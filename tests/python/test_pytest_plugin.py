@@ -26,6 +26,17 @@ CASE = """  - name: {}
     program: [{{op: matmul, of: [a, b], as: product}}]
     observe: [product]
 {}"""
+LIBRARY = """import ml_dtypes, numpy, pytest, torch
+torch.ops.load_library("own.so")
+def product(x, w, dtype): return sum((x[:, k:k + 1].astype(dtype) * w[k:k + 1].astype(dtype) for k in range(32)), dtype(0)).astype("f4")
+def wide(x, w): return product(x, w, numpy.float32)
+def narrow(x, w): return product(x, w, ml_dtypes.bfloat16)
+x, w = torch.randn(16, 32, generator=torch.manual_seed(3)).bfloat16(), torch.randn(32, 16).bfloat16()
+@pytest.mark.parametrize("f", [torch.ops.ulpscope_own.wide, torch.ops.ulpscope_own.narrow, wide, narrow])
+def test_sum(ulpscope, f):
+    args = (x.float().numpy(), w.float().numpy()) if f in (wide, narrow) else (x, w)
+    ulpscope.assert_precision(f, args, acc="float32")
+"""
 PASSES = {"PASS": "passed", "SKIP": "skipped", "XFAIL": "xfailed"}  # all others fail
 OUTCOMES = '''"""Writes the outcome of every item."""
 import json
@@ -206,6 +217,25 @@ class Fixture(Session):
         self.assertIn(str(self.folder / "kept/test_bfloat160/ulpscope-precision-1/run"), message)
         self.assertNotIn("precision.py", done.stdout)
         self.assertTrue((self.folder / "kept/test_check0/ulpscope-check-1/report.json").is_file())
+
+    def test_ops_of_a_library_and_numpy_in_ten_lines(self):
+        """A library in C++ registers its ops with PyTorch; each way of computing has a narrow sum and its twin a wide one."""
+        self.assertLessEqual(len(LIBRARY.splitlines()), 10)
+        torch = next((ROOT / ".venv/lib").glob("python3*/site-packages/torch"))
+        call("g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include",
+             pathlib.Path(__file__).parent / "library_op.cc", f"-L{torch}/lib", "-ltorch_cpu", "-lc10", "-o", self.folder / "own.so")
+        (self.folder / "test_library.py").write_text(LIBRARY, encoding="utf-8")
+        done = self.pytest("test_library.py", "--junitxml", self.folder / "junit.xml")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        found = {name.partition("::")[2]: outcome
+                 for name, outcome in json.loads((self.folder / "found.json").read_text(encoding="utf-8")).items()}
+        self.assertEqual(found, {"test_sum[wide0]": "passed", "test_sum[narrow0]": "failed", "test_sum[wide1]": "passed",
+                                 "test_sum[narrow1]": "failed"}, done.stdout)
+        failures = xml.etree.ElementTree.parse(self.folder / "junit.xml").findall(".//failure")
+        self.assertEqual(len(failures), 2)
+        for failure in failures:
+            self.assertIn("witness  result[", failure.get("message"))
+            self.assertIn("accumulated in bfloat16", failure.get("message"))
 
 
 if __name__ == "__main__":
