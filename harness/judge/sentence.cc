@@ -795,9 +795,9 @@ std::string WhoFlushes(const Side& a, const Side& b, const std::string& value) {
 
 namespace {
 
-/// "torch-inductor's is correctly rounded, torch-eager's up to 0.73 ulp off", of a step that one side alone gives so in every
-/// element; else that nothing is known.
-std::string WhoIsCorrectlyRounded(const Side& a, const Side& b, const std::string& value) {
+/// Of a step that both sides compute in one precision, how far each is from the exact result of its operands: "torch-inductor has
+/// it correctly rounded, torch-eager up to 0.73 ulp off". That is no cause, and where it is not known of every element, nothing is.
+std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   const Classification &left = ValueOf(a, value).classification, &right = ValueOf(b, value).classification;
   const auto whole = [](const Classification& one) { return one.checked > 0 && one.checked == one.elements; };
   const bool left_is = left.max_ulp <= 0.5, right_is = right.max_ulp <= 0.5;
@@ -808,9 +808,13 @@ std::string WhoIsCorrectlyRounded(const Side& a, const Side& b, const std::strin
     }
     return true;
   };
-  if (left_is == right_is || left.piece != "step" || right.piece != "step" || !whole(left) || !whole(right) ||
-      !of_one_mind(a) || !of_one_mind(b))
+  if ((left_is && right_is) || left.piece != "step" || right.piece != "step" || !whole(left) ||
+      !whole(right) || !of_one_mind(a) || !of_one_mind(b))
     return "why was not found";
+  if (!left_is && !right_is)
+    return fmt::format("neither is correctly rounded: {} {} up to {:.3g} ulp off, {} up to {:.3g}",
+                       JoinNames(a.names), Verb(a, "is", "are"), left.max_ulp, JoinNames(b.names),
+                       right.max_ulp);
   const Side &is = left_is ? a : b, &is_not = left_is ? b : a;
   return fmt::format("{} {} it correctly rounded, {} up to {:.2g} ulp off", JoinNames(is.names),
                      Verb(is, "has", "have"), JoinNames(is_not.names), std::max(left.max_ulp, right.max_ulp));
@@ -842,7 +846,7 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
     if (kind == DivergenceKind::kBits)
       return fmt::format("{} in {} ({}, by up to {} ulp, first {}); {}.", differs, value, share, spread,
-                         witness, WhoIsCorrectlyRounded(a, b, value));
+                         witness, HowFarOff(a, b, value));
     return fmt::format(
         "{} {} {} in the same precision as {}, with other bits in {}, by up to {} ulp (first {}): the order "
         "of accumulation differs.",

@@ -250,7 +250,10 @@ TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
       << said(0.5, 0.75);
   EXPECT_TRUE(said(0.5, 0.75).starts_with("[bits]"));
   EXPECT_TRUE(said(0.75, 0.5).ends_with("; b has it correctly rounded, a up to 0.75 ulp off."));
-  EXPECT_TRUE(said(0.7, 0.75).ends_with("; why was not found."));
+  EXPECT_TRUE(
+      said(0.7, 0.75).ends_with("; neither is correctly rounded: a is up to 0.7 ulp off, b up to 0.75."))
+      << said(0.7, 0.75);
+  EXPECT_TRUE(said(0.5, 0.4).ends_with("; why was not found."));
   EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; why was not found."));
 }
 
