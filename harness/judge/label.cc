@@ -157,11 +157,13 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
     if (const std::string units = JoinBlocks(words, accs, longest); !units.empty()) return units;
   }
+  // A compensated sum is one in float32 that keeps more than float32 does.
   const bool more = std::none_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.starts_with("float32") || word.starts_with("blockfma") || word == "compensated";
+    return word.starts_with("float32") || word.starts_with("blockfma");
   });
+  const bool compensated = std::find(words.begin(), words.end(), "compensated") != words.end();
   if (all([](const AccSpec& acc) { return acc.wide(); }))
-    return more ? "more than float32" : "float32 or wider";
+    return !more ? "float32 or wider" : compensated ? "more than plain float32" : "more than float32";
   for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
     if (all([&](const AccSpec& acc) { return acc.partial == nullptr && acc.format == format; }))
       return std::string(format->name);
