@@ -33,6 +33,11 @@ struct Explanation {
   bool plain = false;                               ///< nothing is narrower than the program asks for
   std::map<std::string, std::string> changed = {};  ///< operands read in another format, or flushed
   bool few = false;                                 ///< open because there are few results to tell by
+  bool narrow_number = false;  ///< plain where a Python number is rounded to 16 bits alone
+
+  /// A kernel that keeps what it computes in float32 rounds no number to 16 bits: where another one of a longer chain is as good,
+  /// that one is meant.
+  bool IsOdd() const { return narrow_number && !unrounded.empty(); }
 };
 
 /// What is done to an operand before it is read.
@@ -430,7 +435,16 @@ class StepJudge {
     found->piece = std::move(piece);
     if (found->kind == ClassificationKind::kExactOnly && found->max_ulp == 0)
       found->label += " of its operands";
-    all->push_back({.unrounded = uses, .classification = std::move(*found), .plain = plain});
+    const bool wide_numbers =
+        std::any_of(found->models.begin(), found->models.end(), [&](const PrecisionModel& model) {
+          return IsPlain(model, value) && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
+                   return IsPlainScalar(in.second, Binary32());
+                 });
+        });
+    all->push_back({.unrounded = uses,
+                    .classification = std::move(*found),
+                    .plain = plain,
+                    .narrow_number = plain && !wide_numbers});
   }
 
   std::string NameOf(const Uses& uses) const {
@@ -470,7 +484,8 @@ class StepJudge {
       });
     };
     std::stable_sort(all.begin(), all.end(), [&](const Explanation& a, const Explanation& b) {
-      if (a.plain || b.plain) return a.plain > b.plain;
+      if (a.plain && b.plain) return a.IsOdd() < b.IsOdd();
+      if (a.plain || b.plain) return a.plain;
       if (a.classification.reproduced != b.classification.reproduced)
         return a.classification.reproduced > b.classification.reproduced;
       return sums_wide(a) > sums_wide(b);
@@ -568,7 +583,7 @@ class StepJudge {
     // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
     const auto none_plain = [&] {
       const auto best = Best(last, found);
-      return best.empty() || !best.front().plain;
+      return best.empty() || !best.front().plain || best.front().IsOdd();
     };
     for (const Before before : {Before::kStored, Before::kUpToSums, Before::kFromSums, Before::kUnrounded}) {
       if (none_plain()) grow(before, true);
