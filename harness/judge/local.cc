@@ -886,7 +886,7 @@ class StepJudge {
       const auto by = ComputedBy(use.second);
       return use.first == last && by && !wide(steps_[*by].step.as);
     };
-    if (each.unrounded.empty() || stored.fits || !wide(steps_[last].step.as) ||
+    if (each.unrounded.empty() || !wide(steps_[last].step.as) ||
         std::any_of(each.unrounded.begin(), each.unrounded.end(), reads_narrow))
       return false;
     const double share = each.classification.reproduced;
@@ -946,7 +946,7 @@ class StepJudge {
         for (const std::string& name : some) {
           if (!LeavesNumbers(*DataOf(name), *format)) continue;
           changes[name] = {.format = format};
-          words[Shown(name)] = std::string(format->name);
+          words[NameOfUse(last, name)] = std::string(format->name);
         }
         if (!changes.empty()) TryChanged(last, changes, words, found);
       }
@@ -972,7 +972,7 @@ class StepJudge {
     for (const std::string& name : FloatingOperands(last)) {
       if (!HoldsSubnormals(*DataOf(name))) continue;
       changes[name] = {.flush = true};
-      words[Shown(name)] = kFlushed;
+      words[NameOfUse(last, name)] = kFlushed;
     }
     if (!changes.empty()) TryChanged(last, changes, words, found);
     const std::string& value = steps_[last].step.as;
