@@ -241,15 +241,12 @@ class Comparison {
     });
   }
 
-  /// One value where the other has a zero, below the numbers that keep all their bits.
+  /// Nothing but that one has zeros where the other has numbers below those that keep all their bits.
   bool Flushes(size_t i, size_t j, const std::string& name) const {
     const TensorData *a = FindTensor(i, name), *b = FindTensor(j, name);
     if (a == nullptr || b == nullptr || a->dtype != b->dtype || a->shape != b->shape) return false;
-    for (int64_t k = 0; k < a->size(); ++k) {
-      const double x = a->At(k), y = b->At(k);
-      if ((x == 0) != (y == 0) && IsSubnormal(x == 0 ? y : x, a->dtype)) return true;
-    }
-    return false;
+    const Flushing flushing = FindFlushing(*a, *b);
+    return flushing.alone && (flushing.left || flushing.right);
   }
 
   /// The op sums and does nothing else that libraries do in their own ways.

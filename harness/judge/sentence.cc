@@ -196,7 +196,10 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
     std::vector<std::string> names;
     for (const std::string& cut : told)
       names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
-    if (RoundsMoreInside(value, a, told) || RoundsMoreInside(value, b, told))
+    // Said of the side that rounds those named; where the other one rounds some too, "does not" holds of those named alone.
+    const bool left_rounds = left.at(told.front()) != Words{"none"};
+    if (RoundsMoreInside(value, left_rounds ? a : b, told) &&
+        !RoundsMoreInside(value, left_rounds ? b : a, told))
       names.emplace_back("other steps");
     which = JoinNames(names);
   }
@@ -607,7 +610,15 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
   if (const Words prod = words_of("prod"); prod.size() == 1 && prod[0] != "exact")
     parts.push_back("products in " + prod[0]);
   const InsideSteps inside = DescribeInside(value, classification);
-  const std::string acc = JoinAccumulators(words_of("acc"));
+  // A split operand in float32 makes up for a wider sum: where its operands may be as they are, the sum is told of those.
+  Words sums;
+  for (const PrecisionModel& model : classification.models) {
+    const bool as_is =
+        std::all_of(model.in.begin(), model.in.end(), [](const auto& in) { return in.second == "as_is"; });
+    if (as_is && !model.acc.empty() && std::find(sums.begin(), sums.end(), model.acc) == sums.end())
+      sums.push_back(model.acc);
+  }
+  const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
   if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all)
     parts.push_back((HasStepsInside(value, classification) ? "each step in " : "sums in ") + acc);
   if (!inside.text.empty()) parts.push_back(inside.text);
@@ -775,14 +786,28 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
 
 namespace {
 
-/// "jax gives zero for subnormal numbers of product; torch-eager does not"; empty where neither does, or both.
+/// What every backend of a side gave.
+std::vector<const TensorData*> TensorsOf(const Side& side, const std::string& value) {
+  std::vector<const TensorData*> all{&side.speaker.observation->values.at(value)};
+  for (const Observation* each : side.all) {
+    if (each == nullptr) continue;
+    if (const auto tensor = each->values.find(value); tensor != each->values.end())
+      all.push_back(&tensor->second);
+  }
+  return all;
+}
+
+/// "jax gives zero where torch-eager gives subnormal numbers in product"; empty where neither does, or both, or anything else
+/// differs too.
 std::string WhoFlushes(const Side& a, const Side& b, const std::string& value) {
-  const TensorData &left = a.speaker.observation->values.at(value),
-                   &right = b.speaker.observation->values.at(value);
   bool left_zero = false, right_zero = false;
-  for (int64_t k = 0; k < left.size(); ++k) {
-    left_zero = left_zero || (left.At(k) == 0 && IsSubnormal(right.At(k), right.dtype));
-    right_zero = right_zero || (right.At(k) == 0 && IsSubnormal(left.At(k), left.dtype));
+  for (const TensorData* left : TensorsOf(a, value)) {
+    for (const TensorData* right : TensorsOf(b, value)) {
+      const Flushing flushing = FindFlushing(*left, *right);
+      if (!flushing.alone) return "";
+      left_zero = left_zero || flushing.left;
+      right_zero = right_zero || flushing.right;
+    }
   }
   if (left_zero == right_zero) return "";
   const Side &zero = left_zero ? a : b, &keeps = left_zero ? b : a;
@@ -991,7 +1016,9 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
   if (told.empty()) return "";
   return fmt::format(" Where all steps are observed, which changes {} on {}: {}{}.", divergence.value,
                      JoinNames(changed), Join(told, ". "),
-                     more == 0 ? "" : fmt::format(". {} more steps part", more));
+                     more == 0   ? ""
+                     : more == 1 ? ". 1 more step parts"
+                                 : fmt::format(". {} more steps part", more));
 }
 
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {

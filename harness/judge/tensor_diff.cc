@@ -25,6 +25,21 @@ bool IsSubnormal(double value, DType dtype) {
   return format != nullptr && value != 0 && std::fabs(value) < std::ldexp(1.0, format->emin);
 }
 
+Flushing FindFlushing(const TensorData& left, const TensorData& right) {
+  ULPSCOPE_CHECK(left.dtype == right.dtype && left.shape == right.shape, "tensors of one dtype and shape");
+  Flushing flushing;
+  for (int64_t i = 0; i < left.size(); ++i) {
+    const double a = left.At(i), b = right.At(i);
+    if (!DiffersInNumber(a, b)) continue;
+    const bool is_left = a == 0 && IsSubnormal(b, right.dtype),
+               is_right = b == 0 && IsSubnormal(a, left.dtype);
+    flushing.left = flushing.left || is_left;
+    flushing.right = flushing.right || is_right;
+    flushing.alone = flushing.alone && (is_left || is_right);
+  }
+  return flushing;
+}
+
 TensorDifference CompareTensors(const TensorData& left, const TensorData& right) {
   ULPSCOPE_CHECK(left.dtype == right.dtype && left.shape == right.shape, "tensors of one dtype and shape");
   TensorDifference difference{.elements = left.size()};

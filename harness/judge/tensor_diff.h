@@ -29,7 +29,15 @@ bool DiffersInNumber(double left, double right);
 /// Below the numbers of a floating `dtype` that keep all their bits; false for other dtypes.
 bool IsSubnormal(double value, DType dtype);
 
-/// The tensors must have the same dtype and shape.
+/// Which side has zeros where the other has subnormal numbers; `alone`: no other element differs in number.
+struct Flushing {
+  bool left = false;
+  bool right = false;
+  bool alone = true;
+};
+
+/// Both: tensors of one dtype and shape.
+Flushing FindFlushing(const TensorData& left, const TensorData& right);
 TensorDifference CompareTensors(const TensorData& left, const TensorData& right);
 
 }  // namespace ulpscope

@@ -125,6 +125,12 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
+def same_numbers(a, b):
+    """Zeros of either sign are one number."""
+    a, b = a.array(), b.array()
+    return a.dtype == b.dtype and np.array_equal(a.astype(np.float64), b.astype(np.float64), equal_nan=True)
+
+
 def truth(steps, tensors, plan):
     """What each step really did, in program order, and what of it shows in its own stored result.
 
@@ -172,13 +178,14 @@ def _sums_alike(step, values, plan):
 
 
 def _through(step, values, plan):
-    """Where operands were read otherwise, a rounding of the result may do the same: of a product with a power of two, say."""
+    """Where operands were read otherwise, a rounding of the result may do the same: of a product with a power of two, or of relu, where
+    the sign of a zero alone differs if a negative number vanishes in the format."""
     names = [x for x in step.of if isinstance(x, str)]
     if not any((step.name, name) in plan.reads for name in names):
         return []
     plain = apply(step, values, plan, dict.fromkeys(names, "stored"))
     return [word for word in FORMATS
-            if same_bits(replace(plain, stored=store(rounding(word)(plain.wide), plain.dtype).astype(np.float64)), values[step.name])]
+            if same_numbers(replace(plain, stored=store(rounding(word)(plain.wide), plain.dtype).astype(np.float64)), values[step.name])]
 
 
 def _flush_alike(step, values, plan):
