@@ -23,7 +23,19 @@ install(DIRECTORY cases DESTINATION share/ulpscope COMPONENT tree)
 install(DIRECTORY backends/jax backends/python backends/torch_compile backends/torch_xla DESTINATION share/ulpscope/backends
         COMPONENT tree ${no_caches})
 install(DIRECTORY backends/recorded/data DESTINATION share/ulpscope/backends/recorded COMPONENT tree)
-install(FILES backends/registry.jsonl backends/PROTOCOL.md DESTINATION share/ulpscope/backends COMPONENT tree)
+# LibTorch's adapter belongs to one torch: what is installed calls its user's torch from Python, op by op.
+file(READ backends/registry.jsonl registry)
+set(of_libtorch [=["title": "LibTorch, op by op", "adapter": ["{bin}/ulpscope-torch"], "requires": "{bin}/ulpscope-torch", "install": "ci/setup", "packaged": "from a checkout (LibTorch's adapter is not in the wheel; torch-aot-eager is)",]=])
+set(of_python [=["title": "PyTorch, op by op", "adapter": ["{python}", "{root}/backends/torch_compile/eager.py"], "requires": "{root}/backends/torch_compile/eager.py", "python_packages": ["torch"], "install": "ci/setup", "packaged": "pip install torch",]=])
+string(FIND "${registry}" "${of_libtorch}" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "backends/registry.jsonl has no row of torch-eager as cmake/install.cmake expects it: ${of_libtorch}")
+endif()
+string(REPLACE "${of_libtorch}" "${of_python}" registry "${registry}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/backends/registry.jsonl)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/installed/registry.jsonl "${registry}")
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/installed/registry.jsonl backends/PROTOCOL.md DESTINATION share/ulpscope/backends
+        COMPONENT tree)
 install(FILES LICENSE NOTICE CHANGELOG.md DESTINATION share/ulpscope COMPONENT tree)
 install(DIRECTORY harness/python/ulpscope DESTINATION share/ulpscope/python COMPONENT python ${no_caches})
 

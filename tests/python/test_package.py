@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The wheel: its tree, its tag; installed away from the checkout and without a compiler it runs cases, check() and assert_precision()."""
+import json
 import os
 import pathlib
 import re
@@ -114,6 +115,19 @@ class Wheel(unittest.TestCase):
         self.assertLess(took, 60)
         print(f"\nrun, check and assert_precision from the wheel in {took:.0f} s")
 
+    def test_torch_eager_has_the_bits_that_libtorch_has(self):
+        """In the wheel PyTorch's ops are called from Python, in the checkout from C++; the status of each case is the same too."""
+        found = {}
+        for name, run in (("wheel", inside), ("checkout", call)):
+            folder, harness = FOLDER / f"bits-{name}", BIN / "ulpscope" if name == "wheel" else ULPSCOPE
+            ran = run(harness, "run", "-m", "ci", "-b", "torch-eager", "--no-trace", "-q", "-o", folder)
+            self.assertIn(ran.returncode, (0, 1), ran.stderr)
+            found[name] = {result["id"]: (result["status"], {value: each.get("bits") for value, each in result.get("values", {}).items()})
+                           for result in json.loads((folder / "report.json").read_text(encoding="utf-8"))["results"]}
+        values = sum(len(bits) for _, bits in found["wheel"].values())
+        self.assertGreater(values, 100, "too few values to say that bits are the same")
+        self.assertEqual(found["wheel"], found["checkout"])
+
     def test_pytest_finds_the_plugin_by_itself(self):
         suite = PACKAGE / "ulpscope/share/ulpscope/cases/seeds/matmul_out.yaml"
         done = inside(BIN / "python", "-m", "pytest", "-p", "no:cacheprovider", "--ulpscope", "--ulpscope-backends", "openblas",
@@ -133,7 +147,8 @@ class Wheel(unittest.TestCase):
 
     def test_doctor_says_what_is_not_in_the_wheel_and_why(self):
         said = " ".join(inside(BIN / "ulpscope", "doctor").stdout.split())
-        self.assertIn("absent torch-eager", said)
+        self.assertRegex(said, "ok torch-eager")
+        self.assertIn("absent torch-traced", said)
         self.assertIn("LibTorch's adapter is not in the wheel", said)
         self.assertNotIn("ci/setup", said)
         self.assertRegex(said, r"ok openblas")

@@ -149,7 +149,8 @@ class Execution:
             self._do(step)
         for name in {step.of[0], step.target} if step.op in regions.OUTSIDE else {step.target}:
             if name:
-                env.setdefault(name, env[step.of[0]])
+                if name not in env:
+                    env[name] = env[step.of[0]]
                 self.made_in[name] = self.outside
 
     def _do(self, step):
