@@ -616,6 +616,7 @@ class ConcreteOracle : public CaseOracle {
         choice.in = proposal.in;
         if (plain.acc != "exact") choice.acc = proposal.acc;
         choice.mid = proposal.mid;
+        if (made->path.has_products) choice.prod = proposal.prod;
         choice = Canonical(shared_->plan, made->path, std::move(choice));
         if (seen.insert(ModelOf(shared_->plan, made->path, choice).Name()).second)
           made->choices.push_back(std::move(choice));

@@ -73,7 +73,10 @@ void Classifier::TryNamed() {
   std::set<PrecisionModel> known;
   for (const Trial& trial : trials_) known.insert(trial.hypothesis->model());
   auto named = oracle_.Propose(value_, observed_.dtype, options_.named);
-  std::erase_if(named, [&](const auto& hypothesis) { return known.contains(hypothesis->model()); });
+  std::erase_if(named, [&](const auto& hypothesis) {
+    return known.contains(hypothesis->model()) ||
+           (hypothesis->model().acc == kJoinedWider && shape_.reduction_length < kLeastJoined);
+  });
   TryAll(std::move(named));
 }
 
@@ -185,6 +188,7 @@ void Classifier::MeasureErrors() {
 void Classifier::Conclude() {
   std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
   if (GaveUp()) return;
+  if (!HardOnly() && options_.search) TryJoinedWider(&likely);
   if (!HardOnly()) KeepOrderWitnesses(likely);
   TryRest(&likely);
   if (!HardOnly() && options_.search) DoubtLikelihood(&likely);

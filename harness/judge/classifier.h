@@ -191,6 +191,9 @@ class Classifier {
   /// not to nearest. What the search finds for them takes its place.
   void DoubtLikelihood(std::set<PrecisionModel>* likely);
 
+  /// Errors tell that a sum is one of float32's, not that its parts were joined in float32 too.
+  void TryJoinedWider(std::set<PrecisionModel>* likely);
+
   /// What is likely of an op with steps inside it gives the bits in no order, or a narrow sum does. Where sums in float32 and
   /// some of the steps rounded give all of them, that is the explanation, or another one.
   void LookInside(std::set<PrecisionModel>* likely);

@@ -63,12 +63,15 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
   if (bits >= Binary32().precision) {
     const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
       const auto acc = ParseAcc(model.acc);
-      return acc->binary() && acc->rounding == Rounding::kTowardZero;
+      return acc->block > 0 || (acc->binary() && acc->rounding == Rounding::kTowardZero);
     });
     if (!cut) return;
+    const bool units = std::any_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+      return ParseAcc(model.acc)->block > 0;
+    });
     result_.says.push_back(
-        "errors that lean as those of truncating float32 sums do, and no order tried of such sums gives "
-        "these bits");
+        fmt::format("errors that lean as those of {} do, and no order tried of such sums gives these bits",
+                    units ? "float32 sums that are cut" : "truncating float32 sums"));
     likely->clear();
     return;
   }
@@ -77,6 +80,48 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
                   "gives these bits",
                   bits));
   likely->clear();
+}
+
+void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
+  if (shape_.has_steps || shape_.reduction_length < kLeastJoined || only_ != nullptr) return;
+  std::vector<Proposal> proposals;
+  double best = -kInf;
+  std::set<PrecisionModel> known;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    known.insert(model);
+    if (!trial.survived || !likely->contains(model)) continue;
+    if (trial.match.matches > 0) return;
+    best = std::max(best, trial.log_likelihood);
+    if (model.acc == "float32" && model.cuts.empty())
+      proposals.push_back({.in = model.in, .acc = std::string(kJoinedWider), .mid = model.mid, .prod = model.prod});
+  }
+  if (proposals.empty()) return;
+  const double keep = std::log(options_.keep_factor);
+  for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
+    if (known.contains(hypothesis->model())) continue;
+    Trial trial;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    if (trial.survived) {
+      trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
+      const LikelihoodResult found =
+          Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure);
+      trial.log_likelihood = found.log_likelihood;
+      trial.fit = found.fit;
+      trial.residuals = found.residuals;
+      if (Fits(trial) && trial.log_likelihood >= best - keep) likely->insert(trial.hypothesis->model());
+      if (Fits(trial)) best = std::max(best, trial.log_likelihood);
+    }
+    trial.hypothesis->Forget();
+    trials_.push_back(std::move(trial));
+  }
+  // One order that gives every bit leaves nothing to those that give none.
+  std::erase_if(*likely, [&](const PrecisionModel& model) {
+    return std::none_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.survived && trial.log_likelihood >= best - keep && trial.hypothesis->model() == model;
+    });
+  });
 }
 
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
@@ -147,7 +192,8 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
-    const bool narrow = acc && acc->bits() < Binary32().precision;
+    // Results that all have so few bits say so of sums in as many.
+    const bool narrow = acc && acc->bits() < Binary32().precision && acc->bits() != bits_;
     if (all.contains(model) && (!narrow || trials_[i].match.matches > 0)) likely.insert(model);
   }
   return likely;

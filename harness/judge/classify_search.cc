@@ -25,7 +25,15 @@ std::string Times(double ratio) {
 std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
   const Hypothesis& model = *natural.hypothesis;
   std::vector<Proposal> proposals;
-  if (bits_ > 1) proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
+  if (bits_ > 1) {
+    // Rounded to so many after the sum, or all along.
+    proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
+    if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
+  }
+  if (shape_.reduction_length >= kLeastJoined && !shape_.has_steps) {
+    for (const char* prod : {"exact", "float32"})
+      proposals.push_back({.in = {}, .acc = std::string(kJoinedWider), .mid = "none", .prod = prod});
+  }
   if (!model.order_free() && odd_ == 0) {
     const Yardstick yardstick(model, sample_, sample_stored_);
     const double ratio = yardstick.residuals().ratio;

@@ -92,28 +92,33 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
 void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
                            std::set<PrecisionModel>* likely) {
   constexpr int64_t kNoAccident = 64;  // 2^-64: no accident in all the results that anybody will ever judge
+  // Half of the results have a last bit of their own: where a sum would leave 16 of them one, 32 are without it, by 2^-32.
+  constexpr int64_t kNoLastBits = 16;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   int bits = 0;
   for (const int64_t element : looked) {
     const double stored = observed_.At(element);
     if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
-    if (bits >= format.precision - 1) return;
+    if (bits >= format.precision) return;
   }
   if (bits < 2) return;
   const Missing missing = MissingByBounds(natural, looked, bits);
-  if (missing.bits >= kNoAccident) {
+  const bool last = bits == format.precision - 1;
+  const int64_t enough = last ? kNoLastBits : kNoAccident;
+  // What is the last bit of a sum depends on its order: bounds do not tell.
+  if (!last && missing.bits >= kNoAccident) {
     std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits); });
     if (!likely->empty()) return;
   } else if (shape_.has_steps) {
     return;
   } else if (likely->empty()) {
-    if (MissingByOrders(natural, static_cast<int64_t>(looked.size()), bits) < kNoAccident) return;
+    if (MissingByOrders(natural, static_cast<int64_t>(looked.size()), bits) < enough) return;
   } else {
     // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones.
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
       if (!likely->contains(model) || StoresIn(model, bits)) continue;
-      if (MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits) >= kNoAccident)
+      if (MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits) >= enough)
         likely->erase(model);
     }
     if (!likely->empty()) return;

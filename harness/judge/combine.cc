@@ -56,6 +56,7 @@ void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed,
   joined->models_proved.clear();
   joined->fits = false;
   joined->rests_on_likelihood = false;
+  joined->says.push_back(note);
   joined->notes.push_back(std::move(note));
   ProjectFacets(shape, joined);
   joined->label = LabelOf(shape, observed, *joined);

@@ -208,7 +208,11 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
       const std::string operand = facet.substr(kInPrefix.size());
       each(words, [&](const std::string& word, Proposal* with) { return read(operand, word, with); });
     } else if (facet == "acc") {
-      each(words, [](const std::string& word, Proposal* with) {
+      std::vector<std::string> all = words;
+      // A class holds what the bank does not list.
+      if (ContainsAccumulator(words, std::string(kJoinedWider)) && !Contains(words, std::string(kJoinedWider)))
+        all.emplace_back(kJoinedWider);
+      each(all, [](const std::string& word, Proposal* with) {
         if (ParseAcc(word)) with->acc = word;
         return true;
       });

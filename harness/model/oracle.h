@@ -95,7 +95,7 @@ struct ValueShape {
 /// Words of a model that the bank does not list.
 struct Proposal {
   std::map<std::string, std::string> in;
-  std::string acc = "float32", mid = "none";
+  std::string acc = "float32", mid = "none", prod = "exact";
 };
 
 /// An explanation holds where every element lies within so many typical errors of an honest kernel.

@@ -6,6 +6,7 @@
 // an emulation and the bound that it proves, is the oracles' (oracles/models.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,8 +68,8 @@ struct AccSpec {
   bool binary() const { return !exact() && block == 0 && partial == nullptr && !compensated; }
   /// Significant bits that every running or partial sum keeps.
   int bits() const;
-  /// float32's class or wider: no sum keeps fewer bits than float32 does.
-  bool wide() const { return partial == nullptr && bits() >= Binary32().precision; }
+  /// float32's class or wider: no running or partial sum keeps fewer bits than float32 does.
+  bool wide() const { return bits() >= Binary32().precision; }
 };
 
 // Each parser gives an unset optional for an unknown word.
@@ -81,6 +82,12 @@ std::optional<RoundSpec> ParseOut(std::string_view word);   ///< float32_rne, bf
 /// A few characters for the cell of a matrix: bf16, f32rz, bf16x3, bfma24, split(bf16), f32ftz, ...
 std::string Brief(const RoundSpec& spec);
 std::string Brief(const AccSpec& spec);
+
+/// Partial sums in float32, joined in float64. Where no order is known that gives the bits, such a sum errs as little as one in
+/// float32 throughout; no kernel shows it otherwise, so the bank leaves it to those cases.
+constexpr std::string_view kJoinedWider = "split_k(float32,float64)";
+/// Chunks hold two terms or more: shorter sums are not joined from any.
+constexpr int64_t kLeastJoined = 4;
 
 /// A word that a contract may use for all accumulators of a kind.
 struct AccClass {

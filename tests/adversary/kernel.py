@@ -60,7 +60,8 @@ def words_of(recipe, inputs, output):
     acc, combine = recipe.acc, recipe.combine or recipe.acc
     words["acc"] = ACC_WORDS.get(acc, "other")
     if combine != acc:
-        words["acc"] = f"split_k({combine},{combine})" if combine in ("bfloat16", "float16") and acc == "float32" else "other"
+        stored = {"bfloat16": "bfloat16", "float16": "float16", "float64": "float32"}.get(combine)  # parts as they are kept
+        words["acc"] = f"split_k({stored},{combine})" if stored and acc == "float32" else "other"
     mid = recipe.mid
     if mid == output or (mid == "float32" and output != "float64"):
         mid = "none" if mid == output or recipe.acc == "float32" else mid

@@ -10,6 +10,8 @@
 
 #include "harness/judge/classify.h"
 #include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+#include "oracles/error_free.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 
@@ -92,6 +94,77 @@ TEST(Likelihood, FewResultsThatAllWantBitsAreNoAccident) {
     EXPECT_FALSE(Holds(ClassifyValue(**oracle, "product", product), [](const PrecisionModel& model) {
       return model.acc == "float32" && model.mid == "none";
     })) << seed;
+  }
+}
+
+/// float32 lanes, each sum rounded to `bits`, the lanes joined in `joined` bits.
+TensorData InLanes(const Case& c, const std::map<std::string, TensorData>& inputs, size_t width, int bits, int joined) {
+  const TensorData &a = inputs.at("a"), &b = inputs.at("b");
+  const int64_t m = c.tensors[0].shape[0], k = c.tensors[0].shape[1], n = c.tensors[1].shape[1];
+  TensorData product = TensorData::Zeros(DType::kFloat32, {m, n});
+  const auto round = [](TwoDoubles sum, int to) { return to >= 53 ? sum.hi : RoundTo(sum, FormatOfBits(to)); };
+  for (int64_t i = 0; i < m * n; ++i) {
+    std::vector<double> lanes(width, 0);
+    for (int64_t x = 0; x < k; ++x) {
+      double& lane = lanes[static_cast<size_t>(x) % width];
+      lane = round(TwoSum(lane, a.At(i / n * k + x) * b.At(x * n + i % n)), bits);
+    }
+    double sum = 0;
+    for (const double lane : lanes) sum = round(TwoSum(sum, lane), joined);
+    product.Set(i, sum);
+  }
+  return product;
+}
+
+// Errors tell a sum of float32's; that its parts were joined in float32 too only the bits of an order tell.
+TEST(Likelihood, LanesThatAreJoinedInFloat64AreNotSaidToBeJoinedInFloat32) {
+  const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 16, 64, 16);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto inputs = testing::NormalInputs(c, seed);
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    // 12 lanes are among no orders that are tried.
+    const Classification wider = ClassifyValue(**oracle, "product", InLanes(c, inputs, 12, 24, 53));
+    EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == kJoinedWider; })) << wider.label;
+    const auto values = EmulateProgram(c, inputs, PrecisionModel(), "lanes4");
+    ASSERT_TRUE(values);
+    const Classification plain = ClassifyValue(**oracle, "product", values->at("product"));
+    EXPECT_FALSE(Holds(plain, [](const PrecisionModel& model) { return model.acc == kJoinedWider; })) << plain.label;
+  }
+}
+
+// Sums in 23 bits err twice as much as float32's, as its worst orders do; but no result has a last bit.
+TEST(Likelihood, ResultsWithoutALastBitAreNoFloat32Sums) {
+  const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 16, 64, 16);
+  const auto plain = [](const PrecisionModel& model) { return model.acc == "float32" && model.mid == "none"; };
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto inputs = testing::NormalInputs(c, seed);
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const Classification narrow = ClassifyValue(**oracle, "product", InLanes(c, inputs, 1, 23, 23));
+    EXPECT_FALSE(Holds(narrow, plain)) << narrow.label;
+    const Classification honest = ClassifyValue(**oracle, "product", InLanes(c, inputs, 1, 24, 24));
+    EXPECT_TRUE(Holds(honest, plain)) << honest.label;
+  }
+}
+
+// Lanes of 20 bits joined in float64 leave errors that a unit of products which cuts its terms may leave; no order of such
+// units gives these bits.
+TEST(Likelihood, ErrorsAloneAccuseNoUnitThatCuts) {
+  const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 16, 64, 16);
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    auto inputs = testing::NormalInputs(c, seed);
+    for (auto& [name, data] : inputs) {
+      for (int64_t i = 0; i < data.size(); ++i) {
+        const uint64_t bits = MixBits(seed * 7919 + static_cast<uint64_t>(i) + (name == "a" ? 0 : 1u << 20));
+        data.Set(i, std::ldexp(data.At(i), static_cast<int>(bits % 40) - 20));
+      }
+    }
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    const Classification result = ClassifyValue(**oracle, "product", InLanes(c, inputs, 16, 20, 53));
+    EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) { return model.acc.starts_with("blockfma"); }))
+        << result.label;
   }
 }
 
