@@ -284,7 +284,13 @@ std::vector<std::map<std::string, std::string>> EnumerateIn(const ValuePath& pat
     // A format of as many bits and another range changes nothing but what overflows.
     const RoundSpec spec = *ParseIn(word);
     const auto loses = [&](const std::string& operand) {
-      return FormatOf(path.operands.at(operand))->precision > spec.format->precision;
+      const int bits = FormatOf(path.operands.at(operand))->precision, each = spec.format->precision;
+      // Pieces that hold the operand, of which every product is kept, are the operand: a product of piece i and piece j has
+      // weight i + j, and three passes keep weights up to 1, six up to 2, nine all.
+      const int pieces = (bits + each - 1) / each;
+      const int kept = spec.passes == 3 ? 1 : spec.passes == 6 ? 2 : 4;
+      if (spec.pieces > 1 && pieces <= spec.pieces && 2 * (pieces - 1) <= kept) return false;
+      return bits > each;
     };
     std::map<std::string, std::string> every;
     for (const auto& operand : wide) {

@@ -85,7 +85,7 @@ std::string FindingCause(const Divergence& divergence) {
   // Of two clauses the one that nothing explains is the news.
   size_t told = 0;
   for (size_t i = 0; i < clauses.size(); ++i) {
-    if (clauses[i].find("no model explains") != std::string::npos) told = i;
+    if (clauses[i].find("is not explained") != std::string::npos) told = i;
   }
   std::string cause = WithoutElement(clauses[told], divergence.value);
   cause.erase(0, cause.find_first_not_of(' '));

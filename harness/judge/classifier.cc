@@ -191,6 +191,8 @@ void Classifier::Conclude() {
   if (!HardOnly() && options_.search) TryJoinedWider(&likely);
   if (!HardOnly()) KeepOrderWitnesses(likely);
   TryRest(&likely);
+  if (!HardOnly() && options_.search) TryBitsBeforeStore(&likely);
+  if (!HardOnly() && options_.search) DoubtTooNear(&likely);
   if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
   if (!HardOnly() && options_.search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);

@@ -191,6 +191,11 @@ class Classifier {
   /// not to nearest. What the search finds for them takes its place.
   void DoubtLikelihood(std::set<PrecisionModel>* likely);
 
+  /// Units that cut their terms give every bit, and no plain sum does: a sum that was rounded to some bits before its store may too.
+  void TryBitsBeforeStore(std::set<PrecisionModel>* likely);
+  /// Errors that are smaller than a model's in every order are not that model's: a wider sum whose store is not to nearest.
+  void DoubtTooNear(std::set<PrecisionModel>* likely);
+
   /// Errors tell that a sum is one of float32's, not that its parts were joined in float32 too.
   void TryJoinedWider(std::set<PrecisionModel>* likely);
 
@@ -281,6 +286,7 @@ class Classifier {
   bool stopped_ = false;          ///< by what all models would cost
   int64_t spent_ = 0;             ///< terms that enclosing the first elements has cost
   int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
+  bool too_near_ = false;         ///< nearer to the exact value than any order of a float32 sum
   int bits_ = 0;                  ///< that the results use, where that is too few; else 0
   std::string errors_;
 };

@@ -9,6 +9,12 @@
 #include "harness/words/facets.h"
 
 namespace ulpscope {
+namespace {
+
+/// Of so many results it is no accident that each is a neighbour of the exact value.
+constexpr size_t kFaithfulLeast = 32;
+
+}  // namespace
 
 void Classifier::DoubtForms() {
   const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
@@ -28,6 +34,66 @@ void Classifier::DoubtForms() {
   result_.models.clear();
   result_.fits = result_.rests_on_likelihood = false;
   result_.kind = ClassificationKind::kUnmodelled;
+}
+
+void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
+  const int precision = FormatOf(observed_.dtype)->precision;
+  if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
+  const bool units = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    return model.in.empty() && acc && acc->block > 0;
+  });
+  if (!units) return;
+  std::vector<Proposal> proposals;
+  for (int bits = precision + 1; bits < Binary32().precision; ++bits)
+    proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
+  for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
+    Trial trial;
+    trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
+    if (trial.match.matches == 0) continue;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    trial.hypothesis->Forget();
+    if (!trial.survived) continue;
+    trial.log_likelihood = trial.match.log_likelihood;
+    trial.residuals = trial.match.residuals;
+    likely->insert(trial.hypothesis->model());
+    trials_.push_back(std::move(trial));
+  }
+}
+
+void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
+  if (likely->empty() || only_ != nullptr || shape_.has_steps || sample_.size() < kFaithfulLeast) return;
+  std::vector<const Trial*> sums;
+  for (const Trial& trial : trials_) {
+    if (!trial.survived || !likely->contains(trial.hypothesis->model())) continue;
+    if (trial.match.matches > 0 || trial.hypothesis->order_free()) return;
+    sums.push_back(&trial);
+  }
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  const auto exact = oracle_.References(value_, sample_);
+  const auto far_off = [&](size_t i, double stored) {
+    const double off = std::fabs((stored - exact[i].hi) - exact[i].lo);
+    return !(off < Ulp(exact[i].hi, format));
+  };
+  for (size_t i = 0; i < sample_.size(); ++i) {
+    if (exact[i].kind == ReferenceKind::kUndecided || far_off(i, sample_stored_[i])) return;
+  }
+  // As many further off as make none of them in an order of its own as unlikely as what likelihood sets aside.
+  const auto enough = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
+  for (const Trial* trial : sums) {
+    for (size_t order = 0; order < trial->hypothesis->orders().size(); ++order) {
+      const auto run = trial->hypothesis->Simulate(static_cast<int>(order), sample_);
+      size_t off = 0;
+      for (size_t i = 0; i < run.size(); ++i) off += far_off(i, trial->hypothesis->Store(run[i])) ? 1 : 0;
+      if (off < enough) return;
+    }
+  }
+  result_.says.push_back(
+      "every result is one of the two neighbours of the exact value, nearer than any order tried of a float32 sum "
+      "comes, but not always the nearest");
+  too_near_ = true;
+  likely->clear();
 }
 
 void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
@@ -97,7 +163,6 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
       proposals.push_back({.in = model.in, .acc = std::string(kJoinedWider), .mid = model.mid, .prod = model.prod});
   }
   if (proposals.empty()) return;
-  const double keep = std::log(options_.keep_factor);
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
     if (known.contains(hypothesis->model())) continue;
     Trial trial;
@@ -110,18 +175,14 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
       trial.log_likelihood = found.log_likelihood;
       trial.fit = found.fit;
       trial.residuals = found.residuals;
-      if (Fits(trial) && trial.log_likelihood >= best - keep) likely->insert(trial.hypothesis->model());
-      if (Fits(trial)) best = std::max(best, trial.log_likelihood);
+      // Its errors lie between none and those of float32: what these explain without an order it explains too. Nor does it come
+      // alone: two parts are joined alike in either format.
+      trial.log_likelihood = std::max(trial.log_likelihood, best);
+      likely->insert(trial.hypothesis->model());
     }
     trial.hypothesis->Forget();
     trials_.push_back(std::move(trial));
   }
-  // One order that gives every bit leaves nothing to those that give none.
-  std::erase_if(*likely, [&](const PrecisionModel& model) {
-    return std::none_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-      return trial.survived && trial.log_likelihood >= best - keep && trial.hypothesis->model() == model;
-    });
-  });
 }
 
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
@@ -171,8 +232,7 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
 
 bool Classifier::IsFaithful(const Hypothesis& model) const {
   const FloatFormat& format = *FormatOf(observed_.dtype);
-  constexpr size_t kLeast = 32;
-  if (sample_.size() < kLeast || format.precision > 11) return false;
+  if (sample_.size() < kFaithfulLeast || format.precision > 11) return false;
   bool nearest = true;
   const auto exact = model.Simulate(-1, sample_);
   for (size_t i = 0; i < sample_.size(); ++i) {
@@ -189,13 +249,17 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
   const size_t before = trials_.size();
   TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
   const std::set<PrecisionModel> all = Likely();
+  bool open = false;
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
-    // Results that all have so few bits say so of sums in as many.
-    const bool narrow = acc && acc->bits() < Binary32().precision && acc->bits() != bits_;
-    if (all.contains(model) && (!narrow || trials_[i].match.matches > 0)) likely.insert(model);
+    const bool narrow = acc && acc->bits() < Binary32().precision;
+    const bool matches = trials_[i].match.matches > 0;
+    if (all.contains(model) && (!narrow || matches)) likely.insert(model);
+    open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
+  // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
+  if (open) std::erase_if(likely, [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); });
   return likely;
 }
 

@@ -158,7 +158,7 @@ std::set<PrecisionModel> Classifier::Likely() {
   for (const PrecisionModel& model : likely) alike.insert(roundless(model));
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
-    if (!matched && fits(trial) && alike.contains(roundless(model))) likely.insert(model);
+    if (!matched && trial.survived && alike.contains(roundless(model))) likely.insert(model);
   }
   // Of steps inside an op another form gives other bits as rightly.
   if (!shape_.has_steps)

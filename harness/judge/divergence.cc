@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -113,14 +115,23 @@ class Comparison {
     };
     Collect(DivergenceKind::kOutcome, classes, outcome);
     Collect(DivergenceKind::kDtype, dtype, dtype);
-    Collect(DivergenceKind::kPrecision, precision, precision);
-    TellDeeds();
+    if (operands_.empty())
+      Collect(DivergenceKind::kPrecision, precision, precision);
+    else
+      TellSteps();
     for (const auto& [kind, member] : {std::pair{DivergenceKind::kOrder, &Comparison::PartInOrder},
                                        std::pair{DivergenceKind::kBits, &Comparison::PartInBits},
                                        std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
                                        std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
       const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
-      Collect(kind, relation, relation);
+      // Of those that part in precision "in one precision" is not said together.
+      const auto alike = [&](size_t i, size_t j) {
+        Parts parts = relation(i, j);
+        for (const Part& part : precision(i, j)) parts.push_back(part);
+        return parts;
+      };
+      const bool one_class = kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits;
+      Collect(kind, one_class ? Relation(alike) : Relation(relation), relation);
     }
     const auto casts = [this](size_t i, size_t j) { return CastParts(i, j); };
     Collect(DivergenceKind::kCasts, casts, casts);
@@ -258,9 +269,8 @@ class Comparison {
 
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
     if (PartInLastBits(i, j, name) == Basis::kSame) return Basis::kSame;
-    const bool sums =
-        SumsAlone(FindValue(i, name)->classification) && SumsAlone(FindValue(j, name)->classification);
-    return sums ? Basis::kProved : Basis::kSame;
+    const Classification &a = FindValue(i, name)->classification, &b = FindValue(j, name)->classification;
+    return SumsAlone(a) && SumsAlone(b) && !Disjoint(a.models, b.models) ? Basis::kProved : Basis::kSame;
   }
 
   Basis PartInBits(size_t i, size_t j, const std::string& name) const {
@@ -288,6 +298,18 @@ class Comparison {
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
   }
 
+  /// Of a step that nothing explains on `i` alone there is a finding already, beside others who compute it otherwise.
+  bool IsToldUnexplained(size_t i, size_t j, const std::string& name) const {
+    const auto unmodelled = [&](size_t member) {
+      return FindValue(member, name)->classification.kind == ClassificationKind::kUnmodelled;
+    };
+    if (operands_.empty() || !unmodelled(i) || unmodelled(j)) return false;
+    for (size_t other = 0; other < members_.size(); ++other) {
+      if (other != i && Completed(other) && PartInPrecision(i, other, name) != Basis::kSame) return true;
+    }
+    return false;
+  }
+
   Basis PartInValue(size_t i, size_t j, const std::string& name) const {
     if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
@@ -298,6 +320,7 @@ class Comparison {
     if (rivals && !Flushes(i, j, name) && (HasModels(a->classification) || HasModels(b->classification)))
       return Basis::kSame;
     if (!rivals && PartInPrecision(i, j, name) != Basis::kSame) return Basis::kSame;
+    if (IsToldUnexplained(i, j, name) || IsToldUnexplained(j, i, name)) return Basis::kSame;
     if (Nondeterministic(i, name) || Nondeterministic(j, name)) return Basis::kSame;
     const TensorDifference* difference = Difference(i, j, name);
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
@@ -448,81 +471,148 @@ class Comparison {
         }
       }
     }
-    // Of a program that was judged as a whole one cause goes on from value to value; each step has its own.
-    const bool apart = kind == DivergenceKind::kPrecision && !operands_.empty();
-    std::vector<std::pair<std::string, Parted>> causes;
-    for (auto& [value, parted] : by_value) {
-      const std::string cause = apart ? CauseOf(value, parted) : "";
-      const auto known =
-          std::find_if(causes.begin(), causes.end(), [&](const auto& each) { return each.first == cause; });
-      if (known == causes.end()) {
-        causes.emplace_back(cause, std::move(parted));
-        continue;
+    if (by_value.empty()) return;
+    // Of a program that was judged as a whole one cause goes on from value to value.
+    Parted cause = std::move(by_value.begin()->second);
+    for (auto entry = std::next(by_value.begin()); entry != by_value.end(); ++entry) {
+      cause.left.merge(entry->second.left);
+      cause.right.merge(entry->second.right);
+      cause.values.insert(entry->first);
+    }
+    divergences_.push_back(Said(kind, cause));
+  }
+
+  /// One thing that some backends do in one step and others do not. `left` are the doers.
+  struct Finding {
+    Parted parted;
+    std::string what;  ///< without the names of values: what is said of several of them is told once
+    std::string sentence;
+  };
+
+  /// Each step has findings of its own: one for each deed, whose subject are those that do it; one for each pair of deeds of which
+  /// either is told of nobody who does not; one for each backend whose results nothing explains.
+  void TellSteps() {
+    std::vector<Finding> found;
+    for (size_t v = 0; v < names_.size(); ++v) {
+      for (Finding& finding : FindingsOf(v)) {
+        const auto known = std::find_if(found.begin(), found.end(), [&](const Finding& each) {
+          return each.what == finding.what && each.parted.left == finding.parted.left &&
+                 each.parted.right == finding.parted.right;
+        });
+        if (known == found.end())
+          found.push_back(std::move(finding));
+        else
+          known->parted.values.insert(v);
       }
-      known->second.left.merge(parted.left);
-      known->second.right.merge(parted.right);
-      known->second.values.insert(value);
     }
-    for (auto& [cause, parted] : causes) {
-      if (apart)
-        deeds_.push_back(std::move(parted));
-      else
-        divergences_.push_back(Said(kind, parted));
+    for (const Finding& finding : found) {
+      divergences_.push_back(Named(DivergenceKind::kPrecision, finding.parted));
+      divergences_.back().sentence = finding.sentence;
     }
   }
 
-  /// What the sentence says of each side's speaker: "rounds x", "does not".
-  using Clauses = std::pair<std::string, std::string>;
-  Clauses FindClauses(const Parted& parted) const {
-    const Parted speakers{.left = {parted.speakers[0]},
-                          .right = {parted.speakers[1]},
-                          .values = parted.values,
-                          .speakers = {parted.speakers[0], parted.speakers[1]},
-                          .all_proved = parted.all_proved};
-    const std::string sentence = Said(DivergenceKind::kPrecision, speakers).sentence;
-    const std::string& left = members_[parted.speakers[0]].result->backend;
-    const std::string& right = members_[parted.speakers[1]].result->backend;
-    for (const bool left_first : {true, false}) {
-      const std::string &first = left_first ? left : right, &second = left_first ? right : left;
-      const size_t between = sentence.find("; " + second + " ");
-      if (between == sentence.npos || !sentence.starts_with(first + " ")) continue;
-      const size_t from = between + 3 + second.size();
-      const size_t end = sentence.find(": " + names_[*parted.values.begin()] + "[", from);
-      std::string one = sentence.substr(first.size() + 1, between - first.size() - 1),
-                  other = sentence.substr(from, end == sentence.npos ? end : end - from);
-      if (!left_first) std::swap(one, other);
-      return {std::move(one), std::move(other)};
-    }
-    return {};
-  }
+  /// Two that part in a step, and what each does that the other does not.
+  struct Pair {
+    size_t i = 0, j = 0;
+    Basis basis = Basis::kSame;
+    std::optional<Parting> deeds;
+  };
 
-  /// What one side does and several others do not, or do otherwise but alike, is one finding, though those others part elsewhere.
-  void TellDeeds() {
-    std::vector<std::pair<Clauses, Parted>> told;
-    for (Parted& parted : deeds_) {
-      const Clauses clauses = FindClauses(parted);
-      bool merged = false;
-      for (auto& [known, earlier] : told) {
-        if (clauses.first.empty() || *earlier.values.begin() != *parted.values.begin()) continue;
-        const Clauses turned{clauses.second, clauses.first};
-        if (known != clauses && known != turned) continue;
-        const auto &left = known == clauses ? parted.left : parted.right,
-                   &right = known == clauses ? parted.right : parted.left;
-        if (earlier.left != left && earlier.right != right) continue;
-        earlier.left.insert(left.begin(), left.end());
-        earlier.right.insert(right.begin(), right.end());
-        earlier.values.insert(parted.values.begin(), parted.values.end());
-        merged = true;
-        break;
+  std::vector<Pair> PairsOf(size_t v) const {
+    std::vector<Pair> pairs;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (size_t j = i + 1; j < members_.size(); ++j) {
+        if (!Completed(i) || !Completed(j) || (known_[i] && known_[j])) continue;
+        const Basis basis = PartInPrecision(i, j, names_[v]);
+        if (basis == Basis::kSame) continue;
+        pairs.push_back({.i = i,
+                         .j = j,
+                         .basis = basis,
+                         .deeds = FindDeeds(case_, names_[v], *FindValue(i, names_[v]), *FindValue(j, names_[v]))});
       }
-      if (!merged) told.emplace_back(clauses, std::move(parted));
     }
-    for (const auto& [clauses, parted] : told)
-      divergences_.push_back(Said(DivergenceKind::kPrecision, parted));
-    deeds_.clear();
+    return pairs;
   }
 
-  Divergence Said(DivergenceKind kind, const Parted& parted) const {
+  bool IsUnexplained(size_t i, size_t v) const {
+    const ValueResult* value = FindValue(i, names_[v]);
+    return value != nullptr && value->classification.kind == ClassificationKind::kUnmodelled;
+  }
+
+  static void Join(size_t doer, size_t other, Basis basis, size_t v, Parted* parted) {
+    if (parted->left.empty()) {
+      parted->speakers[0] = doer;
+      parted->speakers[1] = other;
+    }
+    parted->left.insert(doer);
+    parted->right.insert(other);
+    parted->values.insert(v);
+    parted->all_proved = parted->all_proved && basis == Basis::kProved;
+  }
+
+  std::vector<Finding> FindingsOf(size_t v) const {
+    std::vector<std::pair<Deed, Parted>> deeds;
+    std::vector<std::pair<std::pair<Deed, Deed>, Parted>> both;
+    std::vector<std::pair<std::pair<std::string, std::string>, Parted>> classes;
+    std::vector<std::pair<size_t, Parted>> unexplained;
+    const auto at = [](auto& list, const auto& key) -> Parted& {
+      const auto known = std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == key; });
+      if (known != list.end()) return known->second;
+      return list.emplace_back(key, Parted{}).second;
+    };
+    const std::vector<Pair> pairs = PairsOf(v);
+    for (const Pair& pair : pairs) {
+      for (const auto& [mine, other] : {std::pair{pair.i, pair.j}, std::pair{pair.j, pair.i}}) {
+        if (IsUnexplained(mine, v)) Join(mine, other, Basis::kProved, v, &at(unexplained, mine));
+      }
+      if (!pair.deeds) continue;
+      if (pair.deeds->b.Nothing()) Join(pair.i, pair.j, pair.basis, v, &at(deeds, pair.deeds->a));
+      if (pair.deeds->a.Nothing()) Join(pair.j, pair.i, pair.basis, v, &at(deeds, pair.deeds->b));
+    }
+    const auto is_told = [&](size_t member, const Deed& deed) {
+      return std::any_of(deeds.begin(), deeds.end(), [&](const auto& each) {
+        return each.first == deed && each.second.left.contains(member);
+      });
+    };
+    for (const Pair& pair : pairs) {
+      if (IsUnexplained(pair.i, v) || IsUnexplained(pair.j, v)) continue;
+      if (!pair.deeds) {
+        const auto how = [&](size_t member) { return DescribeClass(case_, names_[v], *FindValue(member, names_[v])); };
+        std::string left = how(pair.i), right = how(pair.j);
+        const bool turned = right < left;
+        if (turned) std::swap(left, right);
+        Join(turned ? pair.j : pair.i, turned ? pair.i : pair.j, pair.basis, v,
+             &at(classes, std::pair{std::move(left), std::move(right)}));
+      } else if (!pair.deeds->a.Nothing() && !pair.deeds->b.Nothing() &&
+                 !(is_told(pair.i, pair.deeds->a) && is_told(pair.j, pair.deeds->b))) {
+        const bool turned = pair.deeds->b.singular < pair.deeds->a.singular;
+        Join(turned ? pair.j : pair.i, turned ? pair.i : pair.j, pair.basis, v,
+             &at(both, turned ? std::pair{pair.deeds->b, pair.deeds->a} : std::pair{pair.deeds->a, pair.deeds->b}));
+      }
+    }
+    std::vector<Finding> findings;
+    const auto tell = [&](const Parted& parted, const std::string& what, std::string sentence) {
+      findings.push_back({.parted = parted, .what = CauseOf(what), .sentence = std::move(sentence)});
+    };
+    for (const auto& [deed, parted] : deeds) {
+      const Side doers = MakeSide(parted.left, parted.speakers[0]), others = MakeSide(parted.right, parted.speakers[1]);
+      tell(parted, deed.singular,
+           DeedSentence(doers, others, names_[v], deed, parted.all_proved ? "proved" : "likely",
+                        Although(doers, others, names_[v])));
+    }
+    for (const auto& [two, parted] : both)
+      tell(parted, two.first.singular + ";" + two.second.singular, Said(DivergenceKind::kPrecision, parted).sentence);
+    for (const auto& [two, parted] : classes)
+      tell(parted, two.first + ";" + two.second, Said(DivergenceKind::kPrecision, parted).sentence);
+    for (const auto& [who, parted] : unexplained) {
+      tell(parted, fmt::format("unexplained {} {}", who, v),
+           UnexplainedSentence(MakeSide(parted.left, who), MakeSide(parted.right, parted.speakers[1]), names_[v]));
+    }
+    return findings;
+  }
+
+  /// A divergence without its sentence.
+  Divergence Named(DivergenceKind kind, const Parted& parted) const {
     Divergence divergence;
     divergence.case_id = case_.id;
     divergence.kind = kind;
@@ -535,18 +625,20 @@ class Comparison {
       }
     }
     const size_t i = parted.speakers[0], j = parted.speakers[1];
-    const Side a = MakeSide(parted.left, i);
-    const Side b = MakeSide(parted.right, j);
-    divergence.backends = {a.names, b.names};
+    divergence.backends = {MakeSide(parted.left, i).names, MakeSide(parted.right, j).names};
     if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(i, j)};
-    divergence.sentence = Sentence(divergence, a, b, parted);
     return divergence;
   }
 
-  /// The sentence of one value with nothing in it that is this value's alone: names, and the element that shows it.
-  std::string CauseOf(size_t value, const Parted& parted) const {
-    std::string sentence = Said(DivergenceKind::kPrecision, parted).sentence;
-    sentence.resize(std::min(sentence.rfind(": " + names_[value]), sentence.size()));
+  Divergence Said(DivergenceKind kind, const Parted& parted) const {
+    Divergence divergence = Named(kind, parted);
+    divergence.sentence = Sentence(divergence, MakeSide(parted.left, parted.speakers[0]),
+                                   MakeSide(parted.right, parted.speakers[1]), parted);
+    return divergence;
+  }
+
+  /// What is said of a value with nothing in it that is this value's alone: the names of tensors.
+  std::string CauseOf(const std::string& sentence) const {
     std::string cause;
     const auto in_a_word = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '~';
@@ -659,7 +751,6 @@ class Comparison {
   std::vector<bool> known_;         ///< of each member: compared by its steps with others that are
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes
   std::vector<Divergence> divergences_;
-  std::vector<Parted> deeds_;  ///< precision, step by step, before what is one finding is told as one
   mutable std::map<std::tuple<size_t, size_t, std::string>, TensorDifference> differences_;
 };
 

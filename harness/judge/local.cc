@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -614,6 +615,7 @@ class StepJudge {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
       if (stored->fits) BecomeUnmodelled(&*stored);
       stored->piece = "step";
+      ShowAsWritten(last, &*stored);
       return stored;
     }
     JoinFew(last, *stored, &found);
@@ -641,8 +643,8 @@ class StepJudge {
     LoadInto(&result);
     result.rests_on_likelihood =
         result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
-    if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty())
-      result.shown_by = ShownBy(last);
+    if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
+      ShowAsWritten(last, &result);
     return Said(std::move(result));
   }
 
@@ -843,22 +845,32 @@ class StepJudge {
     return reached;
   }
 
-  /// Elements that the step gives otherwise where it is computed as it is written, from what is stored.
-  std::vector<int64_t> ShownBy(size_t last) {
+  /// A sum in float32 or wider, or none, explains the results: they may be what is written.
+  static bool AnyWide(const Classification& result) {
+    const auto acc = result.facets.find("acc");
+    return acc == result.facets.end() || acc->second.empty() ||
+           std::any_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+             const auto spec = ParseAcc(word);
+             return !spec || spec->wide();
+           });
+  }
+
+  /// Elements that the step gives otherwise where it is computed as it is written, from what is stored: in any order that is tried.
+  void ShowAsWritten(size_t last, Classification* result) {
     constexpr int64_t kMostLookedAt = 1024;
     constexpr size_t kMostShown = 64;
-    std::vector<int64_t> shown;
     const auto piece = Cut(last, {});
-    if (!piece) return shown;
+    if (!piece) return;
     const std::string& name = steps_[last].step.as;
     const TensorData& observed = values_.at(name);
     auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .as_written = true});
     const auto shape = oracle ? (*oracle)->Describe(name) : Fail("no oracle");
-    if (!shape) return shown;
+    if (!shape) return;
     const auto looked = ElementsToCheck(
         observed.shape,
         std::clamp(kGrownTerms / std::max<int64_t>(1, 4 * shape->terms), int64_t{64}, kMostLookedAt));
     std::vector<bool> given(looked.size(), false);
+    std::vector<double> nearest(looked.size(), std::numeric_limits<double>::quiet_NaN());
     for (const auto& model : (*oracle)->Bank(name, observed.dtype)) {
       const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
       for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
@@ -866,14 +878,20 @@ class StepJudge {
         for (size_t k = 0; k < looked.size(); ++k) {
           const double stored = model->Store(run[k]), here = observed.At(looked[k]);
           given[k] = given[k] || stored == here || (std::isnan(stored) && std::isnan(here));
+          if (!(std::fabs(nearest[k] - here) <= std::fabs(stored - here))) nearest[k] = stored;
         }
       }
     }
-    for (size_t k = 0; k < looked.size() && shown.size() < kMostShown; ++k) {
-      if (!given[k]) shown.push_back(looked[k]);
+    result->shown_by.clear();
+    result->as_written.clear();
+    result->shown_count = std::count(given.begin(), given.end(), false);
+    result->shown_of = static_cast<int64_t>(looked.size());
+    for (size_t k = 0; k < looked.size() && result->shown_by.size() < kMostShown; ++k) {
+      if (given[k]) continue;
+      result->shown_by.push_back(looked[k]);
+      result->as_written.push_back(nearest[k]);
     }
     counts_ += (*oracle)->Counts();
-    return shown;
   }
 
   /// An operand in float32 or wider that is said to be read before it was rounded, by results of which that gives no more than what

@@ -64,21 +64,9 @@ bool Disjoint(const Words& a, const Words& b) {
   });
 }
 
-/// What a side does in one facet: "rounds product through bfloat16 before the float32 buffer". An empty
-/// `does` is the absence of a rounding.
-struct Deed {
-  std::string singular, plural;
-
-  bool Nothing() const { return singular.empty(); }
-};
-
 Deed Say(std::string_view singular, std::string_view plural, const std::string& rest) {
   return {.singular = fmt::format("{} {}", singular, rest), .plural = fmt::format("{} {}", plural, rest)};
 }
-
-struct Parting {
-  Deed a, b;
-};
 
 bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) {
   return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
@@ -173,38 +161,49 @@ bool RoundsMoreInside(const std::string& value, const Classification& classifica
                      });
 }
 
-/// Elementary steps of the op that gives `value`, rounded on one side alone: all of them to one format, or those that are known
-/// to be. A side whose op was explained without such a step did not round it.
+/// The steps inside the op that each model rounds, by the formats that they may be rounded to.
+std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value,
+                                                        const Classification& classification) {
+  std::map<Words, std::vector<std::string>> rounded;
+  for (const auto& [cut, words] : classification.cuts) {
+    if (IsInside(value, cut) && std::find(words.begin(), words.end(), "none") == words.end())
+      rounded[words].push_back(cut);
+  }
+  return rounded;
+}
+
+/// "rounds the exp and total inside y to bfloat16": all that the classification says of steps inside.
+Deed RoundsInside(const std::string& value, const Classification& classification) {
+  constexpr size_t kMostNamed = 3;
+  const auto rounded = RoundedInside(value, classification);
+  std::vector<std::string> parts;
+  for (const auto& [words, cuts] : rounded) {
+    std::vector<std::string> names;
+    for (const std::string& cut : cuts) names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
+    if (rounded.size() == 1 && RoundsMoreInside(value, classification, cuts)) names.emplace_back("other steps");
+    // Of many steps some round nothing that shows, and which these are the numbers do not tell.
+    const std::string which = DescribeInside(value, classification).all ? "each step"
+                              : names.size() > kMostNamed               ? "several steps"
+                                                                        : JoinNames(names);
+    parts.push_back(fmt::format("{} inside {} to {}", which, value, Formats(words, "none")));
+  }
+  return Say("rounds", "round", Join(parts, " and "));
+}
+
+/// Elementary steps of the op that gives `value`, rounded on one side alone, or others on either. A side whose op was explained
+/// without such a step did not round it; one in another form of the op, where steps have other names, may have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b) {
   std::map<std::string, Words> left = a.cuts, right = b.cuts;
   for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
   for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
-  size_t steps = 0;
-  std::vector<std::string> told;
-  for (const auto& [cut, words] : left) {
-    if (!IsInside(value, cut)) continue;
-    ++steps;
-    const bool like_first =
-        told.empty() || (words == left.at(told.front()) && right.at(cut) == right.at(told.front()));
-    if (Disjoint(words, right.at(cut)) && like_first) told.push_back(cut);
-  }
-  if (told.empty()) return std::nullopt;
-  const bool all = DescribeInside(value, a).all || DescribeInside(value, b).all;
-  std::string which = "each step";
-  if (told.size() < steps || (steps == 1 && !all)) {
-    std::vector<std::string> names;
-    for (const std::string& cut : told)
-      names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
-    // Said of the side that rounds those named; where the other one rounds some too, "does not" holds of those named alone.
-    const bool left_rounds = left.at(told.front()) != Words{"none"};
-    if (RoundsMoreInside(value, left_rounds ? a : b, told) &&
-        !RoundsMoreInside(value, left_rounds ? b : a, told))
-      names.emplace_back("other steps");
-    which = JoinNames(names);
-  }
-  return Compare(left, right, told.front(), "none", "rounds", "round",
-                 fmt::format("{} inside {} to {{}}", Braced(which), Braced(value)));
+  const bool part = std::any_of(left.begin(), left.end(), [&](const auto& each) {
+    return IsInside(value, each.first) && Disjoint(each.second, right.at(each.first));
+  });
+  if (!part) return std::nullopt;
+  const bool a_rounds = !RoundedInside(value, a).empty(), b_rounds = !RoundedInside(value, b).empty();
+  if (!a_rounds && !b_rounds) return std::nullopt;
+  return Parting{.a = a_rounds ? RoundsInside(value, a) : Deed{}, .b = b_rounds ? RoundsInside(value, b) : Deed{}};
 }
 
 /// The formats of at most 16 bits that one of the roundings before a value's own store is to.
@@ -419,8 +418,10 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
     return mid != classification.facets.end() && mid->second == Words{own};
   };
   const bool twice = only_own(left) || only_own(right);
+  const bool inside = (only_own(left) && HasStepsInside(value, left)) || (only_own(right) && HasStepsInside(value, right));
   const std::string through =
-      twice ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
+      twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(value))
+      : twice ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
             : fmt::format("{} to {{}} {}", Braced(value), where);
   if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
     if (!twice) return mid;
@@ -451,6 +452,17 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   };
   if (told(left) && !told(right)) acc->b = {};
   if (!told(left) && told(right)) acc->a = {};
+  // Beside a narrow sum, one in float32 or wider is what is written.
+  const auto count_wide = [](const Classification& each) {
+    const Words& words = each.facets.at("acc");
+    return static_cast<size_t>(std::count_if(words.begin(), words.end(), [](const std::string& word) {
+      const auto spec = ParseAcc(word);
+      return spec && spec->wide();
+    }));
+  };
+  const size_t wide_left = count_wide(left), wide_right = count_wide(right);
+  if (wide_left == 0 && wide_right == right.facets.at("acc").size()) acc->b = {};
+  if (wide_right == 0 && wide_left == left.facets.at("acc").size()) acc->a = {};
   return acc;
 }
 
@@ -470,6 +482,20 @@ Parting Together(const std::vector<Parting>& partings) {
   return {.a = join(&Parting::a), .b = join(&Parting::b)};
 }
 
+/// Beside what a side reads otherwise: that its sums are narrow in each of its models.
+void AddNarrowSums(const Classification& classification, Deed* deed) {
+  const auto acc = classification.facets.find("acc");
+  if (deed->Nothing() || acc == classification.facets.end() || acc->second.empty()) return;
+  const bool narrow = std::all_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+    const auto spec = ParseAcc(word);
+    return spec && spec->bits() <= Binary16().precision;
+  });
+  if (!narrow) return;
+  const std::string with = ", with sums in " + Accumulators(acc->second);
+  deed->singular += with;
+  deed->plural += with;
+}
+
 /// In what the two classifications have no word in common. Where one of them reads an operand otherwise, other facets are those of
 /// other steps, but for the numbers of the program.
 std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
@@ -477,6 +503,10 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   const Classification& left = a.classification;
   const Classification& right = b.classification;
   std::vector<Parting> found = FindReads(value, left, right);
+  for (Parting& reads : found) {
+    AddNarrowSums(left, &reads.a);
+    AddNarrowSums(right, &reads.b);
+  }
   if (found.empty()) {
     if (auto rounding = FindRounding(test_case, value, a, b)) found.push_back(std::move(*rounding));
   }
@@ -574,6 +604,17 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
   return candidates.empty() ? std::nullopt : std::optional(candidates.front());
 }
 
+/// What the numbers of an unexplained value show, in parentheses; else how far from the exact value they are.
+std::string Shows(const Classification& classification) {
+  // How near a rejected model comes says nothing of the value.
+  for (const std::string& says : classification.says) {
+    if (says.find("nearest model") == std::string::npos && says.find("no form tried") == std::string::npos)
+      return " (" + says + ")";
+  }
+  const double ulp = classification.max_ulp;
+  return std::isfinite(ulp) ? fmt::format(" (up to {:.2g} ulp from the exact value)", ulp) : "";
+}
+
 /// " on jax" where not all of the side have what is shown of one.
 std::string OnWhom(const Side& side, const std::string& value, int64_t index) {
   return IsShared(side, value, index) ? "" : " on " + side.speaker.result->backend;
@@ -589,13 +630,12 @@ std::string Witness(const Side& first, const Side& second, const std::string& va
                      OnWhom(second, value, *index));
 }
 
-/// How a value was computed, as far as the numbers tell: what they leave open is left out.
+}  // namespace
+
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
   const Classification& classification = result.classification;
   if (classification.kind == ClassificationKind::kUnmodelled) {
-    const double ulp = classification.max_ulp;
-    return std::string("in a way that no model explains") +
-           (std::isfinite(ulp) ? fmt::format(" ({:.2g} ulp from the exact value at most)", ulp) : "");
+    return "in a way that is not explained" + Shows(classification);
   }
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
@@ -637,6 +677,8 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
              ? "as it is written, as far as these inputs tell"
              : "with roundings that these inputs do not tell apart";
 }
+
+namespace {
 
 std::string DescribeOutcome(const Side& side) {
   const Outcome& outcome = side.speaker.result->outcome;
@@ -754,6 +796,55 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
   return fmt::format("{}; {}.", clause(a, left), clause(b, right));
 }
 
+std::optional<Parting> FindDeeds(const Case& test_case, const std::string& value, const ValueResult& a,
+                                 const ValueResult& b) {
+  const auto unknown = [](const ValueResult& each) {
+    return each.classification.kind == ClassificationKind::kUnmodelled;
+  };
+  if (unknown(a) || unknown(b)) return std::nullopt;
+  auto parting = FindParting(test_case, value, a, b);
+  if (!parting || (parting->a.Nothing() && parting->b.Nothing())) return std::nullopt;
+  return parting;
+}
+
+namespace {
+
+/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of an element in which the side is of one mind; empty where what is
+/// written gives all that was looked at.
+std::string BesideWhatIsWritten(const Side& side, const std::string& value) {
+  const Classification& classification = ValueOf(side, value).classification;
+  const TensorData* data = TensorOf(side, value);
+  const std::vector<int64_t>& shown = classification.shown_by;
+  if (data == nullptr || shown.empty() || shown.size() != classification.as_written.size()) return "";
+  const auto shared =
+      std::find_if(shown.begin(), shown.end(), [&](int64_t index) { return IsShared(side, value, index); });
+  const auto k = static_cast<size_t>((shared == shown.end() ? shown.begin() : shared) - shown.begin());
+  return fmt::format(": {}{} is {}{}, as written {} ({} of {} elements{})", value,
+                     Element(Coordinates(shown[k], data->shape)), FormatDecimal(data->At(shown[k])),
+                     OnWhom(side, value, shown[k]), FormatDecimal(classification.as_written[k]),
+                     classification.shown_count, classification.shown_of,
+                     classification.shown_of < data->size() ? " looked at" : "");
+}
+
+}  // namespace
+
+std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
+                         std::string_view basis, std::string_view although) {
+  const std::string likely = basis == "proved" ? "" : " likely";
+  std::string witness = BesideWhatIsWritten(doers, value);
+  if (witness.empty()) witness = Witness(doers, others, value);
+  return fmt::format("{}{} {}; {}{} {}{}{}.", JoinNames(doers.names), likely,
+                     Verb(doers, deed.singular, deed.plural), JoinNames(others.names), likely,
+                     Verb(others, "does not", "do not"), although, witness);
+}
+
+std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
+  std::string witness = BesideWhatIsWritten(who, value);
+  if (witness.empty()) witness = Witness(who, others, value);
+  return fmt::format("{} {} {} in a way that is not explained{}{}.", JoinNames(who.names),
+                     Verb(who, "computes", "compute"), value, Shows(ValueOf(who, value).classification), witness);
+}
+
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                               std::string_view basis, std::string_view although) {
   const ValueResult& left = ValueOf(a, value);
@@ -865,21 +956,23 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const std::string differs =
       fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
   if (special) {
-    return fmt::format("{} in the special values of {} ({}, first {}).", differs, value, share, witness);
+    const bool signs = std::all_of(differences.begin(), differences.end(), [](const TensorDifference* each) {
+      return each->special == each->zero_signs;
+    });
+    return fmt::format("{} in the {} of {} ({}, e.g. {}).", differs, signs ? "signs of zeros" : "special values",
+                       value, share, witness);
   }
   const std::string spread = ShortestDecimal(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
     if (kind == DivergenceKind::kBits)
-      return fmt::format("{} in {} ({}, by up to {} ulp, first {}); {}.", differs, value, share, spread,
+      return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}); {}.", differs, value, share, spread,
                          witness, HowFarOff(a, b, value));
-    return fmt::format(
-        "{} {} {} in the same precision as {}, with other bits in {}, by up to {} ulp (first {}): the order "
-        "of accumulation differs.",
-        JoinNames(a.names), Verb(a, "computes", "compute"), value, other, share, spread, witness);
+    return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation explains it.",
+                       differs, value, share, spread, witness);
   }
   if (const std::string zero = WhoFlushes(a, b, value); !zero.empty()) {
     const bool b_first = zero.starts_with(JoinNames(b.names) + " give");
-    return fmt::format("{} ({}, first {}).", zero, share, b_first ? against(b, a) : witness);
+    return fmt::format("{} ({}, e.g. {}).", zero, share, b_first ? against(b, a) : witness);
   }
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   std::vector<std::string> asked;
@@ -890,17 +983,17 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
-    return fmt::format("{} in {} ({}{}, first {}): as it was asked, {}.", differs, value, share, size,
+    return fmt::format("{} in {} ({}{}, e.g. {}): as it was asked, {}.", differs, value, share, size,
                        witness, Join(asked, "; "));
   }
   for (const Side* side : {&a, &b}) {
     if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
-    return fmt::format("{} in {} ({}{}, first {}): as it was asked, {}{} {} nothing on the way to {}.",
+    return fmt::format("{} in {} ({}{}, e.g. {}): as it was asked, {}{} {} nothing on the way to {}.",
                        differs, value, share, size, witness, JoinNames(side->names),
                        ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
                        Verb(*side, "rounds", "round"), value);
   }
-  return fmt::format("{} in {} ({}{}, first {}).", differs, value, share, size, witness);
+  return fmt::format("{} in {} ({}{}, e.g. {}).", differs, value, share, size, witness);
 }
 
 namespace {
@@ -984,17 +1077,15 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
   };
   // One of `changed` on one side of the step, and whom it parts from on the other.
   const auto parts = [&](const Divergence& step) {
+    // What others do on the way is no reason of its own doing: of a step the doers come first.
     for (const size_t side : {0, 1}) {
       const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
-      for (const size_t there : {0, 1}) {
-        const bool me = std::any_of(changed.begin(), changed.end(), [&](const std::string& name) {
-          return holds(mine, name) && holds(step.backends[there], name);
-        });
-        const bool them = std::any_of(other.begin(), other.end(), [&](const std::string& name) {
-          return holds(step.backends[1 - there], name);
-        });
-        if (me && them) return true;
-      }
+      const bool me = std::any_of(changed.begin(), changed.end(), [&](const std::string& name) {
+        return holds(mine, name) && holds(step.backends[0], name);
+      });
+      const bool them = std::any_of(other.begin(), other.end(),
+                                    [&](const std::string& name) { return holds(step.backends[1], name); });
+      if (me && them) return true;
     }
     return false;
   };
@@ -1013,9 +1104,10 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     if (!step.also.empty()) text += fmt::format("; likewise for {}", JoinNames(step.also));
     told.push_back(std::move(text));
   }
-  if (told.empty()) return "";
-  return fmt::format(" Where all steps are observed, which changes {} on {}: {}{}.", divergence.value,
-                     JoinNames(changed), Join(told, ". "),
+  const std::string changes =
+      fmt::format(" Observing all steps changes {} on {}", divergence.value, JoinNames(changed));
+  if (told.empty()) return changes + ", so the steps do not tell why.";
+  return fmt::format("{}; there, {}{}.", changes, Join(told, ". "),
                      more == 0   ? ""
                      : more == 1 ? ". 1 more step parts"
                                  : fmt::format(". {} more steps part", more));

@@ -20,6 +20,19 @@ struct Side {
   std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
 };
 
+/// What a side does: "rounds product through bfloat16 before the float32 buffer". An empty one is the absence of a rounding.
+struct Deed {
+  std::string singular, plural;
+
+  bool Nothing() const { return singular.empty(); }
+  bool operator==(const Deed&) const = default;
+};
+
+/// What each of two does that the other does not.
+struct Parting {
+  Deed a, b;
+};
+
 std::string OutcomeSentence(const Side& left, const Side& right);
 /// `left` and `right` are dtype names, "none" for a value that does not exist.
 std::string DtypeSentence(const Side& a, const Side& b, const std::string& value, std::string_view left,
@@ -27,6 +40,18 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 /// `although` is added to the side that does not round (", although its graph converts").
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                               std::string_view basis, std::string_view although);
+/// In what the two classifications of a value have no word in common; nothing where one is unmodelled, or where no facet by itself
+/// parts them.
+std::optional<Parting> FindDeeds(const Case& test_case, const std::string& value, const ValueResult& a,
+                                 const ValueResult& b);
+/// Of one step that each of `doers` computes otherwise than it is written, in the same way, and none of `others`: who does what,
+/// and an element that shows it beside what is written.
+std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
+                         std::string_view basis, std::string_view although);
+/// Of one step that nothing explains on `who`: what its numbers do show, and an element.
+std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value);
+/// How the value was computed, as far as the numbers tell: what they leave open is left out.
+std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// For the kinds order, bits, value and special. `differences`: of every pair, one of `a` and one of `b`; that of the speakers
 /// first.
@@ -36,8 +61,8 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
 std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
-/// What the steps of another run show of a divergence that has no cause: " Where all steps are observed, which changes y on A: ...",
-/// of those `steps` that part one of `changed` from a backend on the other side. Empty where none does.
+/// What the steps of another run show of a divergence that has no cause: " Observing all steps changes y on A; there, ...",
+/// of those `steps` in which one of `changed` does what a backend on the other side does not; else that they do not tell why.
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<std::string>& changed,
                                   const std::vector<Divergence>& steps);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

@@ -59,6 +59,7 @@ TensorDifference CompareTensors(const TensorData& left, const TensorData& right)
     } else if (DiffersInKind(a, b)) {
       if (difference.special++ == 0) difference.first_special = i;
       difference.one_finite += std::isfinite(a) != std::isfinite(b) ? 1 : 0;
+      difference.zero_signs += a == 0 && b == 0 ? 1 : 0;
     }
   }
   return difference;

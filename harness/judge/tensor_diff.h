@@ -17,6 +17,7 @@ struct TensorDifference {
   int64_t first_number = -1;  ///< row-major index; -1 = none
   int64_t first_special = -1;
   int64_t one_finite = 0;  ///< of `special`: one side alone is finite
+  int64_t zero_signs = 0;  ///< of `special`: both are zero
   double largest_ulp = 0;  ///< of the `number` differences, as UlpDistance has it; 0 for integers
 
   bool Same() const { return number == 0 && special == 0; }

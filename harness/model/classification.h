@@ -101,8 +101,11 @@ struct Classification {
   std::map<std::string, std::vector<std::string>> reads = {};
   /// Of the same step: each set of operands that may have been read unrounded together, "" for none and "c+d" for two.
   std::vector<std::string> together = {};
-  /// Of a step that is not computed as it is written: some of the elements that show it, since what is written gives others.
+  /// Of a step that is not computed as it is written: some of the elements that show it, since what is written gives others; of
+  /// those it gives the one nearest to what was observed. So many of how many elements that were looked at show it.
   std::vector<int64_t> shown_by = {};
+  std::vector<double> as_written = {};
+  int64_t shown_count = 0, shown_of = 0;
   /// Of a value whose program changes where its steps are observed (piece "asked"): intermediate -> "rounded", "unrounded",
   /// or both where the results follow either way; the likelier first.
   std::map<std::string, std::vector<std::string>> on_the_way = {};

@@ -155,6 +155,31 @@ std::vector<CrossTerm> FineLine(CrossSide side, int bits, int64_t k, int64_t lin
   return TieLine(side, bits, k, line, store, store == Bfloat16().precision ? 21 : 23);
 }
 
+std::vector<CrossTerm> HalfLine(CrossSide side, int bits, int64_t k, int64_t line) {
+  const int64_t pairs = k / 2;
+  if (side == CrossSide::kB) {
+    const int64_t first = 2 * (line % pairs);
+    return {{.position = first, .value = 1}, {.position = first + 1, .value = 1}};
+  }
+  std::vector<CrossTerm> terms;
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    constexpr std::array<int, 3> kStores{24, 8, 11};
+    // Both terms stay normal in float16. Even significands go back to themselves, and away from zero where ties do; a store that
+    // cuts is told by the odd ones.
+    constexpr int kScale = 12;
+    const int store = kStores[static_cast<size_t>(line + pair) % 3];
+    const bool is_odd = bits >= store && (line / 3 + pair) % 2 == 0;
+    const double sign = (line / 2 + pair) % 2 == 0 ? 1 : -1;
+    const int kept = std::min(bits, store) - (bits >= store && !is_odd ? 1 : 0);
+    const std::array<double, 2> values{Scale(sign * CrossSignificand(Key(side, line, pair), kept, 0), kScale),
+                                       Scale(sign, kScale - store)};
+    const auto turned = static_cast<size_t>(line / 6 % 2);
+    for (size_t slot = 0; slot < 2; ++slot)
+      terms.push_back({.position = 2 * pair + static_cast<int64_t>(slot), .value = values[slot ^ turned]});
+  }
+  return terms;
+}
+
 std::vector<CrossTerm> ChunkLine(CrossSide side, int bits, int64_t k, int64_t line) {
   const int near = bits <= 8 ? 2 : 4;
   const auto value = [&](int64_t place) { return CrossSignificand(Key(side, line, place), bits, near); };
@@ -218,11 +243,12 @@ struct CrossFamily {
   int64_t least;
   std::vector<CrossTerm> (*line)(CrossSide side, int bits, int64_t k, int64_t line);
 };
-constexpr std::array<CrossFamily, 9> kCrossFamilies{{{"single", 1, SingleLine},
+constexpr std::array<CrossFamily, 10> kCrossFamilies{{{"single", 1, SingleLine},
                                                      {"cancel", 3, CancelLine},
                                                      {"swamp", 3, SwampLine},
                                                      {"wide", 3, WideLine},
                                                      {"tie", 3, FineLine},
+                                                     {"half", 2, HalfLine},
                                                      {"chunk", 2, ChunkLine},
                                                      {"squares", 2, SquaresLine},
                                                      {"opposed", 2, OpposedLine},

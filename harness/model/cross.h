@@ -15,6 +15,7 @@
 //   wide    half-way between two values of 8 or 11 bits, but for a term that float32 drops: float64 and wider sums, and
 //           whether they are rounded to float32 before a narrow store
 //   tie     the same, but for a term that float32 keeps and 16-bit sums drop in every order
+//   half    a value and half a unit of its last place in 8, 11 or 24 bits: whether a store rounds ties to even or away
 //   chunk   a b - c d at pairs of positions that any split of a long sum puts apart somewhere
 //
 // Ops around a sum have lines of their own, in which two terms count: no order of summation has a choice, so that a narrow sum
@@ -35,14 +36,14 @@
 
 namespace ulpscope {
 
-/// single cancel swamp wide tie chunk squares opposed exponents
+/// single cancel swamp wide tie half chunk squares opposed exponents
 const std::vector<std::string>& CrossNames();
 
-/// Terms below which `name` has no line: 1, 3, 3, 3, 3, 2, 2, 2, 2.
+/// Terms below which `name` has no line: 1, 3, 3, 3, 3, 2, 2, 2, 2, 2.
 int64_t LeastCrossLength(std::string_view name);
 
-/// kSum: the line of a sum that is no product, which one line of kB would pick out of kA's; swamp, wide and tie have
-/// some, squares, opposed and exponents nothing else.
+/// kSum: the line of a sum that is no product, which one line of kB would pick out of kA's; swamp, wide, tie and half
+/// have some, squares, opposed and exponents nothing else.
 enum class CrossSide { kA, kB, kSum };
 
 /// One line of an operand: position along the sum, value. Positions that are not named hold zeros.

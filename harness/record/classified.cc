@@ -79,7 +79,8 @@ Exclusion ExclusionFromJson(const json& object, std::string& error) {
 }
 
 json ToJson(const Classification& classification) {
-  json excluded = json::array(), regions = json::array();
+  json excluded = json::array(), regions = json::array(), as_written = json::array();
+  for (const double number : classification.as_written) as_written.push_back(sdk::FloatToJson(number));
   for (const auto& exclusion : classification.excluded) excluded.push_back(ToJson(exclusion));
   for (const auto& region : classification.regions)
     regions.push_back({{"where", region.where}, {"label", region.label}});
@@ -107,6 +108,9 @@ json ToJson(const Classification& classification) {
           {"reads", classification.reads},
           {"together", classification.together},
           {"shown_by", classification.shown_by},
+          {"as_written", as_written},
+          {"shown_count", classification.shown_count},
+          {"shown_of", classification.shown_of},
           {"on_the_way", classification.on_the_way}};
 }
 
@@ -165,6 +169,9 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .reads = fields.TextLists("reads"),
           .together = fields.Texts("together"),
           .shown_by = fields.Integers("shown_by"),
+          .as_written = fields.Numbers("as_written"),
+          .shown_count = fields.Integer("shown_count"),
+          .shown_of = fields.Integer("shown_of"),
           .on_the_way = fields.TextLists("on_the_way")};
 }
 

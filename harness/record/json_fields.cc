@@ -142,6 +142,21 @@ std::vector<int64_t> JsonFields::Integers(std::string_view key) {
   return integers;
 }
 
+std::vector<double> JsonFields::Numbers(std::string_view key) {
+  std::vector<double> numbers;
+  const auto* value = Find(key);
+  if (value == nullptr) return numbers;
+  for (const auto& entry : *value) {
+    if (double number = 0; value->is_array() && ReadNumber(entry, number)) {
+      numbers.push_back(number);
+      continue;
+    }
+    Complain(key, "array of numbers");
+    return {};
+  }
+  return numbers;
+}
+
 std::map<std::string, std::string> JsonFields::TextMap(std::string_view key, size_t limit) {
   std::map<std::string, std::string> texts;
   const auto* value = Find(key);

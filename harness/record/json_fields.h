@@ -27,6 +27,8 @@ class JsonFields {
   double Number(std::string_view key);
   std::vector<std::string> Texts(std::string_view key, size_t limit = 1 << 16);
   std::vector<int64_t> Integers(std::string_view key);
+  /// Each as Number has it.
+  std::vector<double> Numbers(std::string_view key);
   std::map<std::string, std::string> TextMap(std::string_view key, size_t limit = 1 << 16);
   std::map<std::string, std::vector<std::string>> TextLists(std::string_view key, size_t limit = 1 << 16);
   std::map<std::string, double> NumberMap(std::string_view key);

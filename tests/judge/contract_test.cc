@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "harness/judge/classify.h"
+#include "harness/words/facets.h"
 #include "oracles/oracle.h"
 #include "tests/judge/make.h"
 #include "tests/support/cases.h"
@@ -241,7 +242,9 @@ TEST(Contract, WhatTheBankDoesNotListIsAskedAndNoViolation) {
 
 TEST(Contract, NamedRoundingsAreEveryCombination) {
   const std::vector<std::string> operands{"a", "b", "scalar.mul"};
-  EXPECT_EQ(RoundingsNamed({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}}}, operands).size(), 1);
+  const auto wide = RoundingsNamed({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}}}, operands);
+  ASSERT_EQ(wide.size(), 2) << "a class holds what the bank does not list";
+  EXPECT_EQ(wide[1].acc, kJoinedWider);
   const auto named = RoundingsNamed({.dtype = {},
                                      .facets = {{"acc", {"float32", "split_k(bfloat16,float32)"}},
                                                 {"in", {"as_is", "bfloat16_rne"}},

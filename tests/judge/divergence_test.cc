@@ -169,8 +169,7 @@ TEST(Divergence, LikelyWhenOnlyTheLikelihoodParts) {
   EXPECT_EQ(found[0].basis, "likely");
   EXPECT_EQ(
       found[0].sentence,
-      "a likely accumulates product in bfloat16; b likely accumulates product in float32: product[0,0] is 1 "
-      "against 1.0009766.");
+      "a likely accumulates product in bfloat16; b likely does not: product[0,0] is 1 against 1.0009766.");
 }
 
 TEST(Divergence, FirstValueInProgramOrderLaterOnesInAlso) {
@@ -349,7 +348,7 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kValue);
-  EXPECT_EQ(found[0].sentence, "a differs from b in product (1 of 4 elements, first [1,1] = 4 against 5).");
+  EXPECT_EQ(found[0].sentence, "a differs from b in product (1 of 4 elements, e.g. [1,1] = 4 against 5).");
   Table unmodelled(MakeCase());
   unmodelled.Add("a", Classify({}), kRounded).Add("b", Classify({}), kUnrounded);
   found = unmodelled.Find();
@@ -361,7 +360,7 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, kPrecision);
   EXPECT_EQ(found[0].sentence,
-            "a computes product in a way that no model explains (0.5 ulp from the exact value at most); b "
+            "a computes product in a way that is not explained (up to 0.5 ulp from the exact value); b "
             "computes product with sums in float32: product[0,0] is 1 against 1.0009766.");
 }
 
@@ -378,11 +377,11 @@ TEST(Divergence, FiguresHoldOfAllWhomASentenceNames) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].backends, (Groups{{"a", "b"}, {"c"}}));
   EXPECT_NE(found[0].sentence.find("(2 to 3 of 4 elements"), std::string::npos) << found[0].sentence;
-  EXPECT_NE(found[0].sentence.find("first [1,1] = 4 against 5)"), std::string::npos) << found[0].sentence;
+  EXPECT_NE(found[0].sentence.find("e.g. [1,1] = 4 against 5)"), std::string::npos) << found[0].sentence;
   // No element shows both: whose it is is said.
   found = table({1.25, 2, 3, 4.5})->Find({"a", "b"});
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_NE(found[0].sentence.find("first [0,0] = 1 on a against 1.5)"), std::string::npos)
+  EXPECT_NE(found[0].sentence.find("e.g. [0,0] = 1 on a against 1.5)"), std::string::npos)
       << found[0].sentence;
 }
 
@@ -777,22 +776,25 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
     return made;
   };
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
+  const std::string kNoReason = " Observing all steps changes y on inductor, so the steps do not tell why.";
   const auto told = [&](const std::vector<Divergence>& steps) {
     return ObservedStepsSentence(result, {"inductor"}, steps);
   };
   const Divergence add =
-      step("add", {{"eager", "aot"}, {"inductor"}}, {"add_2"},
+      step("add", {{"inductor"}, {"eager", "aot"}}, {"add_2"},
            "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
            "add[0] is 1 against 2.");
   EXPECT_EQ(
       told({add}),
-      " Where all steps are observed, which changes y on inductor: inductor likely computes add from the "
+      " Observing all steps changes y on inductor; there, inductor likely computes add from the "
       "unrounded elu; eager and aot likely do not; likewise for add_2.");
-  EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), "")
+  EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), kNoReason)
       << "no word of the one that changed";
-  EXPECT_EQ(told({step("add", {{"jax"}, {"inductor"}}, {}, "jax rounds add; inductor does not.")}), "")
+  EXPECT_EQ(told({step("add", {{"jax"}, {"inductor"}}, {}, "jax rounds add; inductor does not.")}), kNoReason)
       << "nor of those that it differs from";
-  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({step("add", {{"eager"}, {"inductor"}}, {}, "eager rounds add; inductor does not.")}), kNoReason)
+      << "what another one does on the way is no reason of its own";
+  EXPECT_EQ(told({}), kNoReason);
   EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps part."))
       << told({add, add, add, add});
 }

@@ -279,7 +279,7 @@ TEST(Prove, GradientsOfALinearLayer) {
     contract: {status: de_facto, prove: true, accept: {w.grad: {acc: [at_least_float32], mid: [none]}}}
 )");
   const Prover prover(c);
-  EXPECT_EQ(prover.names(), (std::vector<std::string>{"single", "cancel", "swamp", "wide"}));
+  EXPECT_EQ(prover.names(), (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half"}));
   EXPECT_EQ(prover.Judge(Model(kHonest), "sequential", "w.grad").joined, ContractVerdict::kConforms);
   EXPECT_EQ(
       prover.Judge(Model("in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne"), "sequential", "w.grad")
@@ -409,7 +409,7 @@ TEST(Prove, CompanionsDifferFromTheirCaseInFillsAlone) {
       EXPECT_EQ(one.tensors[i].strides, c.tensors[i].strides);
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"single", "cancel", "swamp", "wide", "chunk"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half", "chunk"}));
   Case silent = c;
   silent.contract.prove = false;
   EXPECT_TRUE(CompanionsOf(silent).empty());

@@ -75,13 +75,13 @@ class Observed(unittest.TestCase):
         [(kind, sentence)] = self.sentences("stores,fuses")
         self.assertEqual(kind, "value", sentence)
         self.assertRegex(sentence, r"^stores differs from fuses in total \(\d+ of 256 elements")
-        self.assertTrue(sentence.endswith(f". Where all steps are observed, which changes total on fuses: {SHOWN}."), sentence)
+        self.assertTrue(sentence.endswith(f". Observing all steps changes total on fuses; there, {SHOWN}."), sentence)
 
     def test_where_nothing_changes_it_is_the_finding_itself(self):
         [(kind, sentence)] = self.sentences("stores,steady")
         self.assertEqual(kind, "precision", sentence)
         self.assertTrue(sentence.startswith(SHOWN.replace("fuses", "steady") + ": total["), sentence)
-        self.assertNotIn("Where all steps", sentence)
+        self.assertNotIn("Observing all steps", sentence)
 
 
 if __name__ == "__main__":

@@ -279,14 +279,14 @@ TEST(FindingCause, LeavesOutWhoWhereAndHowMuch) {
       {kValue,
        {{"a", "b"}, {"c", "d"}},
        "out",
-       "a and b differ from c and d in out (4402 of 12288 elements, by up to 392 ulp, first [0] = 1 against "
+       "a and b differ from c and d in out (4402 of 12288 elements, by up to 392 ulp, e.g. [0] = 1 against "
        "2).",
        "differs in a value"},
       {kPrecision,
        {{"a"}, {"c"}},
        "y",
-       "a computes y as stored float32, rounded once; c computes y in a way that no model explains.",
-       "computes a value in a way that no model explains"},
+       "a computes y as stored float32, rounded once; c computes y in a way that is not explained.",
+       "computes a value in a way that is not explained"},
       {kDtype,
        {{"a"}, {"c", "d"}},
        "grad",
