@@ -20,7 +20,7 @@ constexpr char kTilde = '~';
 constexpr int64_t kWantedResults = 192;
 /// Companions of one product and probe, and of one case.
 constexpr int64_t kMostRounds = 6;
-constexpr size_t kMostCompanions = 24;
+constexpr size_t kMostCompanions = 30;
 /// Shorter sums are not split: the bank of models holds no split of them either.
 constexpr int64_t kLeastSplitLength = 128;
 

@@ -296,7 +296,7 @@ TEST(Prove, SmallResultsAreShownInSeveralRounds) {
     contract: {status: de_facto, prove: true, accept: {y: {acc: [at_least_float32], mid: [none]}}}
 )");
   const Prover prover(c);
-  EXPECT_EQ(prover.names().size(), 20u);  // 5 rounds of 40 results
+  EXPECT_EQ(prover.names().size(), 25u);  // 5 rounds of 40 results
   const auto verdicts = prover.Judge(Model(kHonest), "lanes8", "y");
   EXPECT_EQ(verdicts.joined, ContractVerdict::kConforms) << Survivors(verdicts.classification);
 }
@@ -388,7 +388,7 @@ TEST(Prove, OutsideTheReachOfProbesThereAreNoCompanions) {
     contract: {status: de_facto, prove: true, accept: {product: {mid: [none]}, wide: {mid: [none]}}}
 )");
   EXPECT_EQ(Provable(further), std::set<std::string>{"product"});
-  EXPECT_EQ(CompanionsOf(further).size(), 4u);
+  EXPECT_EQ(CompanionsOf(further).size(), 5u);
 }
 
 TEST(Prove, CompanionsDifferFromTheirCaseInFillsAlone) {

@@ -100,8 +100,8 @@ TEST(Facets, BitsThatAreKept) {
   EXPECT_EQ(acc("blockfma(16,25,rne_float16)"), 11);
   EXPECT_EQ(acc("split_k(bfloat16,float32)"), 8);
   EXPECT_EQ(acc("split_k(float32,float16)"), 11);
-  EXPECT_FALSE(ParseAcc("split_k(float32,float32)")->wide())
-      << "partial sums are a narrowing of their own kind";
+  EXPECT_TRUE(ParseAcc(kJoinedWider)->wide()) << "no partial sum keeps fewer bits than float32 does";
+  EXPECT_FALSE(ParseAcc("split_k(bfloat16,float32)")->wide());
   EXPECT_EQ(ParseIn("as_is+daz")->bits(), kAllBits);
   EXPECT_EQ(ParseIn("bf16x3")->bits(), 16);
   EXPECT_EQ(ParseIn("bf16x9")->bits(), 24);
