@@ -330,13 +330,14 @@ TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args) {
 Real RankOf(const PlanNode& node, std::span<const Real> line) {
   if (std::any_of(line.begin(), line.end(), [](const Real& each) { return each.is_undecided(); }))
     return UndecidedValue();
+  const Ranking& ranking = node.Get<RankedAlong>().ranking;
   if (node.kind == NodeKind::kPlace) {
-    const auto [first, last] = PlacesOf(node.ranking, line);
+    const auto [first, last] = PlacesOf(ranking, line);
     return Real::Between({.m = first, .e = 0}, {.m = last, .e = 0});
   }
   // What stands at a place lies between what stands there by the lower ends and by the upper ones.
-  const Real &low = line[At(node.ranking, line, ComparedBy{.upper = false})],
-             &high = line[At(node.ranking, line, ComparedBy{.upper = true})];
+  const Real &low = line[At(ranking, line, ComparedBy{.upper = false})],
+             &high = line[At(ranking, line, ComparedBy{.upper = true})];
   if (IsNoNumber(low)) return low;
   if (!low.is_domain() && !high.is_domain()) return Real::Between(low.lo(), high.hi());
   return low.is_domain() && high.is_domain() && low.domain() == high.domain() ? low : UndecidedValue();
@@ -345,18 +346,19 @@ Real RankOf(const PlanNode& node, std::span<const Real> line) {
 Interval RankOf(const PlanNode& node, std::span<const Interval> line) {
   const auto last = static_cast<double>(line.size() - 1);
   const bool open = std::any_of(line.begin(), line.end(), [](Interval each) { return MayBeNan(each); });
+  const Ranking& ranking = node.Get<RankedAlong>().ranking;
   if (node.kind == NodeKind::kPlace) {
     if (open) return {.lo = 0, .hi = last};
-    const auto [first_place, last_place] = PlacesOf(node.ranking, line);
+    const auto [first_place, last_place] = PlacesOf(ranking, line);
     return {.lo = static_cast<double>(first_place), .hi = static_cast<double>(last_place)};
   }
   if (open) return kEverything;
-  return {.lo = line[At(node.ranking, line, ComparedBy{.upper = false})].lo,
-          .hi = line[At(node.ranking, line, ComparedBy{.upper = true})].hi};
+  return {.lo = line[At(ranking, line, ComparedBy{.upper = false})].lo,
+          .hi = line[At(ranking, line, ComparedBy{.upper = true})].hi};
 }
 
 TwoDoubles RankOf(const PlanNode& node, std::span<const TwoDoubles> line) {
-  const size_t at = At(node.ranking, line, ComparedBy{.upper = false});
+  const size_t at = At(node.Get<RankedAlong>().ranking, line, ComparedBy{.upper = false});
   return node.kind == NodeKind::kPlace ? TwoDoubles{.hi = static_cast<double>(at), .lo = 0} : line[at];
 }
 

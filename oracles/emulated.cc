@@ -42,15 +42,17 @@ TwoDoubles EmulatedArithmetic::Input(const PlanNode&, int, const TensorData& dat
 }
 
 TwoDoubles EmulatedArithmetic::Constant(const PlanNode& node) const {
-  if (node.irrational != Irrational::kNone) return PairConstant(node.irrational);
-  if (node.denominator == 0) return {.hi = ConstantValue(node, *binding_), .lo = 0};
-  return Divide({.hi = static_cast<double>(node.numerator), .lo = 0},
-                {.hi = static_cast<double>(node.denominator), .lo = 0});
+  if (const Irrational* irrational = node.If<Irrational>()) return PairConstant(*irrational);
+  if (const IntegerRatio* ratio = node.If<IntegerRatio>())
+    return Divide({.hi = static_cast<double>(ratio->numerator), .lo = 0},
+                  {.hi = static_cast<double>(ratio->denominator), .lo = 0});
+  return {.hi = ConstantValue(node, *binding_), .lo = 0};
 }
 
 TwoDoubles EmulatedArithmetic::Count(const PlanNode& node, int64_t index) const {
-  return Add({.hi = node.alpha, .lo = 0},
-             Multiply({.hi = node.beta, .lo = 0}, {.hi = static_cast<double>(index), .lo = 0}));
+  const auto& [start, step] = node.Get<Progression>();
+  return Add({.hi = start, .lo = 0},
+             Multiply({.hi = step, .lo = 0}, {.hi = static_cast<double>(index), .lo = 0}));
 }
 
 TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
@@ -188,6 +190,7 @@ TwoDoubles EmulatedArithmetic::SumPasses(const AccSpec& acc, const SumOrder& ord
 TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a,
                                         std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
   const auto& in = binding_->in[static_cast<size_t>(id)];
+  const auto& [m, n, length, alpha, beta] = node.Get<Contraction>();
   std::vector<std::vector<SumTerm>> passes(1);
   if (in[0].pieces == 1 && in[1].pieces == 1) {
     passes[0].reserve(a.size());
@@ -201,15 +204,15 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
   }
   static const SumOrder sequential;
   TwoDoubles scaled;
-  const bool added = addend != nullptr && node.alpha == 1;
-  if (added) scaled = ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend);
+  const bool added = addend != nullptr && alpha == 1;
+  if (added) scaled = ulpscope::Multiply(TwoDoubles{.hi = beta, .lo = 0}, *addend);
   const TwoDoubles total =
       SumPasses(Acc(), order_ == nullptr ? sequential : *order_, passes, added ? &scaled : nullptr);
-  if (node.alpha == 1) return Stored(id, total);
-  TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = node.alpha, .lo = 0}, total);
+  if (alpha == 1) return Stored(id, total);
+  TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = alpha, .lo = 0}, total);
   if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};
   if (addend != nullptr) {
-    sum = Add(sum, ulpscope::Multiply(TwoDoubles{.hi = node.beta, .lo = 0}, *addend));
+    sum = Add(sum, ulpscope::Multiply(TwoDoubles{.hi = beta, .lo = 0}, *addend));
     if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};
   }
   return Stored(id, sum);

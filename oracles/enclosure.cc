@@ -160,8 +160,9 @@ class EnclosureArithmetic::PairSum {
 };
 
 double ConstantValue(const PlanNode& node, const Binding& binding) {
-  const auto scalar = node.scalar ? binding.scalars.find(node.tensor) : binding.scalars.end();
-  return scalar == binding.scalars.end() ? node.alpha : scalar->second.Apply(node.alpha);
+  const auto& [value, scalar] = node.Get<DoubleNumber>();
+  const auto rounding = scalar.empty() ? binding.scalars.end() : binding.scalars.find(scalar);
+  return rounding == binding.scalars.end() ? value : rounding->second.Apply(value);
 }
 
 EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, TensorData>& tensors)
@@ -172,7 +173,7 @@ EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, Tens
     raw[id] = true;
     for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
       const PlanNode& root = p.nodes[static_cast<size_t>(p.Root(node.args[i]))];
-      const bool constant = root.kind == NodeKind::kConstant && root.denominator == 0 && !root.scalar;
+      const bool constant = root.If<DoubleNumber>() != nullptr && !root.is_scalar();
       if (root.kind != NodeKind::kInput && !constant) raw[id] = false;
     }
   }
@@ -211,21 +212,21 @@ Interval EnclosureArithmetic::Input(const PlanNode&, int, const TensorData& data
 }
 
 Interval EnclosureArithmetic::Constant(const PlanNode& node) const {
-  if (node.irrational != Irrational::kNone) return ConstantInterval(node.irrational);
-  if (node.denominator == 0) {
-    const double value = ConstantValue(node, *binding_);
-    return {.lo = value, .hi = value};
+  if (const Irrational* irrational = node.If<Irrational>()) return ConstantInterval(*irrational);
+  if (const IntegerRatio* ratio = node.If<IntegerRatio>()) {
+    const auto n = static_cast<double>(ratio->numerator), d = static_cast<double>(ratio->denominator);
+    return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
   }
-  const auto n = static_cast<double>(node.numerator), d = static_cast<double>(node.denominator);
-  return Divide(Interval{.lo = n, .hi = n}, Interval{.lo = d, .hi = d});
+  const double value = ConstantValue(node, *binding_);
+  return {.lo = value, .hi = value};
 }
 
 Interval EnclosureArithmetic::Nowhere() const { return kEverything; }
 
 Interval EnclosureArithmetic::Count(const PlanNode& node, int64_t index) const {
+  const auto& [start, step] = node.Get<Progression>();
   const auto place = static_cast<double>(index);
-  return {.lo = AddDown(node.alpha, MulDown(node.beta, place)),
-          .hi = AddUp(node.alpha, MulUp(node.beta, place))};
+  return {.lo = AddDown(start, MulDown(step, place)), .hi = AddUp(start, MulUp(step, place))};
 }
 
 /// A product that no order of its factors takes out of what the accumulator holds as a normal number.
@@ -461,24 +462,25 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
 Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum& terms,
                                      const Interval* addend, int passes) const {
   TermSum sum = terms;
-  int64_t count = (sum.count >= 0 ? sum.count : node.k) * passes;
+  int64_t count = (sum.count >= 0 ? sum.count : node.terms()) * passes;
+  const double alpha = node.alpha();
   if (std::isnan(sum.magnitude)) {
-    if (node.alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
-    const double others = sum.hi * std::fabs(node.alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
+    if (alpha == 0 || (addend != nullptr && !std::isfinite(Magnitude(*addend)))) return kEverything;
+    const double others = sum.hi * std::fabs(alpha) + (addend == nullptr ? 0 : Magnitude(*addend));
     if (std::isinf(sum.lo) && !MayOverflow(binding_->acc, others, Relative(count)))
-      return Stored(id, {.lo = sum.lo * node.alpha, .hi = sum.lo * node.alpha});
+      return Stored(id, {.lo = sum.lo * alpha, .hi = sum.lo * alpha});
     return {.lo = sum.magnitude, .hi = sum.magnitude, .special = true};
   }
   if (addend != nullptr && addend->special) return kEverything;
-  if (node.alpha != 1) {
+  if (alpha != 1) {
     const Interval scaled =
-        Multiply(Interval{.lo = node.alpha, .hi = node.alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
-    sum = {
-        .lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(node.alpha) * (1 + 0x1p-50)};
+        Multiply(Interval{.lo = alpha, .hi = alpha}, Interval{.lo = sum.lo, .hi = sum.hi});
+    sum = {.lo = scaled.lo, .hi = scaled.hi, .magnitude = sum.magnitude * std::fabs(alpha) * (1 + 0x1p-50)};
     ++count;
   }
   if (addend != nullptr) {
-    const Interval scaled = Multiply(Interval{.lo = node.beta, .hi = node.beta}, *addend);
+    const double beta = node.Get<Contraction>().beta;
+    const Interval scaled = Multiply(Interval{.lo = beta, .hi = beta}, *addend);
     sum = {.lo = AddDown(sum.lo, scaled.lo),
            .hi = AddUp(sum.hi, scaled.hi),
            .magnitude = sum.magnitude + Magnitude(scaled)};
@@ -491,7 +493,7 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
     const double radius = sum.magnitude == 0
                               ? 0
                               : (Relative(count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
-    if (const auto one = OneSum(acc, sum); one && addend == nullptr && node.alpha == 1 && passes == 1)
+    if (const auto one = OneSum(acc, sum); one && addend == nullptr && alpha == 1 && passes == 1)
       value = {.lo = *one, .hi = *one};
     else
       value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};

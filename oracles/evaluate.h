@@ -16,6 +16,7 @@
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -44,7 +45,8 @@ class Evaluator {
     for (size_t id = 0; id < plan.nodes.size(); ++id) {
       roots_.push_back(plan.Root(static_cast<int>(id)));
       sizes_.push_back(plan.size(static_cast<int>(id)));
-      if (plan.nodes[id].kind == NodeKind::kInput) tensors_[id] = &inputs.at(plan.nodes[id].tensor);
+      if (plan.nodes[id].kind == NodeKind::kInput)
+        tensors_[id] = &inputs.at(plan.nodes[id].Get<TensorRead>().tensor);
     }
   }
 
@@ -72,9 +74,11 @@ class Evaluator {
         return At(node.args[part], at);
       }
       case NodeKind::kTake: {
-        const std::optional<int64_t> number = arithmetic_.Whole(At(node.args[1], Position(node, 1, index)));
-        if (!number || *number < 0 || *number >= node.n) return arithmetic_.Nowhere();
-        return At(node.args[0], Position(node, 0, index) + *number * node.m);
+        const Taken& taken = node.Get<Taken>();
+        const std::optional<int64_t> number =
+            arithmetic_.Whole(At(node.args[1], PlaceBy(taken.numbers, node.shape, index)));
+        if (!number || *number < 0 || *number >= taken.extent) return arithmetic_.Nowhere();
+        return At(node.args[0], PlaceBy(taken.strides, node.shape, index) + *number * taken.apart);
       }
       case NodeKind::kCount:
         return arithmetic_.Count(node, index);
@@ -94,19 +98,21 @@ class Evaluator {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
     a->clear();
     b->clear();
-    a->reserve(static_cast<size_t>(node.k));
-    b->reserve(static_cast<size_t>(node.kind == NodeKind::kContract ? node.k : 0));
     if (node.kind == NodeKind::kContract) {
-      const int64_t column = index % node.n, row = index / node.n % node.m, batch = index / (node.n * node.m);
-      AlongLine(node.args[0], (batch * node.m + row) * node.k, 1, node.k, a);
-      AlongLine(node.args[1], batch * node.k * node.n + column, node.n, node.k, b);
+      const auto& [m, n, k, alpha, beta] = node.Get<Contraction>();
+      a->reserve(static_cast<size_t>(k));
+      b->reserve(static_cast<size_t>(k));
+      const int64_t column = index % n, row = index / n % m, batch = index / (n * m);
+      AlongLine(node.args[0], (batch * m + row) * k, 1, k, a);
+      AlongLine(node.args[1], batch * k * n + column, n, k, b);
       return;
     }
+    const auto& [axes, length] = node.along();
+    a->reserve(static_cast<size_t>(length));
     if (node.kind == NodeKind::kScan) {
       int64_t inner = 1;
-      for (size_t i = static_cast<size_t>(node.axes[0]) + 1; i < node.shape.size(); ++i)
-        inner *= node.shape[i];
-      const int64_t along = index / inner % node.k;
+      for (size_t i = static_cast<size_t>(axes[0]) + 1; i < node.shape.size(); ++i) inner *= node.shape[i];
+      const int64_t along = index / inner % length;
       for (int64_t k = 0; k <= along; ++k) a->push_back(At(node.args[0], index - (along - k) * inner));
       return;
     }
@@ -115,14 +121,14 @@ class Evaluator {
     // Base of the kept coordinates, then all coordinates of the summed axes in row-major order.
     int64_t base = 0, rest = index;
     for (size_t axis = from.size(); axis-- > 0;) {
-      if (IsSummed(node, axis)) continue;
+      if (IsAmong(axes, axis)) continue;
       base += rest % from[axis] * strides[axis];
       rest /= from[axis];
     }
-    for (int64_t term = 0; term < node.k; ++term) {
+    for (int64_t term = 0; term < length; ++term) {
       int64_t position = base, left = term;
-      for (size_t i = node.axes.size(); i-- > 0;) {
-        const auto axis = static_cast<size_t>(node.axes[i]);
+      for (size_t i = axes.size(); i-- > 0;) {
+        const auto axis = static_cast<size_t>(axes[i]);
         position += left % from[axis] * strides[axis];
         left /= from[axis];
       }
@@ -226,16 +232,13 @@ class Evaluator {
     for (int64_t k = 0; k < count; ++k) values->push_back(At(root, position + k * stride));
   }
 
-  static bool IsSummed(const PlanNode& node, size_t axis) {
-    for (const int64_t summed : node.axes) {
-      if (static_cast<size_t>(summed) == axis) return true;
-    }
-    return false;
+  static bool IsAmong(const std::vector<int64_t>& axes, size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
   }
 
   /// Which argument of a kJoin holds an element, and where.
   std::pair<size_t, int64_t> PartOf(const PlanNode& node, int64_t index) const {
-    const auto axis = static_cast<size_t>(node.axes[0]);
+    const auto axis = static_cast<size_t>(node.Get<Joined>().axis);
     int64_t inner = 1;
     for (size_t i = axis + 1; i < node.shape.size(); ++i) inner *= node.shape[i];
     const int64_t outer = index / (inner * node.shape[axis]);
@@ -250,16 +253,8 @@ class Evaluator {
 
   int64_t Source(const PlanNode& node, size_t arg, int64_t index) const {
     if (plan_.nodes[static_cast<size_t>(node.args[arg])].shape == node.shape) return index;
-    return Position(node, arg, index);
-  }
-
-  int64_t Position(const PlanNode& node, size_t arg, int64_t index) const {
-    int64_t position = node.offset;
-    for (size_t axis = node.shape.size(); axis-- > 0;) {
-      position += index % node.shape[axis] * node.strides[arg][axis];
-      index /= node.shape[axis];
-    }
-    return position;
+    const Arrangement& read = node.Get<Arrangement>();
+    return read.offset + PlaceBy(read.strides[arg], node.shape, index);
   }
 
   Value Compute(const PlanNode& node, int id, int64_t index) {

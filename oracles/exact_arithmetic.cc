@@ -14,9 +14,10 @@ Real ExactArithmetic::Input(const PlanNode&, int, const TensorData& data, int64_
 }
 
 Real ExactArithmetic::Constant(const PlanNode& node) const {
-  if (node.irrational != Irrational::kNone) return ConstantOf(node.irrational, precision_);
-  return node.denominator == 0 ? Real::From(node.alpha)
-                               : Real::Ratio(node.numerator, node.denominator, precision_);
+  if (const Irrational* irrational = node.If<Irrational>()) return ConstantOf(*irrational, precision_);
+  if (const IntegerRatio* ratio = node.If<IntegerRatio>())
+    return Real::Ratio(ratio->numerator, ratio->denominator, precision_);
+  return Real::From(node.Get<DoubleNumber>().value);
 }
 
 std::optional<int64_t> ExactArithmetic::Whole(const Real& number) const {
@@ -25,8 +26,9 @@ std::optional<int64_t> ExactArithmetic::Whole(const Real& number) const {
 }
 
 Real ExactArithmetic::Count(const PlanNode& node, int64_t index) const {
-  return Add(Real::From(node.alpha),
-             Multiply(Real::From(node.beta), Real::From(static_cast<double>(index)), precision_), precision_);
+  const auto& [start, step] = node.Get<Progression>();
+  return Add(Real::From(start),
+             Multiply(Real::From(step), Real::From(static_cast<double>(index)), precision_), precision_);
 }
 
 Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Real> args,
@@ -93,8 +95,9 @@ Real ExactArithmetic::Contract(const PlanNode& node, int, int64_t, std::span<con
                                std::span<const Real> b, const Real* addend) const {
   Real sum = Real::From(0.0);
   for (size_t k = 0; k < a.size(); ++k) sum = Add(sum, Multiply(a[k], b[k], precision_), precision_);
-  if (node.alpha != 1) sum = Multiply(Real::From(node.alpha), sum, precision_);
-  if (addend != nullptr) sum = Add(sum, Multiply(Real::From(node.beta), *addend, precision_), precision_);
+  const auto& [m, n, length, alpha, beta] = node.Get<Contraction>();
+  if (alpha != 1) sum = Multiply(Real::From(alpha), sum, precision_);
+  if (addend != nullptr) sum = Add(sum, Multiply(Real::From(beta), *addend, precision_), precision_);
   return sum;
 }
 

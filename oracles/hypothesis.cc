@@ -49,8 +49,9 @@ const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
     return Format(cut->second.back());
   const PlanNode& node = At(plan, plan.Root(id));
   if (node.kind != NodeKind::kConstant) return OperationFormat(plan, id, choice);
+  const DoubleNumber* number = node.If<DoubleNumber>();
   for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Binary32()}) {
-    if (node.denominator == 0 && IsRepresentable(node.alpha, *format)) return format;
+    if (number != nullptr && IsRepresentable(number->value, *format)) return format;
   }
   return nullptr;
 }
@@ -334,7 +335,7 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
 
 std::string NameOf(const Plan& plan, int node) {
   const PlanNode& root = At(plan, plan.Root(node));
-  if (root.kind == NodeKind::kInput) return root.tensor;
+  if (const TensorRead* read = root.If<TensorRead>()) return read->tensor;
   if (!root.name.empty()) return root.name;
   return "step" + std::to_string(plan.Root(node));
 }
@@ -353,18 +354,18 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
     const PlanNode& current = At(plan, id);
     if (current.inner) path.has_inner = true;
     if (IsFunction(current.kind)) path.approximate = true;
-    if (current.scalar) {
+    if (current.is_scalar()) {
+      const auto& [value, scalar] = current.Get<DoubleNumber>();
       for (const char* word : {"float32_rne", "bfloat16_rne", "float16_rne"}) {
-        const double rounded = ParseIn(word)->Apply(current.alpha);
+        const double rounded = ParseIn(word)->Apply(value);
         // Nobody converts a number to a format in which nothing is left of it.
-        if (rounded != current.alpha && rounded != 0 && std::isfinite(rounded))
-          path.scalars[current.tensor].insert(word);
+        if (rounded != value && rounded != 0 && std::isfinite(rounded)) path.scalars[scalar].insert(word);
       }
     }
     if (IsReduction(current.kind)) {
       path.reductions.push_back(id);
-      path.reduction_length = std::max(path.reduction_length, current.k);
-      path.terms += current.k;
+      path.reduction_length = std::max(path.reduction_length, current.terms());
+      path.terms += current.terms();
     }
     if (current.kind == NodeKind::kContract) {
       path.has_products = true;
@@ -387,7 +388,7 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
     const PlanNode& sum = At(plan, path.reductions.front());
     const PlanNode& summed = At(plan, plan.Root(sum.args[0]));
     if (sum.kind == NodeKind::kReduce && summed.kind == NodeKind::kInput && FormatOf(summed.dtype) != nullptr)
-      path.operands[summed.tensor] = summed.dtype;
+      path.operands[summed.Get<TensorRead>().tensor] = summed.dtype;
   }
   return path;
 }
@@ -398,7 +399,7 @@ int64_t WorkOf(const Plan& plan, const ValuePath& path, int64_t elements) {
   // Operands have lower numbers than what reads them.
   for (auto id = path.nodes.rbegin(); id != path.nodes.rend(); ++id) {
     const PlanNode& node = At(plan, *id);
-    const int64_t terms = IsReduction(node.kind) ? std::max<int64_t>(1, node.k) : 1;
+    const int64_t terms = IsReduction(node.kind) ? std::max<int64_t>(1, node.terms()) : 1;
     work += needed[*id] * terms;
     for (const int arg : node.args) needed[arg] = std::min(plan.size(arg), needed[arg] + needed[*id] * terms);
   }

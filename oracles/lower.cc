@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "harness/base/check.h"
 #include "harness/words/promotion.h"
 
 namespace ulpscope {
@@ -43,6 +45,7 @@ DType Common(DType a, DType b) { return Promote(a, b).value_or(DType::kFloat32);
 }  // namespace
 
 int Lowering::Emit(PlanNode node) {
+  ULPSCOPE_CHECK(HasItsPart(node), "a node with the part of another kind");
   bool needs = false;
   for (const int arg : node.args) needs = needs || needs_grad[static_cast<size_t>(arg)];
   needs = needs && !IsCondition(node.kind) && node.kind != NodeKind::kPlace;
@@ -52,44 +55,38 @@ int Lowering::Emit(PlanNode node) {
 }
 
 int Lowering::Input(const TensorSpec& tensor) {
-  PlanNode node;
-  node.kind = NodeKind::kInput;
-  node.shape = tensor.shape;
-  node.dtype = tensor.dtype;
-  node.tensor = tensor.name;
-  return Emit(std::move(node));
+  return Emit({.kind = NodeKind::kInput,
+               .shape = tensor.shape,
+               .dtype = tensor.dtype,
+               .part = TensorRead{.tensor = tensor.name}});
 }
 
 int Lowering::Constant(int64_t numerator, int64_t denominator, DType dtype) {
-  PlanNode node;
-  node.kind = NodeKind::kConstant;
-  node.dtype = dtype;
-  node.numerator = numerator;
-  node.denominator = denominator;
-  return Emit(std::move(node));
+  return Emit({.kind = NodeKind::kConstant,
+               .dtype = dtype,
+               .part = IntegerRatio{.numerator = numerator, .denominator = denominator}});
 }
 
 int Lowering::IrrationalConstant(Irrational constant, DType dtype) {
-  const int node = Constant(0, 1, dtype);
-  at(node).irrational = constant;
-  return node;
+  return Emit({.kind = NodeKind::kConstant, .dtype = dtype, .part = constant});
 }
 
 int Lowering::Scalar(double value, DType dtype) {
-  PlanNode node;
-  node.kind = NodeKind::kConstant;
-  node.dtype = dtype;
-  node.denominator = 0;  // the value stands in alpha
-  node.alpha = value;
-  return Emit(std::move(node));
+  return Emit({.kind = NodeKind::kConstant, .dtype = dtype, .part = DoubleNumber{.value = value}});
+}
+
+int Lowering::PythonScalar(double value, DType dtype, std::string_view op) {
+  return Emit({.kind = NodeKind::kConstant,
+               .dtype = dtype,
+               .part = DoubleNumber{.value = value, .scalar = "scalar." + std::string(op)}});
 }
 
 int Lowering::Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype) {
-  PlanNode node;
-  node.kind = kind;
-  node.shape = at(args[0]).shape;
+  PlanNode node{.kind = kind, .shape = at(args[0]).shape};
   for (const int arg : args) node.shape = BroadcastShapes(node.shape, at(arg).shape);
-  for (const int arg : args) node.strides.push_back(BroadcastStrides(at(arg).shape, node.shape));
+  Arrangement read;
+  for (const int arg : args) read.strides.push_back(BroadcastStrides(at(arg).shape, node.shape));
+  node.part = std::move(read);
   if (dtype) {
     node.dtype = *dtype;
   } else {
@@ -118,13 +115,8 @@ int Lowering::Reshape(int node, Shape shape) {
   }
   if (open >= 0) shape[static_cast<size_t>(open)] = known == 0 ? 0 : plan.size(node) / known;
   if (ElementCount(shape) != plan.size(node)) throw LoweringError{"reshape changes the number of elements"};
-  PlanNode view;
-  view.kind = NodeKind::kView;
-  view.args = {node};
-  view.strides = {RowMajorStrides(shape)};
-  view.shape = std::move(shape);
-  view.dtype = at(node).dtype;
-  const int id = Emit(std::move(view));
+  auto strides = RowMajorStrides(shape);
+  const int id = Strided(node, std::move(shape), std::move(strides));
   views[id] = {.kind = ViewOrigin::Kind::kReshape, .order = {}};
   return id;
 }
@@ -133,19 +125,15 @@ int Lowering::Permute(int node, const std::vector<int64_t>& order) {
   const Shape& from = at(node).shape;
   if (order.size() != from.size()) throw LoweringError{"permute names another number of dimensions"};
   const auto own = RowMajorStrides(from);
-  PlanNode view;
-  view.kind = NodeKind::kView;
-  view.args = {node};
-  view.dtype = at(node).dtype;
+  Shape shape;
   std::vector<int64_t> strides, wrapped;
   for (const int64_t dim : order) {
     const int64_t axis = Wrap(dim, from.size());
     wrapped.push_back(axis);
-    view.shape.push_back(from[static_cast<size_t>(axis)]);
+    shape.push_back(from[static_cast<size_t>(axis)]);
     strides.push_back(own[static_cast<size_t>(axis)]);
   }
-  view.strides = {std::move(strides)};
-  const int id = Emit(std::move(view));
+  const int id = Strided(node, std::move(shape), std::move(strides));
   views[id] = {.kind = ViewOrigin::Kind::kPermute, .order = wrapped};
   return id;
 }
@@ -159,43 +147,34 @@ int Lowering::Transpose(int node, int64_t dim0, int64_t dim1) {
 }
 
 int Lowering::Expand(int node, Shape shape) {
-  if (at(node).shape == shape) return node;
-  PlanNode view;
-  view.kind = NodeKind::kView;
-  view.args = {node};
-  view.dtype = at(node).dtype;
-  view.shape = std::move(shape);
-  for (size_t i = 0; i < view.shape.size(); ++i) {
-    const size_t shift = view.shape.size() - at(node).shape.size();
-    if (view.shape[i] != -1) continue;
+  const Shape& from = at(node).shape;
+  if (from == shape) return node;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const size_t shift = shape.size() - from.size();
+    if (shape[i] != -1) continue;
     if (i < shift) throw LoweringError{"expand: -1 names a dimension that the operand does not have"};
-    view.shape[i] = at(node).shape[i - shift];
+    shape[i] = from[i - shift];
   }
-  if (BroadcastShapes(at(node).shape, view.shape) != view.shape)
-    throw LoweringError{"expand to an incompatible shape"};
-  view.strides = {BroadcastStrides(at(node).shape, view.shape)};
-  const int id = Emit(std::move(view));
+  if (BroadcastShapes(from, shape) != shape) throw LoweringError{"expand to an incompatible shape"};
+  auto strides = BroadcastStrides(from, shape);
+  const int id = Strided(node, std::move(shape), std::move(strides));
   views[id] = {.kind = ViewOrigin::Kind::kExpand, .order = {}};
   return id;
 }
 
 int Lowering::Select(int node, int64_t dim, int64_t index) {
-  const Shape from = at(node).shape;
-  const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
-  if (index < 0) index += from[axis];
-  if (index < 0 || index >= from[axis]) throw LoweringError{"select index out of range"};
-  auto strides = RowMajorStrides(from);
-  PlanNode view;
-  view.kind = NodeKind::kView;
-  view.args = {node};
-  view.dtype = at(node).dtype;
-  view.offset = index * strides[axis];
-  view.shape = from;
-  view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
-  view.strides = {std::move(strides)};
-  const int id = Emit(std::move(view));
-  views[id] = {.kind = ViewOrigin::Kind::kSlice, .order = {static_cast<int64_t>(axis), index, 1}};
+  Shape shape = at(node).shape;
+  const int64_t axis = Wrap(dim, shape.size());
+  const auto place = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+  if (index < 0) index += *place;
+  if (index < 0 || index >= *place) throw LoweringError{"select index out of range"};
+  auto strides = RowMajorStrides(shape);
+  const auto stride = strides.begin() + static_cast<std::ptrdiff_t>(axis);
+  const int64_t offset = index * *stride;
+  shape.erase(place);
+  strides.erase(stride);
+  const int id = Strided(node, std::move(shape), std::move(strides), offset);
+  views[id] = {.kind = ViewOrigin::Kind::kSlice, .order = {axis, index, 1}};
   return id;
 }
 
@@ -219,132 +198,117 @@ int Lowering::Slice(int node, int64_t dim, int64_t start, int64_t end, int64_t s
 }
 
 int Lowering::Strided(int node, Shape shape, std::vector<int64_t> strides, int64_t offset) {
-  PlanNode view;
-  view.kind = NodeKind::kView;
-  view.args = {node};
-  view.dtype = at(node).dtype;
-  view.shape = std::move(shape);
-  view.strides = {std::move(strides)};
-  view.offset = offset;
-  return Emit(std::move(view));
+  return Emit({.kind = NodeKind::kView,
+               .args = {node},
+               .shape = std::move(shape),
+               .dtype = at(node).dtype,
+               .part = Arrangement{.strides = {std::move(strides)}, .offset = offset}});
 }
 
 int Lowering::Join(const std::vector<int>& nodes, int64_t dim, DType dtype) {
-  PlanNode join;
-  join.kind = NodeKind::kJoin;
-  join.args = nodes;
-  join.dtype = dtype;
-  join.shape = at(nodes[0]).shape;
-  const auto axis = static_cast<size_t>(Wrap(dim, join.shape.size()));
-  join.axes = {static_cast<int64_t>(axis)};
-  join.shape[axis] = 0;
+  Shape joined = at(nodes[0]).shape;
+  const auto axis = static_cast<size_t>(Wrap(dim, joined.size()));
+  joined[axis] = 0;
   for (const int part : nodes) {
     Shape shape = at(part).shape;
-    if (shape.size() != join.shape.size())
-      throw LoweringError{"what is joined has another number of dimensions"};
-    join.shape[axis] += shape[axis];
-    shape[axis] = join.shape[axis];
-    if (shape != join.shape) throw LoweringError{"what is joined differs in another dimension than that one"};
+    if (shape.size() != joined.size()) throw LoweringError{"what is joined has another number of dimensions"};
+    joined[axis] += shape[axis];
+    shape[axis] = joined[axis];
+    if (shape != joined) throw LoweringError{"what is joined differs in another dimension than that one"};
   }
-  return Emit(std::move(join));
+  return Emit({.kind = NodeKind::kJoin,
+               .args = nodes,
+               .shape = std::move(joined),
+               .dtype = dtype,
+               .part = Joined{.axis = static_cast<int64_t>(axis)}});
 }
 
 int Lowering::Gather(int node, int64_t dim, int index) {
-  const Shape from = at(node).shape;
-  PlanNode take;
-  take.kind = NodeKind::kTake;
-  take.args = {node, index};
-  take.dtype = at(node).dtype;
-  take.shape = at(index).shape;
-  if (IsFloating(at(index).dtype) || take.shape.size() != from.size())
+  const Shape from = at(node).shape, of = at(index).shape;
+  if (IsFloating(at(index).dtype) || of.size() != from.size())
     throw LoweringError{"gather: the index is no tensor of whole numbers with as many dimensions"};
   const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
-  auto strides = RowMajorStrides(from);
-  take.m = strides[axis];
-  take.n = from[axis];
-  strides[axis] = 0;
-  take.strides = {std::move(strides), RowMajorStrides(take.shape)};
-  return Emit(std::move(take));
+  Taken taken{.strides = RowMajorStrides(from), .numbers = RowMajorStrides(of), .extent = from[axis]};
+  taken.apart = std::exchange(taken.strides[axis], 0);
+  return Emit({.kind = NodeKind::kTake,
+               .args = {node, index},
+               .shape = of,
+               .dtype = at(node).dtype,
+               .part = std::move(taken)});
 }
 
 int Lowering::Pick(int node, int64_t dim, int index) {
   const Shape from = at(node).shape, of = at(index).shape;
   if (IsFloating(at(index).dtype)) throw LoweringError{"an index is a tensor of whole numbers"};
   const auto axis = static_cast<size_t>(Wrap(dim, from.size()));
-  const auto own = RowMajorStrides(from), numbers = RowMajorStrides(of);
-  PlanNode take;
-  take.kind = NodeKind::kTake;
-  take.args = {node, index};
-  take.dtype = at(node).dtype;
-  take.m = own[axis];
-  take.n = from[axis];
-  take.strides.resize(2);
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (i != axis) {
-      take.shape.push_back(from[i]);
-      take.strides[0].push_back(own[i]);
-      take.strides[1].push_back(0);
-      continue;
-    }
-    for (size_t j = 0; j < of.size(); ++j) {
-      take.shape.push_back(of[j]);
-      take.strides[0].push_back(0);
-      take.strides[1].push_back(numbers[j]);
-    }
-  }
-  take.axes = {static_cast<int64_t>(axis)};
-  return Emit(std::move(take));
+  const auto at_axis = static_cast<std::ptrdiff_t>(axis);
+  // All axes of the numbers stand in place of that one.
+  const auto instead = [&](std::vector<int64_t> all, const std::vector<int64_t>& inside) {
+    const auto place = all.erase(all.begin() + at_axis);
+    all.insert(place, inside.begin(), inside.end());
+    return all;
+  };
+  const auto own = RowMajorStrides(from);
+  return Emit({.kind = NodeKind::kTake,
+               .args = {node, index},
+               .shape = instead(from, of),
+               .dtype = at(node).dtype,
+               .part = Taken{.strides = instead(own, std::vector<int64_t>(of.size(), 0)),
+                             .numbers = instead(std::vector<int64_t>(from.size(), 0), RowMajorStrides(of)),
+                             .apart = own[axis],
+                             .extent = from[axis],
+                             .axis = static_cast<int64_t>(axis)}});
 }
 
 int Lowering::Count(double start, double step, int64_t count, DType dtype) {
-  PlanNode node;
-  node.kind = NodeKind::kCount;
-  node.shape = {count};
-  node.dtype = dtype;
-  node.alpha = start;
-  node.beta = step;
-  return Emit(std::move(node));
+  return Emit({.kind = NodeKind::kCount,
+               .shape = {count},
+               .dtype = dtype,
+               .part = Progression{.start = start, .step = step}});
 }
 
 int Lowering::Scan(int node, int64_t dim, std::optional<DType> dtype) {
-  PlanNode scan;
-  scan.kind = NodeKind::kScan;
-  scan.args = {node};
-  scan.shape = at(node).shape;
-  scan.axes = {Wrap(dim, scan.shape.size())};
-  scan.k = scan.shape[static_cast<size_t>(scan.axes[0])];
-  scan.dtype = dtype.value_or(at(node).dtype);
-  return Emit(std::move(scan));
+  const Shape shape = at(node).shape;
+  const int64_t axis = Wrap(dim, shape.size());
+  return Emit({.kind = NodeKind::kScan,
+               .args = {node},
+               .shape = shape,
+               .dtype = dtype.value_or(at(node).dtype),
+               .part = AlongAxes{.axes = {axis}, .length = shape[static_cast<size_t>(axis)]}});
+}
+
+int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype) {
+  return Along(NodeKind::kReduce, node, std::move(axes), keepdim, dtype);
 }
 
 int Lowering::Maximum(int node, std::vector<int64_t> axes, bool keepdim) {
-  if (plan.size(node) == 0) throw LoweringError{"a maximum over nothing has no value"};
-  const int id = Sum(node, std::move(axes), keepdim);
-  at(plan.Root(id)).kind = NodeKind::kMaximum;
-  return id;
+  return Along(NodeKind::kMaximum, node, std::move(axes), keepdim);
 }
 
 int Lowering::Minimum(int node, std::vector<int64_t> axes, bool keepdim) {
-  const int id = Maximum(node, std::move(axes), keepdim);
-  at(plan.Root(id)).kind = NodeKind::kMinimum;
-  return id;
+  return Along(NodeKind::kMinimum, node, std::move(axes), keepdim);
 }
 
 int Lowering::Ranked(NodeKind kind, int node, int64_t dim, const Ranking& ranking) {
   if (plan.size(node) == 0) throw LoweringError{"nothing has no order"};
-  const int id = Sum(node, {dim}, true);
-  PlanNode& ranked = at(plan.Root(id));
-  ranked.kind = kind;
-  ranked.ranking = ranking;
-  if (kind == NodeKind::kPlace) {
-    ranked.dtype = DType::kInt64;
-    at(id).dtype = DType::kInt64;
-    needs_grad[static_cast<size_t>(plan.Root(id))] = needs_grad[static_cast<size_t>(id)] = false;
-  }
-  return id;
+  const Shape from = at(node).shape;
+  const int64_t axis = Wrap(dim, from.size());
+  Shape kept = from, shape = from;
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  kept[static_cast<size_t>(axis)] = 1;
+  const int id =
+      Emit({.kind = kind,
+            .args = {node},
+            .shape = std::move(shape),
+            .dtype = kind == NodeKind::kPlace ? DType::kInt64 : at(node).dtype,
+            .part = RankedAlong{{.axes = {axis}, .length = from[static_cast<size_t>(axis)]}, ranking}});
+  return Reshape(id, std::move(kept));
 }
 
-int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype) {
+int Lowering::Along(NodeKind kind, int node, std::vector<int64_t> axes, bool keepdim,
+                    std::optional<DType> dtype) {
+  if ((kind == NodeKind::kMaximum || kind == NodeKind::kMinimum) && plan.size(node) == 0)
+    throw LoweringError{"a maximum over nothing has no value"};
   const Shape from = at(node).shape;
   for (auto& axis : axes) axis = Wrap(axis, from.size());
   if (axes.empty()) {
@@ -352,22 +316,22 @@ int Lowering::Sum(int node, std::vector<int64_t> axes, bool keepdim, std::option
     std::iota(axes.begin(), axes.end(), 0);
   }
   std::sort(axes.begin(), axes.end());
-  PlanNode sum;
-  sum.kind = NodeKind::kReduce;
-  sum.args = {node};
-  sum.axes = axes;
-  sum.dtype = dtype.value_or(at(node).dtype);
-  sum.k = 1;
-  Shape kept;
+  Shape shape, kept;
+  int64_t length = 1;
   for (size_t axis = 0; axis < from.size(); ++axis) {
-    if (std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis)))
-      sum.k *= from[axis];
+    const bool vanishes = std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis));
+    if (vanishes)
+      length *= from[axis];
     else
-      sum.shape.push_back(from[axis]);
-    kept.push_back(std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(axis)) ? 1 : from[axis]);
+      shape.push_back(from[axis]);
+    kept.push_back(vanishes ? 1 : from[axis]);
   }
-  const int id = Emit(std::move(sum));
-  return keepdim ? Reshape(id, kept) : id;
+  const int id = Emit({.kind = kind,
+                       .args = {node},
+                       .shape = std::move(shape),
+                       .dtype = dtype.value_or(at(node).dtype),
+                       .part = AlongAxes{.axes = std::move(axes), .length = length}});
+  return keepdim ? Reshape(id, std::move(kept)) : id;
 }
 
 int Lowering::SumTo(int node, Shape shape) {
@@ -401,25 +365,26 @@ int Lowering::Matmul(int a, int b, int addend, double alpha, double beta) {
     shape.push_back(columns);
     return Reshape(Expand(node, shape), {ElementCount(batch), rows, columns});
   };
-  PlanNode product;
-  product.kind = NodeKind::kContract;
-  product.args = {batched(a, m, k), batched(b, k, n)};
+  PlanNode product{.kind = NodeKind::kContract,
+                   .args = {batched(a, m, k), batched(b, k, n)},
+                   .shape = {ElementCount(batch), m, n},
+                   .part = Contraction{.m = m, .n = n, .k = k, .alpha = alpha, .beta = beta}};
   product.dtype = autocast && IsFloating(at(a).dtype) ? *autocast : Common(at(a).dtype, at(b).dtype);
   if (addend >= 0) {
     if (!autocast) product.dtype = Common(product.dtype, at(addend).dtype);
     product.args.push_back(batched(addend, m, n));
   }
-  product.shape = {ElementCount(batch), m, n};
-  product.m = m;
-  product.n = n;
-  product.k = k;
-  product.alpha = alpha;
-  product.beta = beta;
   const int id = Emit(std::move(product));
   Shape result = batch;
   if (!vector_a) result.push_back(m);
   if (!vector_b) result.push_back(n);
   return Reshape(id, result);
+}
+
+int Lowering::Slack(int node, std::vector<int> nodes, double factor) {
+  at(node).slack = std::move(nodes);
+  at(node).slack_factor = factor;
+  return node;
 }
 
 int Lowering::Inner(int node, const std::string& name) {

@@ -24,6 +24,8 @@ class Lowering {
   int IrrationalConstant(Irrational constant, DType dtype);
   /// A 0-dim constant with exactly this value.
   int Scalar(double value, DType dtype);
+  /// The same of the program's own, which `op` takes: backends convert it as they like.
+  int PythonScalar(double value, DType dtype, std::string_view op);
   int Elementwise(NodeKind kind, std::vector<int> args, std::optional<DType> dtype = std::nullopt);
   int Cast(int node, DType dtype);
   int Store(int node, DType dtype);
@@ -45,8 +47,10 @@ class Lowering {
   /// start, start + step, ...: `count` numbers.
   int Count(double start, double step, int64_t count, DType dtype);
   int Scan(int node, int64_t dim, std::optional<DType> dtype = std::nullopt);
+  /// A kReduce, kMaximum, kMinimum or kProduct over `axes` (all without any).
+  int Along(NodeKind kind, int node, std::vector<int64_t> axes, bool keepdim,
+            std::optional<DType> dtype = std::nullopt);
   int Sum(int node, std::vector<int64_t> axes, bool keepdim, std::optional<DType> dtype = std::nullopt);
-  /// The largest element over `axes` (all without any).
   int Maximum(int node, std::vector<int64_t> axes, bool keepdim);
   int Minimum(int node, std::vector<int64_t> axes, bool keepdim);
   /// The element at a place of the order along `dim` (kRanked), or which one that is (kPlace); the dimension stays, of extent 1.
@@ -56,6 +60,9 @@ class Lowering {
   /// Matrix product with PyTorch's rules for 1-d operands and batch broadcasting; `addend` (or -1) is
   /// broadcast.
   int Matmul(int a, int b, int addend = -1, double alpha = 1, double beta = 1);
+
+  /// Other algebraic forms of `node` err by up to `factor` * u * (sum of |nodes|) there.
+  int Slack(int node, std::vector<int> nodes, double factor);
 
   /// Valid until the next node is emitted.
   PlanNode& at(int node) { return plan.nodes[static_cast<size_t>(node)]; }

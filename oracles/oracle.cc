@@ -17,9 +17,9 @@
 #include "oracles/error_free.h"
 #include "oracles/evaluate.h"
 #include "oracles/exact_arithmetic.h"
+#include "oracles/expand.h"
 #include "oracles/fast/references.h"
 #include "oracles/hypothesis.h"
-#include "oracles/lower.h"
 #include "oracles/search.h"
 #include "oracles/settled.h"
 
@@ -182,7 +182,7 @@ class BoundHypothesis : public Hypothesis {
   bool SurelyHolds(int64_t element, double stored) const override {
     const AccSpec& acc = binding_.acc;
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
-    if (acc.exact() || root.kind != NodeKind::kContract || root.args.size() > 2 || root.alpha != 1 ||
+    if (acc.exact() || root.kind != NodeKind::kContract || root.args.size() > 2 || root.alpha() != 1 ||
         !std::isfinite(stored))
       return false;
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
@@ -190,7 +190,7 @@ class BoundHypothesis : public Hypothesis {
     if (!plain_) return false;
     if (relative_ < 0) {
       const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
-      const int64_t count = root.k * std::max(in[0].passes, in[1].passes);
+      const int64_t count = root.terms() * std::max(in[0].passes, in[1].passes);
       relative_ = RelativeBound(acc, count);
       absolute_ = AbsoluteBound(acc, count);
     }
@@ -210,7 +210,7 @@ class BoundHypothesis : public Hypothesis {
     if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
     if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
-        !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha != 1)
+        !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha() != 1)
       return {};
     if (!probe_)
       probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
@@ -232,7 +232,8 @@ class BoundHypothesis : public Hypothesis {
       terms.push_back(term);
     }
     if (root.args.size() == 3) {
-      const TwoDoubles addend = Multiply(TwoDoubles{.hi = root.beta, .lo = 0}, probe_->At(root.args[2], at));
+      const TwoDoubles addend =
+          Multiply(TwoDoubles{.hi = root.Get<Contraction>().beta, .lo = 0}, probe_->At(root.args[2], at));
       if (terms.size() == SumTrees::kMostSlots) return {};
       SumTerm term = TermOf(addend.hi, 1);
       term.value = addend;
@@ -246,7 +247,7 @@ class BoundHypothesis : public Hypothesis {
 
   std::vector<int64_t> Together(int64_t element, double stored) const override {
     const PlanNode& root = shared_->plan.nodes[static_cast<size_t>(bank_->path.root)];
-    if (binding_.acc.partial == nullptr || !IsReduction(root.kind) || root.alpha != 1 ||
+    if (binding_.acc.partial == nullptr || !IsReduction(root.kind) || root.alpha() != 1 ||
         root.args.size() == 3 || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)])
       return {};
     if (!probe_)
@@ -345,7 +346,7 @@ class BoundHypothesis : public Hypothesis {
       // The quotient's element is the sum's: neither is a view of another shape.
       if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
         return {};
-      divisor = by.numerator;
+      divisor = by.Get<IntegerRatio>().numerator;
     }
     const PlanNode& node = shared_->plan.nodes[static_cast<size_t>(sum)];
     if (binding_.acc.exact() || node.kind != NodeKind::kReduce ||
@@ -383,7 +384,7 @@ class BoundHypothesis : public Hypothesis {
   bool IsPlainSum() const {
     const auto root = static_cast<size_t>(bank_->path.root);
     const PlanNode& node = shared_->plan.nodes[root];
-    return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha == 1;
+    return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha() == 1;
   }
 
   const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {
@@ -506,7 +507,8 @@ class ConcreteOracle : public CaseOracle {
     std::set<std::string> tensors;
     for (const int id : path.nodes) {
       const PlanNode& read = shared_->plan.nodes[static_cast<size_t>(id)];
-      if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr) tensors.insert(read.tensor);
+      if (read.kind == NodeKind::kInput && FormatOf(read.dtype) != nullptr)
+        tensors.insert(read.Get<TensorRead>().tensor);
     }
     shape.tensors.assign(tensors.begin(), tensors.end());
     shape.settled = IsSettled(shared_->plan, path, shared_->inputs);
@@ -578,12 +580,13 @@ class ConcreteOracle : public CaseOracle {
     for (const int64_t element : elements) {
       const int64_t at = shared_->plan.RootIndex(node, element);
       const RawOperands& raw = exact.Raw(part.reduction, at);
-      const double addend = sum.args.size() == 3 ? sum.beta * exact.At(sum.args[2], at).hi : 0;
+      const double addend =
+          sum.args.size() == 3 ? sum.Get<Contraction>().beta * exact.At(sum.args[2], at).hi : 0;
       searched.push_back({.a = raw.a,
                           .b = raw.b,
                           .centre = exact.At(node, element).hi,
                           .factor = part.factor,
-                          .addend = addend * part.factor / sum.alpha});
+                          .addend = addend * part.factor / sum.alpha()});
     }
     std::vector<SearchOperand> operands;
     for (size_t i = 0; i < (sum.kind == NodeKind::kContract ? 2u : 1u); ++i) {
@@ -592,7 +595,9 @@ class ConcreteOracle : public CaseOracle {
       SearchOperand& one = operands.emplace_back();
       one.name = NameOf(shared_->plan, sum.args[i]);
       one.bits = format == nullptr ? 53 : format->precision;
-      if (const auto data = shared_->inputs.find(operand.tensor); data != shared_->inputs.end()) {
+      const TensorRead* read = operand.If<TensorRead>();
+      if (const auto data = read == nullptr ? shared_->inputs.end() : shared_->inputs.find(read->tensor);
+          data != shared_->inputs.end()) {
         for (int64_t k = 0; k < data->second.size(); ++k)
           one.largest = std::max(one.largest, std::fabs(data->second.At(k)));
       }
@@ -736,14 +741,15 @@ void TellScalarsApart(Plan* plan) {
     for (const int arg : node.args) {
       const int root = plan->Root(arg);
       const PlanNode& constant = plan->nodes[static_cast<size_t>(root)];
-      if (!constant.scalar || node.name.empty()) continue;
-      if (readers[constant.tensor].emplace(root, node.name).second) ++numbers;
+      if (!constant.is_scalar() || node.name.empty()) continue;
+      if (readers[constant.Get<DoubleNumber>().scalar].emplace(root, node.name).second) ++numbers;
     }
   }
   if (numbers > kMost) return;
   for (const auto& [name, nodes] : readers) {
     if (nodes.size() < 2) continue;
-    for (const auto& [node, reader] : nodes) plan->nodes[static_cast<size_t>(node)].tensor += "@" + reader;
+    for (const auto& [node, reader] : nodes)
+      plan->nodes[static_cast<size_t>(node)].Get<DoubleNumber>().scalar += "@" + reader;
   }
 }
 
@@ -804,7 +810,7 @@ Result<int64_t> EmulationCost(const Case& c) {
   int64_t cost = 0;
   for (const auto& [name, node] : plan->values) {
     for (const int id : PathOf(*plan, node).nodes)
-      cost += plan->size(id) * std::max<int64_t>(1, plan->nodes[static_cast<size_t>(id)].k);
+      cost += plan->size(id) * std::max<int64_t>(1, plan->nodes[static_cast<size_t>(id)].terms());
   }
   return cost;
 }

@@ -11,14 +11,15 @@ namespace ulpscope {
 
 RawMatrices::RawMatrices(const Plan& plan, const std::map<std::string, TensorData>& inputs,
                          const PlanNode& node)
-    : plan_(plan), node_(node), tiles_((node.n + kTile - 1) / kTile) {
+    : plan_(plan), node_(node), sizes_(node.Get<Contraction>()), tiles_((sizes_.n + kTile - 1) / kTile) {
   for (size_t i = 0; i < 2; ++i) {
     const PlanNode& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
-    if (root.kind == NodeKind::kInput)
-      data_[i] = &inputs.at(root.tensor);
+    const TensorRead* read = root.If<TensorRead>();
+    if (read != nullptr)
+      data_[i] = &inputs.at(read->tensor);
     else
-      constant_[i] = root.alpha;
-    const FloatFormat* format = root.kind == NodeKind::kInput ? FormatOf(root.dtype) : nullptr;
+      constant_[i] = root.Get<DoubleNumber>().value;
+    const FloatFormat* format = read != nullptr ? FormatOf(root.dtype) : nullptr;
     bits_ += format == nullptr ? 53 : format->precision;
   }
   rows_.resize(static_cast<size_t>(rows()));
@@ -46,8 +47,8 @@ const RawMatrices::Strip& RawMatrices::Row(int64_t row) {
   auto& strip = rows_[static_cast<size_t>(row)];
   if (strip) return *strip;
   strip = std::make_unique<Strip>();
-  strip->values.reserve(static_cast<size_t>(node_.k));
-  for (int64_t k = 0; k < node_.k; ++k) strip->values.push_back(Read(0, row * node_.k + k));
+  strip->values.reserve(static_cast<size_t>(sizes_.k));
+  for (int64_t k = 0; k < sizes_.k; ++k) strip->values.push_back(Read(0, row * sizes_.k + k));
   strip->zeros[0] = std::count(strip->values.begin(), strip->values.end(), 0.0);
   Measure(strip.get());
   return *strip;
@@ -58,10 +59,10 @@ const RawMatrices::Strip& RawMatrices::Tile(int64_t tile) {
   if (strip) return *strip;
   strip = std::make_unique<Strip>();
   const int64_t batch = tile / tiles_, first = tile % tiles_ * kTile;
-  strip->values.resize(static_cast<size_t>(node_.k * kTile));
-  for (int64_t k = 0; k < node_.k; ++k) {
-    for (int64_t j = 0; j < kTile && first + j < node_.n; ++j) {
-      const double value = Read(1, (batch * node_.k + k) * node_.n + first + j);
+  strip->values.resize(static_cast<size_t>(sizes_.k * kTile));
+  for (int64_t k = 0; k < sizes_.k; ++k) {
+    for (int64_t j = 0; j < kTile && first + j < sizes_.n; ++j) {
+      const double value = Read(1, (batch * sizes_.k + k) * sizes_.n + first + j);
       strip->values[static_cast<size_t>(k * kTile + j)] = value;
       if (value == 0) ++strip->zeros[static_cast<size_t>(j)];
     }
@@ -71,7 +72,7 @@ const RawMatrices::Strip& RawMatrices::Tile(int64_t tile) {
 }
 
 int64_t RawMatrices::LeastProducts(int64_t index) {
-  return node_.k - Row(RowOf(index)).zeros[0] -
+  return sizes_.k - Row(RowOf(index)).zeros[0] -
          Tile(TileOf(index)).zeros[static_cast<size_t>(ColumnOf(index))];
 }
 

@@ -35,13 +35,13 @@ class RawMatrices {
   /// `node` contracts tensors of the case, views of them, or constants. All outlive this.
   RawMatrices(const Plan& plan, const std::map<std::string, TensorData>& inputs, const PlanNode& node);
 
-  int64_t k() const { return node_.k; }
-  int64_t RowOf(int64_t index) const { return index / node_.n; }
+  int64_t k() const { return sizes_.k; }
+  int64_t RowOf(int64_t index) const { return index / sizes_.n; }
   int64_t TileOf(int64_t index) const {
-    return index / (node_.m * node_.n) * tiles_ + index % node_.n / kTile;
+    return index / (sizes_.m * sizes_.n) * tiles_ + index % sizes_.n / kTile;
   }
-  int64_t ColumnOf(int64_t index) const { return index % node_.n % kTile; }
-  int64_t rows() const { return node_.shape[0] * node_.m; }
+  int64_t ColumnOf(int64_t index) const { return index % sizes_.n % kTile; }
+  int64_t rows() const { return node_.shape[0] * sizes_.m; }
   int64_t tiles() const { return node_.shape[0] * tiles_; }
   int64_t tiles_of_a_row() const { return tiles_; }
   const Strip& Row(int64_t row);
@@ -57,6 +57,7 @@ class RawMatrices {
 
   const Plan& plan_;
   const PlanNode& node_;
+  const Contraction& sizes_;
   std::array<const TensorData*, 2> data_{};
   std::array<double, 2> constant_{};
   int bits_ = 0;

@@ -5,27 +5,33 @@
 // Ops and precision models are therefore independent: adding one never touches the other. Gradients are
 // expansions too (oracles/ops/autograd.cc), derived node by node.
 //
+// A node has what all nodes have, and one part: what nodes of its kind have beside. Kinds that are read alike share a part.
+//
 // Evaluation is by element and on demand: node(index) asks its arguments for the elements it needs. So
 // judging a sample of a large result costs only what the sample depends on.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "harness/base/check.h"
 #include "harness/model/case.h"
 
 namespace ulpscope {
 
 enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
-  kConstant,  ///< numerator / denominator, the same for every element
+  kConstant,  ///< one number, the same for every element
   kView,      ///< another arrangement of the argument's elements
   kChoose,    ///< of its first two arguments the one that the third, a condition, names: rounds nothing
-  kJoin,      ///< its arguments one after the other along axes[0]
-  kTake,  ///< elements of the first argument, by the numbers in the second: each of them counts m elements, below n
-  kCount,   ///< alpha + beta times the element's place
-  kLarger,  ///< of two, element by element; a NaN wins
+  kJoin,      ///< its arguments one after the other along an axis
+  kTake,      ///< elements of the first argument, by the numbers in the second
+  kCount,     ///< start + step times the element's place
+  kLarger,    ///< of two, element by element; a NaN wins
   kSmaller,
   kFmod,  ///< what is left of the first by the second, with the sign of the first: exact wherever both have one format
   kFloor,  ///< whole numbers: oracles/choices.h
@@ -67,18 +73,17 @@ enum class NodeKind {
   kStore,  ///< a copy into another dtype that the program does not ask for (a gradient stored with its leaf)
   kContract,  ///< out[b,m,n] = alpha * sum_k a[b,m,k] * b[b,k,n] + beta * c[b,m,n]
   kReduce,    ///< sum over some axes
-  kScan,      ///< sum along axes[0] of everything up to the element itself
+  kScan,      ///< sum along an axis of everything up to the element itself
   kMaximum,   ///< maximum over some axes: rounds nothing, so no precision model touches it
   kMinimum,
-  kRanked,   ///< of the elements along axes[0] the one at a place of their order
+  kRanked,   ///< of the elements along an axis the one at a place of their order
   kPlace,    ///< which one that is
   kProduct,  ///< product over some axes
 };
 
 /// Real constants that no ratio of integers gives.
-enum class Irrational { kNone, kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 };
+enum class Irrational { kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 };
 
-bool IsElementwise(NodeKind kind);
 /// True for sums: what an accumulator rounds.
 bool IsReduction(NodeKind kind);
 /// True for steps that take a whole line of their argument and are no sum.
@@ -102,24 +107,94 @@ struct Ranking {
   bool operator==(const Ranking&) const = default;
 };
 
-struct PlanNode {
-  NodeKind kind = NodeKind::kInput;
-  std::vector<int> args;
-  Shape shape;
-  DType dtype = DType::kFloat32;  ///< declared: what PyTorch's type rules say is stored
-  std::string name;    ///< program name of a cut point; empty for views, inputs and inner steps without one
-  std::string tensor;  ///< kInput; of a Python scalar the op that takes it ("scalar.mul")
-  int64_t numerator = 0, denominator = 1;     ///< kConstant
-  Irrational irrational = Irrational::kNone;  ///< kConstant: this, whatever stands in the other fields
-  double alpha = 1, beta = 1;  ///< kContract; a constant with denominator 0 has its value in alpha
-  bool scalar = false;         ///< kConstant: a Python scalar, which backends convert as they like
-  /// Element `index` of an elementwise node or view reads argument j at offset + sum over axes of coordinate
-  /// * strides[j].
-  std::vector<std::vector<int64_t>> strides;
+/// kInput: which tensor of the case.
+struct TensorRead {
+  std::string tensor;
+
+  bool operator==(const TensorRead&) const = default;
+};
+
+/// kConstant: a ratio of integers; a number that is one double; or an Irrational.
+struct IntegerRatio {
+  int64_t numerator = 0, denominator = 1;
+
+  bool operator==(const IntegerRatio&) const = default;
+};
+struct DoubleNumber {
+  double value = 0;
+  std::string scalar =
+      {};  ///< of a Python scalar, which backends convert as they like, the op that takes it ("scalar.mul")
+
+  bool operator==(const DoubleNumber&) const = default;
+};
+
+/// kView, kChoose and all that is computed element by element: element `index` reads argument j at offset + sum over axes of
+/// coordinate * strides[j].
+struct Arrangement {
+  std::vector<std::vector<int64_t>> strides = {};
   int64_t offset = 0;
-  std::vector<int64_t> axes;    ///< kReduce, kMaximum, ...: the axes of the argument that vanish
-  int64_t m = 0, n = 0, k = 0;  ///< kContract; kReduce: k is the number of terms
-  Ranking ranking = {};         ///< kRanked, kPlace
+
+  bool operator==(const Arrangement&) const = default;
+};
+
+/// kJoin.
+struct Joined {
+  int64_t axis = 0;
+
+  bool operator==(const Joined&) const = default;
+};
+
+/// kTake: each number counts `apart` elements of the first argument and is below `extent`.
+struct Taken {
+  std::vector<int64_t> strides,
+      numbers;  ///< of the first argument, without the axis that the numbers go along; of the second
+  int64_t apart = 0, extent = 0;
+  std::optional<int64_t> axis =
+      {};  ///< where all of a dimension is taken for each number (Pick); none where one element is
+
+  bool operator==(const Taken&) const = default;
+};
+
+/// kCount.
+struct Progression {
+  double start = 0, step = 1;
+
+  bool operator==(const Progression&) const = default;
+};
+
+/// kContract.
+struct Contraction {
+  int64_t m = 0, n = 0, k = 0;
+  double alpha = 1, beta = 1;
+
+  bool operator==(const Contraction&) const = default;
+};
+
+/// kReduce, kScan and TakesLine: what one element takes of its argument.
+struct AlongAxes {
+  std::vector<int64_t> axes = {};  ///< those that vanish, in order; of a kScan the one that stays
+  int64_t length = 1;              ///< elements along them
+
+  bool operator==(const AlongAxes&) const = default;
+};
+/// IsRanked.
+struct RankedAlong : AlongAxes {
+  Ranking ranking = {};
+
+  bool operator==(const RankedAlong&) const = default;
+};
+
+struct PlanNode {
+  using Part = std::variant<TensorRead, IntegerRatio, DoubleNumber, Irrational, Arrangement, Joined, Taken,
+                            Progression, Contraction, AlongAxes, RankedAlong>;
+
+  NodeKind kind = NodeKind::kInput;
+  std::vector<int> args = {};
+  Shape shape = {};
+  DType dtype = DType::kFloat32;  ///< declared: what PyTorch's type rules say is stored
+  std::string name =
+      {};  ///< program name of a cut point; empty for views, inputs and inner steps without one
+  Part part = {};
   /// A step inside a composite op (layer_norm): frameworks compute it in the op's own accumulation format.
   bool inner = false;
   /// An inner step that some framework is known to store, so that it may be rounded on its own.
@@ -128,11 +203,44 @@ struct PlanNode {
   bool handed_on = false;
   /// Other algebraic forms of the same composite op err by up to slack_factor * u * (sum of |slack nodes|)
   /// here.
-  std::vector<int> slack;
+  std::vector<int> slack = {};
   double slack_factor = 0;
+
+  /// Null where nodes of this kind have another part.
+  template <class T>
+  const T* If() const {
+    return std::get_if<T>(&part);
+  }
+  /// The part that nodes of this kind have; a CHECK that they do.
+  template <class T>
+  const T& Get() const {
+    const T* held = std::get_if<T>(&part);
+    ULPSCOPE_CHECK(held != nullptr, "a node of another kind");
+    return *held;
+  }
+  template <class T>
+  T& Get() {
+    return const_cast<T&>(std::as_const(*this).template Get<T>());
+  }
+  /// Of sums and TakesLine, ranked or not.
+  const AlongAxes& along() const {
+    const RankedAlong* ranked = If<RankedAlong>();
+    return ranked != nullptr ? *ranked : Get<AlongAxes>();
+  }
+  /// How many elements of its argument one element takes; 1 where no axis vanishes.
+  int64_t terms() const;
+  /// What a finished sum is multiplied by: 1 but for a contraction.
+  double alpha() const { return kind == NodeKind::kContract ? Get<Contraction>().alpha : 1; }
+  /// True for a Python scalar, which backends convert as they like.
+  bool is_scalar() const { return If<DoubleNumber>() != nullptr && !If<DoubleNumber>()->scalar.empty(); }
+  /// A constant's value as a double; nothing for an irrational one.
+  std::optional<double> constant() const;
 
   bool operator==(const PlanNode&) const = default;
 };
+
+/// Whether nodes of `node`'s kind have such a part as it has.
+bool HasItsPart(const PlanNode& node);
 
 /// A constant by which a quotient keeps its bits.
 bool IsPowerOfTwo(const PlanNode& node);
@@ -148,9 +256,6 @@ struct Plan {
   /// The element of Root(node) that element `index` of the view `node` shows.
   int64_t RootIndex(int node, int64_t index) const;
 
-  /// The element of the argument of `view` that its element `index` shows.
-  static int64_t StepOver(const PlanNode& view, int64_t index);
-
   /// Elements `position` + k * `stride` of `node`.
   struct Line {
     int node = 0;
@@ -163,11 +268,17 @@ struct Plan {
   mutable std::vector<std::vector<int64_t>> view_maps;
 };
 
-/// Expands the program of `c`. Ops that the oracle does not know become gaps of the values that depend on
-/// them.
-Result<Plan> Lower(const Case& c);
-
 /// The strides of a contiguous tensor.
 std::vector<int64_t> RowMajorStrides(const Shape& shape);
+
+/// Where `strides` place the element that stands at `index` of a contiguous tensor of this shape.
+inline int64_t PlaceBy(const std::vector<int64_t>& strides, const Shape& shape, int64_t index) {
+  int64_t place = 0;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    place += index % shape[axis] * strides[axis];
+    index /= shape[axis];
+  }
+  return place;
+}
 
 }  // namespace ulpscope

@@ -222,15 +222,13 @@ LinearPart LinearPartOf(const Plan& plan, int root) {
     const PlanNode& node = plan.nodes[static_cast<size_t>(id)];
     const auto constant = [&](size_t i) -> std::optional<double> {
       const PlanNode& arg = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
-      if (arg.kind != NodeKind::kConstant || arg.irrational != Irrational::kNone) return std::nullopt;
-      return arg.denominator == 0 ? arg.alpha
-                                  : static_cast<double>(arg.numerator) / static_cast<double>(arg.denominator);
+      return arg.kind == NodeKind::kConstant ? arg.constant() : std::nullopt;
     };
     switch (node.kind) {
       case NodeKind::kContract:
       case NodeKind::kReduce:
         part.reduction = id;
-        part.factor *= node.kind == NodeKind::kContract ? node.alpha : 1;
+        part.factor *= node.alpha();
         return part;
       case NodeKind::kCast:
       case NodeKind::kStore:

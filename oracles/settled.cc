@@ -66,12 +66,6 @@ Bound OfInput(const TensorData& tensor) {
   return format != nullptr ? kAnyMagnitude : most;
 }
 
-std::optional<double> ValueOf(const PlanNode& constant) {
-  if (constant.irrational != Irrational::kNone) return std::nullopt;
-  if (constant.denominator == 0) return constant.alpha;
-  return static_cast<double>(constant.numerator) / static_cast<double>(constant.denominator);
-}
-
 class Bounds {
  public:
   Bounds(const Plan& plan, const std::map<std::string, TensorData>& inputs)
@@ -100,7 +94,7 @@ class Bounds {
       for (const int other : args) {
         const DType dtype = At(plan_.Root(other)).dtype;
         if (one.kind == NodeKind::kConstant) {
-          const auto value = ValueOf(one);
+          const auto value = one.constant();
           const bool held = value && (IsFloating(dtype) ? IsRepresentable(*value, *FormatOf(dtype))
                                                         : IsWholeIn(*value, dtype));
           if (other != arg && !held) return false;
@@ -137,7 +131,7 @@ class Bounds {
       case NodeKind::kMul:
         return a * Of(node.args[1]);
       case NodeKind::kReduce:
-        return a * static_cast<double>(node.k);
+        return a * static_cast<double>(node.terms());
       case NodeKind::kScan:
         return a * static_cast<double>(ElementCount(At(node.args[0]).shape));
       default:
@@ -148,19 +142,20 @@ class Bounds {
   Bound Of(const PlanNode& node) const {
     switch (node.kind) {
       case NodeKind::kInput: {
-        const auto tensor = inputs_.find(node.tensor);
+        const auto tensor = inputs_.find(node.Get<TensorRead>().tensor);
         return tensor == inputs_.end() ? std::nullopt : OfInput(tensor->second);
       }
       case NodeKind::kConstant: {
-        const auto value = ValueOf(node);
+        const auto value = node.constant();
         if (!value || std::isnan(*value)) return std::nullopt;
         return std::fabs(*value);
       }
-      case NodeKind::kCount:
-        if (IsFloating(node.dtype) || node.alpha != std::floor(node.alpha) ||
-            node.beta != std::floor(node.beta))
+      case NodeKind::kCount: {
+        const auto& [start, step] = node.Get<Progression>();
+        if (IsFloating(node.dtype) || start != std::floor(start) || step != std::floor(step))
           return std::nullopt;
-        return std::fabs(node.alpha) + std::fabs(node.beta) * static_cast<double>(ElementCount(node.shape));
+        return std::fabs(start) + std::fabs(step) * static_cast<double>(ElementCount(node.shape));
+      }
       case NodeKind::kJoin:
         return ArgsStay(node, node.args.size()) ? Bound(MostOfArgs(node, node.args.size())) : std::nullopt;
       case NodeKind::kChoose:

@@ -100,7 +100,7 @@ std::unique_ptr<FastReferences::Value> FastReferences::Compute(int node) {
     engine_ = std::make_unique<Engine>();
   }
   auto value = std::make_unique<Value>();
-  value->terms = std::max<int64_t>(1, at.k);
+  value->terms = std::max<int64_t>(1, at.terms());
   if (!(at.kind == NodeKind::kContract ? Multiply(at, &value->results) : Sum(at, &value->results)))
     return nullptr;
   ULPSCOPE_CHECK(value->results.size() == plan_.size(node), "the fast path computed another shape");
@@ -148,6 +148,7 @@ bool FastReferences::Multiply(const PlanNode& node, Results* results) {
     operands.push_back(std::move(*operand));
   }
   const int64_t batch = node.shape.at(0);
+  const auto& [m, n, k, alpha, beta] = node.Get<Contraction>();
   const auto matrix = [&](const Operand& operand, int64_t rows, int64_t columns) {
     return Matrix{.data = operand.data,
                   .dtype = operand.dtype,
@@ -155,26 +156,18 @@ bool FastReferences::Multiply(const PlanNode& node, Results* results) {
                   .row_stride = columns,
                   .column_stride = 1};
   };
-  Product product{.batch = batch,
-                  .m = node.m,
-                  .n = node.n,
-                  .k = node.k,
-                  .a = {},
-                  .b = {},
-                  .c = {},
-                  .alpha = node.alpha,
-                  .beta = node.beta};
-  product.a = matrix(operands[0], node.m, node.k);
-  product.b = matrix(operands[1], node.k, node.n);
-  if (operands.size() == 3) product.c = matrix(operands[2], node.m, node.n);
+  Product product{
+      .batch = batch, .m = m, .n = n, .k = k, .a = {}, .b = {}, .c = {}, .alpha = alpha, .beta = beta};
+  product.a = matrix(operands[0], m, k);
+  product.b = matrix(operands[1], k, n);
+  if (operands.size() == 3) product.c = matrix(operands[2], m, n);
   return engine_->Compute(product, results);
 }
 
 /// A sum over neighbouring axes is a product with a column of ones.
 bool FastReferences::Sum(const PlanNode& node, Results* results) {
-  if (node.axes.empty()) return false;
-  std::vector<int64_t> axes = node.axes;
-  std::sort(axes.begin(), axes.end());
+  const std::vector<int64_t>& axes = node.along().axes;
+  if (axes.empty()) return false;
   if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size())) return false;
   const auto operand = Exact(node.args.at(0));
   if (!operand) return false;
@@ -211,19 +204,20 @@ std::optional<FastReferences::Operand> FastReferences::Exact(int id) {
   std::optional<Operand> operand;
   switch (node.kind) {
     case NodeKind::kInput: {
-      const TensorData& tensor = inputs_.at(node.tensor);
+      const TensorData& tensor = inputs_.at(node.Get<TensorRead>().tensor);
       if (IsFastType(tensor.dtype))
         operand = Operand{
             .dtype = tensor.dtype, .shape = tensor.shape, .data = tensor.bytes.data(), .owned = nullptr};
       break;
     }
     case NodeKind::kConstant: {
-      if (node.denominator > 1 || ElementCount(node.shape) != 1 ||
-          std::llabs(node.numerator) > int64_t{1} << 53)
-        break;
-      const double value = node.denominator == 0 ? node.alpha : static_cast<double>(node.numerator);
+      const IntegerRatio* ratio = node.If<IntegerRatio>();
+      const bool exact =
+          ratio == nullptr || (ratio->denominator == 1 && std::llabs(ratio->numerator) <= int64_t{1} << 53);
+      const std::optional<double> value = exact ? node.constant() : std::nullopt;
+      if (!value || ElementCount(node.shape) != 1) break;
       operand = Operand::Make(DType::kFloat64, node.shape);
-      EncodeElement(value, DType::kFloat64, operand->owned->data());
+      EncodeElement(*value, DType::kFloat64, operand->owned->data());
       break;
     }
     case NodeKind::kView:
@@ -246,14 +240,16 @@ std::optional<FastReferences::Operand> FastReferences::View(const PlanNode& node
   Operand made = Operand::Make(of.dtype, node.shape);
   const size_t size = SizeOf(of.dtype), rank = node.shape.size();
   std::vector<int64_t> at(rank, 0);
-  int64_t position = node.offset;
+  const Arrangement& shown = node.Get<Arrangement>();
+  const std::vector<int64_t>& strides = shown.strides[0];
+  int64_t position = shown.offset;
   std::byte* to = made.owned->data();
   for (int64_t left = ElementCount(node.shape); left > 0; --left, to += size) {
     std::memcpy(to, of.data + static_cast<size_t>(position) * size, size);
     for (size_t axis = rank; axis-- > 0;) {
-      position += node.strides[0][axis];
+      position += strides[axis];
       if (++at[axis] < node.shape[axis]) break;
-      position -= node.shape[axis] * node.strides[0][axis];
+      position -= node.shape[axis] * strides[axis];
       at[axis] = 0;
     }
   }

@@ -577,8 +577,6 @@ Real ConstantOf(Irrational constant, int64_t precision) {
       return SquareRoot(Real::From(0.5), precision);
     case Irrational::kSqrtTwoOverPi:
       return SquareRoot(Divide(Real::From(2.0), PiReal(precision + 8), precision + 8), precision);
-    case Irrational::kNone:
-      break;
   }
   ULPSCOPE_CHECK(false, "a constant without a value");
 }

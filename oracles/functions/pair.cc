@@ -395,8 +395,6 @@ TwoDoubles PairConstant(Irrational constant) {
       return SquareRoot(Exact(0.5));
     case Irrational::kSqrtTwoOverPi:
       return SquareRoot(Divide(kOne, TimesPieces(1, HalfPiPieces())));
-    case Irrational::kNone:
-      break;
   }
   ULPSCOPE_CHECK(false, "a constant without a value");
 }

@@ -149,11 +149,12 @@ class Reverse {
         break;
       }
       case NodeKind::kJoin: {
+        const int64_t axis = node.Get<Joined>().axis;
         int64_t start = 0;
         for (const int part : node.args) {
-          const int64_t extent = low_.at(part).shape[static_cast<size_t>(node.axes[0])];
+          const int64_t extent = low_.at(part).shape[static_cast<size_t>(axis)];
           if (low_.needs_grad[static_cast<size_t>(part)])
-            Give(part, low_.Slice(grad, node.axes[0], start, start + extent, 1));
+            Give(part, low_.Slice(grad, axis, start, start + extent, 1));
           start += extent;
         }
         break;
@@ -308,7 +309,7 @@ class Reverse {
         break;
       case NodeKind::kScan: {
         // What an element receives: the sum from its own place to the end.
-        const int axis = static_cast<int>(node.axes[0]);
+        const int axis = static_cast<int>(node.along().axes[0]);
         Give(arg(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
         break;
       }
@@ -349,9 +350,9 @@ class Reverse {
   void Extreme(int id, const PlanNode& node, int grad) {
     const Shape from = low_.at(node.args[0]).shape;
     Shape kept = from;
-    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    for (const int64_t axis : node.along().axes) kept[static_cast<size_t>(axis)] = 1;
     const int is = low_.Elementwise(NodeKind::kEqual, {node.args[0], low_.Reshape(id, kept)}, DType::kBool);
-    const int count = low_.Sum(low_.Store(is, node.dtype), node.axes, true);
+    const int count = low_.Sum(low_.Store(is, node.dtype), node.along().axes, true);
     Give(node.args[0],
          low_.Elementwise(NodeKind::kDiv, {Where(is, low_.Expand(low_.Reshape(grad, kept), from)), count},
                           node.dtype));
@@ -362,7 +363,7 @@ class Reverse {
     const Shape from = low_.at(node.args[0]).shape;
     const DType dtype = node.dtype;
     Shape kept = from;
-    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    for (const int64_t axis : node.along().axes) kept[static_cast<size_t>(axis)] = 1;
     const int argument = node.args[0];
     const int weighted = Mul(low_.Reshape(grad, kept), low_.Reshape(id, kept));
     Give(argument, low_.Elementwise(NodeKind::kDiv, {low_.Expand(weighted, from), argument}, dtype));
@@ -438,15 +439,16 @@ class Reverse {
 
   /// What was taken is given back: every element sums up what each place gave that it was taken to.
   void Take(const PlanNode& node, int grad) {
-    if (node.axes.empty()) return Gathered(node, grad);
+    const Taken& taken = node.Get<Taken>();
+    if (!taken.axis) return Gathered(node, grad);
     const Shape from = low_.at(node.args[0]).shape;
-    const auto axis = static_cast<size_t>(node.axes[0]);
+    const auto axis = static_cast<size_t>(*taken.axis);
     int64_t outer = 1, inner = 1;
     for (size_t i = 0; i < axis; ++i) outer *= from[i];
     for (size_t i = axis + 1; i < from.size(); ++i) inner *= from[i];
     const auto autocast = low_.autocast;
     low_.autocast.reset();
-    const int hot = OneHot(node.args[1], node.n, low_.at(grad).dtype);
+    const int hot = OneHot(node.args[1], taken.extent, low_.at(grad).dtype);
     const int rows = low_.Reshape(grad, {outer, low_.plan.size(node.args[1]), inner});
     Give(node.args[0], low_.Reshape(low_.Matmul(hot, rows), from));
     low_.autocast = autocast;
@@ -457,8 +459,8 @@ class Reverse {
     const int source = node.args[0];
     const Shape from = low_.at(source).shape, of = low_.at(node.args[1]).shape;
     // The coordinate along the dimension is the index's: it moves by nothing of its own.
-    const auto axis = static_cast<size_t>(std::find(node.strides[0].begin(), node.strides[0].end(), 0) -
-                                          node.strides[0].begin());
+    const std::vector<int64_t>& strides = node.Get<Taken>().strides;
+    const auto axis = static_cast<size_t>(std::find(strides.begin(), strides.end(), 0) - strides.begin());
     std::vector<int64_t> last, back(from.size());
     Shape others;
     for (size_t i = 0; i < from.size(); ++i) {
@@ -494,18 +496,19 @@ class Reverse {
       return factor == 1 ? gradient : Mul(gradient, low_.Scalar(factor, low_.at(gradient).dtype));
     };
     const int a = node.args[0], b = node.args[1];
+    const auto& [m, n, k, alpha, beta] = node.Get<Contraction>();
     if (low_.needs_grad[static_cast<size_t>(a)])
-      Give(a, times(node.alpha, low_.Matmul(grad, low_.Transpose(b, 1, 2))));
+      Give(a, times(alpha, low_.Matmul(grad, low_.Transpose(b, 1, 2))));
     if (low_.needs_grad[static_cast<size_t>(b)])
-      Give(b, times(node.alpha, low_.Matmul(low_.Transpose(a, 1, 2), grad)));
-    if (node.args.size() == 3) Give(node.args[2], times(node.beta, grad));
+      Give(b, times(alpha, low_.Matmul(low_.Transpose(a, 1, 2), grad)));
+    if (node.args.size() == 3) Give(node.args[2], times(beta, grad));
     low_.autocast = autocast;
   }
 
   void Reduce(const PlanNode& node, int grad) {
     const Shape from = low_.at(node.args[0]).shape;
     Shape kept = from;
-    for (const int64_t axis : node.axes) kept[static_cast<size_t>(axis)] = 1;
+    for (const int64_t axis : node.along().axes) kept[static_cast<size_t>(axis)] = 1;
     Give(node.args[0], low_.Expand(low_.Reshape(grad, kept), from));
   }
 

@@ -54,17 +54,10 @@ class Composite {
                       prefix_ + ".choice");
   }
   /// A number of the program's: backends convert it as they like.
-  int Scalar(double value, std::string_view op) {
-    const int node = low_.Scalar(value, inner());
-    low_.at(node).scalar = true;
-    low_.at(node).tensor = "scalar." + std::string(op);
-    return node;
-  }
+  int Scalar(double value, std::string_view op) { return low_.PythonScalar(value, inner(), op); }
   int Number(double value) { return low_.Scalar(value, inner()); }
   int Slack(int node, std::vector<int> nodes, double factor) {
-    low_.at(node).slack = std::move(nodes);
-    low_.at(node).slack_factor = factor;
-    return node;
+    return low_.Slack(node, std::move(nodes), factor);
   }
   DType own() const { return own_; }
   /// What a choice gave, stored.

@@ -371,8 +371,7 @@ int LowerLinspace(Lowering& low, const OpCall& call) {
   const int offset = low.Materialised(
       low.Elementwise(NodeKind::kMul, {low.Count(0, 1, count, inner), step}, inner), prefix + ".offset");
   const int result = low.Elementwise(NodeKind::kAdd, {first, offset}, inner);
-  low.at(result).slack = {first, last};
-  low.at(result).slack_factor = 8;
+  low.Slack(result, {first, last}, 8);
   low.at(result).dtype = dtype;
   low.at(result).inner = true;
   return result;

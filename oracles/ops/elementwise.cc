@@ -13,9 +13,7 @@ int Scaled(Lowering& low, const OpCall& call, int node) {
   const double alpha = NumberAttr(call.step, "alpha", 1);
   if (alpha == 1) return node;
   // A Python scalar like any other: backends convert it as they like.
-  const int factor = low.Scalar(alpha, low.at(node).dtype);
-  low.at(factor).scalar = true;
-  low.at(factor).tensor = "scalar." + call.step.op;
+  const int factor = low.PythonScalar(alpha, low.at(node).dtype, call.step.op);
   const int scaled = low.Elementwise(NodeKind::kMul, {node, factor});
   low.at(scaled).inner = true;
   return scaled;

@@ -85,9 +85,8 @@ int MeanBeside(Lowering& low, const OpCall& call) {
   const auto axes = IntsAttr(call.step, "dim");
   const bool keepdim = BoolAttr(call.step, "keepdim", false);
   const int sum = low.Inner(low.Sum(x, axes, keepdim, op.inner()), op.Part("sum"));
-  const auto count = static_cast<double>(low.at(low.plan.Root(sum)).k);
-  const int mean =
-      op.Step(NodeKind::kDiv, {sum, low.Constant(low.at(low.plan.Root(sum)).k, 1, op.inner())}, "mean");
+  const int64_t count = low.at(low.plan.Root(sum)).terms();
+  const int mean = op.Step(NodeKind::kDiv, {sum, low.Constant(count, 1, op.inner())}, "mean");
   const int sizes = low.Sum(low.Elementwise(NodeKind::kAbs, {x}, op.inner()), axes, keepdim, op.inner());
   return op.Result(op.Slack(mean, {sizes}, 3 * std::log(count) + 8));
 }

@@ -108,7 +108,7 @@ int LowerPow(Lowering& low, const OpCall& call) {
     return low.Elementwise(kind, std::move(args), op.own());
   };
   if (!call.is_scalar[1]) return plain(NodeKind::kPower, {x, call.args[1]});
-  const double exponent = low.at(call.args[1]).alpha;
+  const double exponent = low.at(call.args[1]).Get<DoubleNumber>().value;
   if (exponent == 0.5) return plain(NodeKind::kSqrt, {x});
   if (exponent == -0.5) return plain(NodeKind::kRsqrt, {x});
   if (exponent == 2) return plain(NodeKind::kMul, {x, x});

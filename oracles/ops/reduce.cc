@@ -19,7 +19,7 @@ int LowerMean(Lowering& low, const OpCall& call) {
   const int sum = LowerSum(low, call);
   const int root = low.plan.Root(sum);
   low.at(root).inner = true;
-  const int64_t count = low.at(root).k;
+  const int64_t count = low.at(root).terms();
   const DType dtype = low.at(sum).dtype;
   const int length = low.Constant(count, 1, dtype);
   // Stored before it is divided, a sum is rounded once more; by a power of two that is the rounding of the mean.
@@ -65,14 +65,11 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
   const int raw = low.Elementwise(
       NodeKind::kDiv, {low.Sum(low.Elementwise(NodeKind::kMul, {x, x}, inner), axes, true, inner), length},
       inner);
-  low.at(variance).slack = {raw};
-  low.at(variance).slack_factor = static_cast<double>(count) + 8;
+  low.Slack(variance, {raw}, static_cast<double>(count) + 8);
   const int shifted = name(low.Elementwise(NodeKind::kAdd, {variance, eps}, inner), "var_eps");
-  low.at(shifted).slack = {eps};
-  low.at(shifted).slack_factor = 2;
+  low.Slack(shifted, {eps}, 2);
   const int rstd = stored(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
-  low.at(rstd).slack = {rstd};
-  low.at(rstd).slack_factor = 4;
+  low.Slack(rstd, {rstd}, 4);
 
   int result = low.Elementwise(NodeKind::kMul, {centered, rstd}, inner);
   std::vector<int> forms{low.Elementwise(NodeKind::kMul, {x, rstd}, inner),
@@ -87,8 +84,7 @@ int LowerLayerNorm(Lowering& low, const OpCall& call) {
       forms.push_back(call.args[i]);
     }
   }
-  low.at(result).slack = forms;
-  low.at(result).slack_factor = affine ? 8 : 6;
+  low.Slack(result, forms, affine ? 8 : 6);
   low.at(result).dtype = own;
   low.at(result).inner = true;
   return result;

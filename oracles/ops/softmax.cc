@@ -44,13 +44,11 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const st
   made.top = low.Inner(low.Maximum(x, axis, true), made.prefix + ".max");
   low.grad_enabled = with_gradient;
   made.shifted = stored(low.Elementwise(NodeKind::kSub, {x, made.top}, made.inner), "shifted");
-  low.at(made.shifted).slack = {x, made.top};
-  low.at(made.shifted).slack_factor = 2;
+  low.Slack(made.shifted, {x, made.top}, 2);
   // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector
   // headers).
   made.exp = stored(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
-  low.at(made.exp).slack = {made.exp};
-  low.at(made.exp).slack_factor = 40;
+  low.Slack(made.exp, {made.exp}, 40);
   int summed = made.exp;
   if (other == OtherUse::kNumerator) {
     summed = low.Inner(low.Store(made.exp, made.inner), made.prefix + ".exp_in_denominator");
@@ -70,8 +68,7 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, OtherUse other 
 }
 
 int Finish(Lowering& low, const Exponentials& parts, int result, std::vector<int> slack, double factor) {
-  low.at(result).slack = std::move(slack);
-  low.at(result).slack_factor = factor;
+  low.Slack(result, std::move(slack), factor);
   low.at(result).dtype = parts.own;
   low.at(result).inner = true;
   return result;
@@ -91,8 +88,7 @@ class Backwards {
   }
   int Slack(int node, std::vector<int> of, double factor) {
     if (factor == 0) return node;
-    low_.at(node).slack = std::move(of);
-    low_.at(node).slack_factor = factor;
+    low_.Slack(node, std::move(of), factor);
     return node;
   }
   int Result(NodeKind kind, int a, int b, std::vector<int> slack, double factor) {
@@ -196,17 +192,18 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
                         ? low.Scalar(NumberAttr(call.step, "scale", 1), inner)
                         : low.Elementwise(NodeKind::kRsqrt, {low.Constant(shape.back(), 1, inner)}, inner);
   const int scaled = low.Inner(low.Elementwise(NodeKind::kMul, {scores, scale}, inner), prefix + ".scaled");
-  low.at(scaled).slack = {low.Elementwise(
-      NodeKind::kMul, {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)};
-  low.at(scaled).slack_factor = 4;
+  low.Slack(
+      scaled,
+      {low.Elementwise(NodeKind::kMul,
+                       {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)},
+      4);
   const Exponentials parts =
       MakeExponentials(low, call, MaskedScores(low, call, scaled, inner), {-1}, OtherUse::kNumerator);
   // Kernels that hold the probabilities store them in the operands' format.
   if (BoolAttr(call.step, "divided_first", false)) {
     const int shares = low.Materialised(low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, inner),
                                         prefix + ".probabilities");
-    low.at(shares).slack = {shares};
-    low.at(shares).slack_factor = 12;
+    low.Slack(shares, {shares}, 12);
     int result = product(shares, value, "weighted");
     low.at(low.plan.Root(result)).dtype = own;
     low.at(result).dtype = own;
@@ -216,8 +213,7 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
   const int magnitude = low.Matmul(parts.exp, absolute(value));
   int result = low.Elementwise(NodeKind::kDiv, {weighted, parts.total}, inner);
   const int slack = low.Elementwise(NodeKind::kDiv, {magnitude, parts.total}, inner);
-  low.at(result).slack = {slack};
-  low.at(result).slack_factor = 16;
+  low.Slack(result, {slack}, 16);
   low.at(result).dtype = own;
   low.at(result).inner = true;
   return result;
@@ -285,20 +281,16 @@ int LowerRmsNorm(Lowering& low, const OpCall& call) {
                       {name(low.Sum(square, axes, true, inner), "square_sum"), low.Constant(count, 1, inner)},
                       inner),
       "mean");
-  low.at(mean).slack = {mean};
-  low.at(mean).slack_factor = 2;
+  low.Slack(mean, {mean}, 2);
   const int eps = low.Scalar(NumberAttr(call.step, "eps", 0), inner);
   const int shifted = name(low.Elementwise(NodeKind::kAdd, {mean, eps}, inner), "mean_eps");
-  low.at(shifted).slack = {eps};
-  low.at(shifted).slack_factor = 2;
+  low.Slack(shifted, {eps}, 2);
   const int rstd = stored(low.Elementwise(NodeKind::kRsqrt, {shifted}, inner), "rstd");
-  low.at(rstd).slack = {rstd};
-  low.at(rstd).slack_factor = 4;
+  low.Slack(rstd, {rstd}, 4);
   int result = low.Elementwise(NodeKind::kMul, {x, rstd}, inner);
   if (call.args.size() > 1)
     result = low.Elementwise(NodeKind::kMul, {stored(result, "normalized"), call.args[1]}, inner);
-  low.at(result).slack = {result};
-  low.at(result).slack_factor = 6;
+  low.Slack(result, {result}, 6);
   low.at(result).dtype = own;
   low.at(result).inner = true;
   return result;

@@ -15,7 +15,7 @@ int Variance(Lowering& low, Composite& op, int x, const std::vector<int64_t>& ax
   // would be noise, which a rounding to a small range explains better than what they do.
   const bool with_gradient = std::exchange(low.grad_enabled, false);
   const int sum = low.Inner(low.Sum(x, axes, true, op.inner()), op.Part("sum"));
-  const int64_t count = low.at(low.plan.Root(sum)).k;
+  const int64_t count = low.at(low.plan.Root(sum)).terms();
   const int length = low.Constant(count, 1, op.inner());
   const int mean = op.Stored(NodeKind::kDiv, {sum, length}, "mean");
   low.grad_enabled = with_gradient;
@@ -63,13 +63,11 @@ int LowerAmin(Lowering& low, const OpCall& call) {
 int LowerProd(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);
   Composite op(low, call);
-  const int result =
-      low.Sum(call.args[0], IntsAttr(call.step, "dim"), BoolAttr(call.step, "keepdim", false), op.own());
-  PlanNode& node = low.at(low.plan.Root(result));
-  node.kind = NodeKind::kProduct;
-  node.inner = true;
-  node.slack = {low.plan.Root(result)};
-  node.slack_factor = static_cast<double>(node.k) + 1;
+  const int result = low.Along(NodeKind::kProduct, call.args[0], IntsAttr(call.step, "dim"),
+                               BoolAttr(call.step, "keepdim", false), op.own());
+  const int root = low.plan.Root(result);
+  low.at(root).inner = true;
+  low.Slack(root, {root}, static_cast<double>(low.at(root).terms()) + 1);
   return result;
 }
 
@@ -129,12 +127,10 @@ int LowerCumprod(Lowering& low, const OpCall& call) {
   const DType own = low.at(call.args[0]).dtype;
   if (!IsFloating(own)) throw LoweringError{"cumprod: the oracle has floating-point numbers"};
   const int factors = low.Elementwise(NodeKind::kChoose, {up.elements, low.Scalar(1, own), up.kept}, own);
-  const int result = low.Sum(factors, {up.axis}, false, own);
-  PlanNode& node = low.at(low.plan.Root(result));
-  node.kind = NodeKind::kProduct;
-  node.inner = true;
-  node.slack = {low.plan.Root(result)};
-  node.slack_factor = static_cast<double>(node.k) + 1;
+  const int result = low.Along(NodeKind::kProduct, factors, {up.axis}, false, own);
+  const int root = low.plan.Root(result);
+  low.at(root).inner = true;
+  low.Slack(root, {root}, static_cast<double>(low.at(root).terms()) + 1);
   // What every product from the element's place on receives, of its share.
   low.own_gradients[result] = {
       call.args[0], [x = call.args[0], result, up](Lowering& to, int grad) {
@@ -167,7 +163,7 @@ int LowerLogcumsumexp(Lowering& low, const OpCall& call) {
   const int exp = op.Step(NodeKind::kExp, {shifted}, "exp");
   const int counted = low.Elementwise(NodeKind::kChoose, {exp, low.Scalar(0, inner), up.kept}, inner);
   const int total = low.Inner(low.Sum(counted, {up.axis}, true, inner), op.Part("total"));
-  const auto terms = static_cast<double>(low.at(low.plan.Root(total)).k);
+  const auto terms = static_cast<double>(low.at(low.plan.Root(total)).terms());
   const int log = op.Step(NodeKind::kLog, {total}, "log_total");
   const int result = op.Step(NodeKind::kAdd, {top, log}, "result");
   return low.Reshape(op.Result(op.Slack(result, {top, log, low.Scalar(1, inner)}, 2 * terms + 8)),

@@ -154,17 +154,16 @@ TEST(Order, TheNumberOfATieIsAnyOfThem) {
     for (const double value : values) reals.push_back(Real::From(value));
     return reals;
   };
-  PlanNode node;
-  node.kind = NodeKind::kPlace;
-  node.ranking = {.place = 0, .descending = true};
+  PlanNode node{.kind = NodeKind::kPlace, .part = RankedAlong{{}, {.place = 0, .descending = true}}};
+  Ranking& ranking = node.Get<RankedAlong>().ranking;
   const Real tie = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
   EXPECT_EQ(Rounded(tie.lo()), 1);
   EXPECT_EQ(Rounded(tie.hi()), 3);
-  node.ranking.stable = true;
+  ranking.stable = true;
   const Real first = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
   EXPECT_EQ(Rounded(first.lo()), 1);
   EXPECT_EQ(Rounded(first.hi()), 1);
-  node.ranking = {.place = 2, .descending = true};
+  ranking = {.place = 2, .descending = true};
   const Real alone = RankOf(node, std::span<const Real>(line({3, 5, 1, 5, 2})));
   EXPECT_EQ(Rounded(alone.lo()), 0);
   EXPECT_EQ(Rounded(alone.hi()), 0);
@@ -173,9 +172,8 @@ TEST(Order, TheNumberOfATieIsAnyOfThem) {
 TEST(Order, EnclosuresThatOverlapMayStandEitherWay) {
   const std::vector<Interval> line{
       {.lo = 0, .hi = 2}, {.lo = 1, .hi = 3}, {.lo = 5, .hi = 6}, {.lo = -4, .hi = -3}};
-  PlanNode node;
-  node.kind = NodeKind::kRanked;
-  node.ranking = {.place = 1};
+  PlanNode node{.kind = NodeKind::kRanked, .part = RankedAlong{{}, {.place = 1}}};
+  Ranking& ranking = node.Get<RankedAlong>().ranking;
   const Interval second = RankOf(node, std::span<const Interval>(line));
   EXPECT_EQ(second.lo, 0);
   EXPECT_EQ(second.hi, 2);
@@ -183,21 +181,21 @@ TEST(Order, EnclosuresThatOverlapMayStandEitherWay) {
   const Interval which = RankOf(node, std::span<const Interval>(line));
   EXPECT_EQ(which.lo, 0);
   EXPECT_EQ(which.hi, 1);
-  node.ranking.place = 3;
+  ranking.place = 3;
   EXPECT_EQ(RankOf(node, std::span<const Interval>(line)).hi, 2);
 }
 
 TEST(Order, NansStandWhereTheOpPutsThem) {
   const std::vector<Real> line{Real::From(3.0), DomainValue(kNan), Real::From(5.0)};
-  PlanNode node;
-  node.kind = NodeKind::kPlace;
-  node.ranking = {.place = 0, .descending = true, .nan_first = true};
+  PlanNode node{.kind = NodeKind::kPlace,
+                .part = RankedAlong{{}, {.place = 0, .descending = true, .nan_first = true}}};
+  Ranking& ranking = node.Get<RankedAlong>().ranking;
   EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).lo()), 1);
-  node.ranking = {.place = 2};
+  ranking = {.place = 2};
   EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).lo()), 1);
   node.kind = NodeKind::kRanked;
   EXPECT_TRUE(std::isnan(RankOf(node, std::span<const Real>(line)).domain()));
-  node.ranking.place = 1;
+  ranking.place = 1;
   EXPECT_EQ(Rounded(RankOf(node, std::span<const Real>(line)).hi()), 5);
 }
 

@@ -11,8 +11,8 @@
 #include "oracles/emulated.h"
 #include "oracles/enclosure.h"
 #include "oracles/evaluate.h"
+#include "oracles/expand.h"
 #include "oracles/hypothesis.h"
-#include "oracles/lower.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <numeric>
 
+#include "oracles/expand.h"
 #include "oracles/oracle.h"
-#include "oracles/plan.h"
 #include "tests/support/big.h"
 #include "tests/support/cases.h"
 
@@ -405,7 +405,7 @@ TEST(InPlace, ACopyIsBroadcastAndStored) {
   EXPECT_EQ(stored.kind, NodeKind::kCast);
   EXPECT_EQ(stored.dtype, DType::kBfloat16);
   EXPECT_EQ(stored.shape, (Shape{3, 4}));
-  EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->Root(stored.args[0]))].tensor, "y");
+  EXPECT_EQ(plan->nodes[static_cast<size_t>(plan->Root(stored.args[0]))].Get<TensorRead>().tensor, "y");
 }
 
 TEST(InPlace, WhatTheOracleCannotFollowIsAGapAndNeverTheOldValue) {
