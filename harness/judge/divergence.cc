@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "harness/judge/flat_program.h"
+#include "harness/judge/parting.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/tensor_diff.h"
 

@@ -2,36 +2,16 @@
 // shows it.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "harness/judge/deed.h"
 #include "harness/judge/graph_execution.h"
-#include "harness/judge/participant.h"
+#include "harness/judge/side.h"
 #include "harness/judge/tensor_diff.h"
 
 namespace ulpscope {
-
-/// One side of a divergence: its backends and the member that speaks for it.
-struct Side {
-  std::vector<std::string> names;
-  Participant speaker;                       ///< one of them, whose classes and elements are told
-  std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
-};
-
-/// What a side does: "rounds product through bfloat16 before the float32 buffer". An empty one is the absence of a rounding.
-struct Deed {
-  std::string singular, plural;
-
-  bool Nothing() const { return singular.empty(); }
-  bool operator==(const Deed&) const = default;
-};
-
-/// What each of two does that the other does not.
-struct Parting {
-  Deed a, b;
-};
 
 std::string OutcomeSentence(const Side& left, const Side& right);
 /// `left` and `right` are dtype names, "none" for a value that does not exist.
@@ -40,10 +20,6 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 /// `although` is added to the side that does not round (", although its graph converts").
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
                               std::string_view basis, std::string_view although);
-/// In what the two classifications of a value have no word in common; nothing where one is unmodelled, or where no facet by itself
-/// parts them.
-std::optional<Parting> FindDeeds(const Case& test_case, const std::string& value, const ValueResult& a,
-                                 const ValueResult& b);
 /// Of one step that each of `doers` computes otherwise than it is written, in the same way, and none of `others`: who does what,
 /// and an element that shows it beside what is written.
 std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
@@ -67,14 +43,5 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
                                   const std::vector<Divergence>& steps);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right);
-
-/// "a", "a and b", "a, b and c".
-/// The first operand that both steps tell how they read, and read otherwise; nothing without one.
-std::optional<std::string> FindOtherRead(const Classification& a, const Classification& b);
-
-std::string JoinNames(const std::vector<std::string>& names);
-/// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a
-/// character.
-std::string FirstLine(std::string_view text, size_t limit);
 
 }  // namespace ulpscope

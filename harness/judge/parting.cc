@@ -1,0 +1,235 @@
+// Which facet parts two classifications.
+#include "harness/judge/parting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "harness/judge/label.h"
+#include "harness/judge/side.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+namespace {
+
+bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) {
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return (step.as == value && !step.out.empty()) || WritesIntoBuffer(step.steps, value);
+  });
+}
+
+/// The value is given by an op that sums, as far as one can see from its name.
+bool Sums(const std::vector<Step>& steps, const std::string& value) {
+  return std::none_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return (step.as == value && (step.op == "add" || step.op == "sub")) || !Sums(step.steps, value);
+  });
+}
+
+/// The formats of operands, a number of the value's own op by its short name: a piece of one step has "scalar.add" where one of
+/// several, each with a number, has "scalar.add@value".
+std::map<std::string, Words> OwnNames(const std::map<std::string, Words>& operands,
+                                      const std::string& value) {
+  std::map<std::string, Words> named = operands;
+  const std::string own = "@" + value;
+  for (const auto& [operand, words] : operands) {
+    if (operand.ends_with(own)) named[operand.substr(0, operand.size() - own.size())] = words;
+  }
+  return named;
+}
+
+/// Every operand of a product or sum, and every Python number, that the one rounds and the other does not.
+std::vector<Parting> FindOperands(const Case& test_case, const std::string& value, const Classification& a,
+                                  const Classification& b) {
+  std::vector<Parting> found;
+  auto left = OwnNames(a.facets_in, value), right = OwnNames(b.facets_in, value);
+  // A side whose op was explained without such a step did not round it.
+  for (const auto& [operand, words] : a.facets_in) {
+    if (IsInside(value, operand)) right.try_emplace(operand, Words{"as_is"});
+  }
+  for (const auto& [operand, words] : b.facets_in) {
+    if (IsInside(value, operand)) left.try_emplace(operand, Words{"as_is"});
+  }
+  for (const auto& [operand, words] : left) {
+    if (operand.ends_with("@" + value)) continue;
+    const std::string what = IsInside(value, operand)
+                                 ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
+                                 : Braced(NumberPhrase(test_case, operand, value));
+    const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0;
+    const size_t at = operand.find('@');
+    const std::string when =
+        is_number ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
+                  : "";
+    auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
+    if (!in) continue;
+    const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
+    const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");
+    if (flushes(words)) in->a = flush;
+    if (flushes(right.at(operand))) in->b = flush;
+    found.push_back(std::move(*in));
+  }
+  return found;
+}
+
+/// A step in float16 inside a float16 result: tf32 has as many bits, and nobody stores it there.
+Classification WithoutTwins(const ValueResult& value) {
+  Classification told = value.classification;
+  if (value.dtype != DType::kFloat16) return told;
+  for (auto& [cut, words] : told.cuts) {
+    if (std::find(words.begin(), words.end(), "float16") != words.end()) std::erase(words, "tf32");
+  }
+  return told;
+}
+
+/// Steps on the way to `value` that one side rounds to one format and the other does not, two or more, as the program has them.
+std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::string& value,
+                                         const Classification& a, const Classification& b) {
+  std::vector<std::string> told;
+  std::vector<const std::vector<Step>*> open{&test_case.program};
+  while (!open.empty()) {
+    const std::vector<Step>& steps = *open.back();
+    open.pop_back();
+    for (const Step& step : steps) {
+      if (!step.steps.empty()) open.push_back(&step.steps);
+      const auto left = a.cuts.find(step.as), right = b.cuts.find(step.as);
+      if (left == a.cuts.end() || right == b.cuts.end() || !Disjoint(left->second, right->second)) continue;
+      const bool alike = told.empty() || (left->second == a.cuts.at(told.front()) &&
+                                          right->second == b.cuts.at(told.front()));
+      if (alike) told.push_back(step.as);
+    }
+  }
+  if (told.size() < 2) return std::nullopt;
+  return Compare(a.cuts, b.cuts, told.front(), "none", "rounds", "round",
+                 fmt::format("{} to {{}} on the way to {}", Braced(JoinNames(told)), Braced(value)));
+}
+
+/// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
+std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
+                                    const ValueResult& b) {
+  const Classification left = WithoutTwins(a), right = WithoutTwins(b);
+  const std::string where = fmt::format("before the {} {}", Name(a.dtype),
+                                        WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
+  const std::string own(Name(a.dtype));
+  if (auto step = FindStepInside(value, left, right)) return step;
+  const auto only_own = [&](const Classification& classification) {
+    const auto mid = classification.facets.find("mid");
+    return mid != classification.facets.end() && mid->second == Words{own};
+  };
+  const bool twice = only_own(left) || only_own(right);
+  const bool inside =
+      (only_own(left) && HasStepsInside(value, left)) || (only_own(right) && HasStepsInside(value, right));
+  const std::string through =
+      twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(value))
+      : twice         ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
+                      : fmt::format("{} to {{}} {}", Braced(value), where);
+  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
+    if (!twice) return mid;
+    // Of a result in 16 bits: the steps on the way that are stored, by their names; float32 on the way rounds nothing that shows.
+    if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
+    const auto wide = [](const Classification& each) { return IsNothing(each.facets.at("mid"), "float32"); };
+    if (wide(left)) mid->a = {};
+    if (wide(right)) mid->b = {};
+    return mid;
+  }
+  for (const auto& [name, words] : left.cuts) {
+    auto cut = Compare(left.cuts, right.cuts, name, "none", "rounds", "round",
+                       fmt::format("{} to {{}} on the way to {}", Braced(name), Braced(value)));
+    if (cut) return cut;
+  }
+  const bool steps =
+      HasStepsInside(value, left) || HasStepsInside(value, right) || !Sums(test_case.program, value);
+  // Where every step is rounded, what it was computed in before shows in none.
+  if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
+  const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
+  auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
+                     steps ? "compute" : "accumulate",
+                     (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators);
+  if (!acc) return acc;
+  // Beside a format that is known, one that is not is another one: that is all there is to say of it.
+  const auto told = [](const Classification& each) {
+    return Accumulators(each.facets.at("acc")) != JoinAccumulators({"bfloat16", "float64"});
+  };
+  if (told(left) && !told(right)) acc->b = {};
+  if (!told(left) && told(right)) acc->a = {};
+  // Beside a narrow sum, one in float32 or wider is what is written.
+  const auto count_wide = [](const Classification& each) {
+    const Words& words = each.facets.at("acc");
+    return static_cast<size_t>(std::count_if(words.begin(), words.end(), [](const std::string& word) {
+      const auto spec = ParseAcc(word);
+      return spec && spec->wide();
+    }));
+  };
+  const size_t wide_left = count_wide(left), wide_right = count_wide(right);
+  if (wide_left == 0 && wide_right == right.facets.at("acc").size()) acc->b = {};
+  if (wide_right == 0 && wide_left == left.facets.at("acc").size()) acc->a = {};
+  return acc;
+}
+
+/// What each side does that the other does not: all of it, where one result takes several.
+Parting Together(const std::vector<Parting>& partings) {
+  constexpr size_t kMost = 3;
+  const auto join = [&](Deed Parting::*side) {
+    Deed all;
+    for (size_t i = 0; i < std::min(kMost, partings.size()); ++i) {
+      const Deed& deed = partings[i].*side;
+      if (deed.Nothing()) continue;
+      all.singular += (all.Nothing() ? "" : " and ") + deed.singular;
+      all.plural += (all.plural.empty() ? "" : " and ") + deed.plural;
+    }
+    return all;
+  };
+  return {.a = join(&Parting::a), .b = join(&Parting::b)};
+}
+
+/// Beside what a side reads otherwise: that its sums are narrow in each of its models.
+void AddNarrowSums(const Classification& classification, Deed* deed) {
+  const auto acc = classification.facets.find("acc");
+  if (deed->Nothing() || acc == classification.facets.end() || acc->second.empty()) return;
+  const bool narrow = std::all_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+    const auto spec = ParseAcc(word);
+    return spec && spec->bits() <= Binary16().precision;
+  });
+  if (!narrow) return;
+  const std::string with = ", with sums in " + Accumulators(acc->second);
+  deed->singular += with;
+  deed->plural += with;
+}
+
+}  // namespace
+
+std::optional<Parting> FindParting(const Case& test_case, const std::string& value, const ValueResult& a,
+                                   const ValueResult& b) {
+  const Classification& left = a.classification;
+  const Classification& right = b.classification;
+  std::vector<Parting> found = FindReads(value, left, right);
+  for (Parting& reads : found) {
+    AddNarrowSums(left, &reads.a);
+    AddNarrowSums(right, &reads.b);
+  }
+  if (found.empty()) {
+    if (auto rounding = FindRounding(test_case, value, a, b)) found.push_back(std::move(*rounding));
+  }
+  for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
+  if (!found.empty()) return Together(found);
+  if (auto prod =
+          Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
+    return prod;
+  if (auto out = Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}"))
+    return out;
+  return FindNarrowAnywhere(value, left, right);
+}
+
+std::optional<Parting> FindDeeds(const Case& test_case, const std::string& value, const ValueResult& a,
+                                 const ValueResult& b) {
+  const auto unknown = [](const ValueResult& each) {
+    return each.classification.kind == ClassificationKind::kUnmodelled;
+  };
+  if (unknown(a) || unknown(b)) return std::nullopt;
+  auto parting = FindParting(test_case, value, a, b);
+  if (!parting || (parting->a.Nothing() && parting->b.Nothing())) return std::nullopt;
+  return parting;
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,135 @@
+// Roundings inside an op, by its elementary steps or by what all models of a side have.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "harness/base/text.h"
+#include "harness/judge/label.h"
+#include "harness/judge/parting.h"
+#include "harness/judge/side.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+namespace {
+
+/// Whether every model of `classification` rounds steps inside the op to 16 bits beside those in `told`.
+bool RoundsMoreInside(const std::string& value, const Classification& classification,
+                      const std::vector<std::string>& told) {
+  return !classification.models.empty() &&
+         std::all_of(classification.models.begin(), classification.models.end(),
+                     [&](const PrecisionModel& model) {
+                       return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+                         const auto spec = ParseMid(cut.second);
+                         return IsInside(value, cut.first) && spec && spec->format != nullptr &&
+                                spec->format->precision <= Binary16().precision &&
+                                std::find(told.begin(), told.end(), cut.first) == told.end();
+                       });
+                     });
+}
+
+/// The steps inside the op that each model rounds, by the formats that they may be rounded to.
+std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value,
+                                                        const Classification& classification) {
+  std::map<Words, std::vector<std::string>> rounded;
+  for (const auto& [cut, words] : classification.cuts) {
+    if (IsInside(value, cut) && std::find(words.begin(), words.end(), "none") == words.end())
+      rounded[words].push_back(cut);
+  }
+  return rounded;
+}
+
+/// "rounds the exp and total inside y to bfloat16": all that the classification says of steps inside.
+Deed RoundsInside(const std::string& value, const Classification& classification) {
+  constexpr size_t kMostNamed = 3;
+  const auto rounded = RoundedInside(value, classification);
+  std::vector<std::string> parts;
+  for (const auto& [words, cuts] : rounded) {
+    std::vector<std::string> names;
+    for (const std::string& cut : cuts)
+      names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
+    if (rounded.size() == 1 && RoundsMoreInside(value, classification, cuts))
+      names.emplace_back("other steps");
+    // Of many steps some round nothing that shows, and which these are the numbers do not tell.
+    const std::string which = DescribeInside(value, classification).all ? "each step"
+                              : names.size() > kMostNamed               ? "several steps"
+                                                                        : JoinNames(names);
+    parts.push_back(fmt::format("{} inside {} to {}", which, value, Formats(words, "none")));
+  }
+  return Say("rounds", "round", Join(parts, " and "));
+}
+
+/// The formats of at most 16 bits that one of the roundings before a value's own store is to.
+std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& value) {
+  std::set<std::string> narrow;
+  const auto add = [&](const FloatFormat* format) {
+    if (format != nullptr && format->precision <= Binary16().precision)
+      narrow.insert(std::string(format->name));
+  };
+  for (const auto& [operand, word] : model.in) {
+    if (const auto in = ParseIn(word)) add(in->format);
+  }
+  if (const auto prod = ParseProd(model.prod)) add(prod->format);
+  if (const auto acc = ParseAcc(model.acc)) add(acc->partial != nullptr ? acc->partial : acc->format);
+  if (const auto mid = ParseMid(model.mid)) add(mid->format);
+  for (const auto& [cut, word] : model.cuts) {
+    if (const auto mid = ParseMid(word); mid && IsInside(value, cut)) add(mid->format);
+  }
+  return narrow;
+}
+
+}  // namespace
+
+bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
+
+bool HasStepsInside(const std::string& value, const Classification& classification) {
+  if (classification.label.find("each step in") != std::string::npos) return true;
+  return std::any_of(classification.cuts.begin(), classification.cuts.end(),
+                     [&](const auto& cut) { return IsInside(value, cut.first); });
+}
+
+std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
+                                      const Classification& b) {
+  std::map<std::string, Words> left = a.cuts, right = b.cuts;
+  for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
+  for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
+  const bool part = std::any_of(left.begin(), left.end(), [&](const auto& each) {
+    return IsInside(value, each.first) && Disjoint(each.second, right.at(each.first));
+  });
+  if (!part) return std::nullopt;
+  const bool a_rounds = !RoundedInside(value, a).empty(), b_rounds = !RoundedInside(value, b).empty();
+  if (!a_rounds && !b_rounds) return std::nullopt;
+  return Parting{.a = a_rounds ? RoundsInside(value, a) : Deed{},
+                 .b = b_rounds ? RoundsInside(value, b) : Deed{}};
+}
+
+std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
+                                          const Classification& b) {
+  if (a.models.empty() || b.models.empty()) return std::nullopt;
+  const auto narrow = [&](const Classification& each) {
+    return std::all_of(each.models.begin(), each.models.end(),
+                       [&](const PrecisionModel& model) { return !NarrowIn(model, value).empty(); });
+  };
+  const auto wide = [&](const Classification& each) {
+    return std::all_of(each.models.begin(), each.models.end(),
+                       [&](const PrecisionModel& model) { return NarrowIn(model, value).empty(); });
+  };
+  const bool left = narrow(a) && wide(b);
+  if (!left && !(narrow(b) && wide(a))) return std::nullopt;
+  const Classification& rounds = left ? a : b;
+  std::set<std::string> always = NarrowIn(rounds.models.front(), value);
+  for (const PrecisionModel& model : rounds.models) {
+    const std::set<std::string> mine = NarrowIn(model, value);
+    std::erase_if(always, [&](const std::string& format) { return !mine.contains(format); });
+  }
+  const std::string format = always.empty() ? "16 bits" : *always.begin();
+  const Deed deed =
+      Say("rounds", "round",
+          HasStepsInside(value, rounds) ? fmt::format("at least one step inside {} to {}", value, format)
+                                        : fmt::format("something on the way to {} to {}", value, format));
+  return left ? Parting{.a = deed, .b = {}} : Parting{.a = {}, .b = deed};
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,36 @@
+// Side: one side of a divergence, and how its names and values are put into a sentence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/judge/participant.h"
+#include "harness/num/tensor_data.h"
+
+namespace ulpscope {
+
+/// One side of a divergence: its backends and the member that speaks for it.
+struct Side {
+  std::vector<std::string> names;
+  Participant speaker;                       ///< one of them, whose classes and elements are told
+  std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
+};
+
+/// Picks the verb that fits the number of names.
+std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural);
+/// "a", "a and b", "a, b and c".
+std::string JoinNames(const std::vector<std::string>& names);
+/// "[0,3]".
+std::string Bracketed(const std::vector<int64_t>& coordinates);
+/// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a
+/// character.
+std::string FirstLine(std::string_view text, size_t limit);
+
+/// What the speaker's run says of a value that it has.
+const ValueResult& ValueOf(const Side& side, const std::string& value);
+/// What the speaker's run gave; null without it.
+const TensorData* TensorOf(const Side& side, const std::string& value);
+
+}  // namespace ulpscope

@@ -1,0 +1,17 @@
+// Witness: the element that shows what a sentence says, with the numbers of both sides.
+#pragma once
+
+#include <string>
+
+#include "harness/judge/side.h"
+
+namespace ulpscope {
+
+/// Whether all of a side have the same there.
+bool IsShared(const Side& side, const std::string& value, int64_t index);
+/// " on jax" where not all of the side have what is shown of one.
+std::string OnWhom(const Side& side, const std::string& value, int64_t index);
+/// ": product[0,3] is 2.5 against 2.4375".
+std::string Witness(const Side& first, const Side& second, const std::string& value);
+
+}  // namespace ulpscope
