@@ -180,7 +180,7 @@ EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, Tens
 }
 
 std::shared_ptr<PlainSums> EvaluationCache::Plain(int id, const Binding& binding) {
-  const PlanNode& node = plan->nodes[static_cast<size_t>(id)];
+  const PlanNode& node = plan->at(id);
   if (!raw[static_cast<size_t>(id)] || node.kind != NodeKind::kContract) return nullptr;
   const std::string key = std::to_string(id) + "|" + binding.term_key;
   constexpr size_t kMost = 4;

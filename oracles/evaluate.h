@@ -53,7 +53,7 @@ class Evaluator {
   Arithmetic& arithmetic() { return arithmetic_; }
 
   Value At(int id, int64_t index) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
+    const PlanNode& node = plan_.at(id);
     switch (node.kind) {
       case NodeKind::kInput:
         return arithmetic_.Input(node, id, *tensors_[static_cast<size_t>(id)], index);
@@ -95,7 +95,7 @@ class Evaluator {
   /// The terms that element `index` of the reduction `id` sums: operand values of a contraction, interleaved
   /// a0 b0 a1 b1.
   void Operands(int id, int64_t index, std::vector<Value>* a, std::vector<Value>* b) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
+    const PlanNode& node = plan_.at(id);
     a->clear();
     b->clear();
     if (node.kind == NodeKind::kContract) {
@@ -116,7 +116,7 @@ class Evaluator {
       for (int64_t k = 0; k <= along; ++k) a->push_back(At(node.args[0], index - (along - k) * inner));
       return;
     }
-    const Shape& from = plan_.nodes[static_cast<size_t>(node.args[0])].shape;
+    const Shape& from = plan_.at(node.args[0]).shape;
     const auto strides = RowMajorStrides(from);
     // Base of the kept coordinates, then all coordinates of the summed axes in row-major order.
     int64_t base = 0, rest = index;
@@ -244,7 +244,7 @@ class Evaluator {
     const int64_t outer = index / (inner * node.shape[axis]);
     int64_t along = index / inner % node.shape[axis];
     for (size_t part = 0; part < node.args.size(); ++part) {
-      const int64_t extent = plan_.nodes[static_cast<size_t>(node.args[part])].shape[axis];
+      const int64_t extent = plan_.at(node.args[part]).shape[axis];
       if (along < extent) return {part, (outer * extent + along) * inner + index % inner};
       along -= extent;
     }
@@ -252,7 +252,7 @@ class Evaluator {
   }
 
   int64_t Source(const PlanNode& node, size_t arg, int64_t index) const {
-    if (plan_.nodes[static_cast<size_t>(node.args[arg])].shape == node.shape) return index;
+    if (plan_.at(node.args[arg]).shape == node.shape) return index;
     const Arrangement& read = node.Get<Arrangement>();
     return read.offset + PlaceBy(read.strides[arg], node.shape, index);
   }
@@ -278,8 +278,7 @@ class Evaluator {
       // A slack node has the shape of the node, or broadcasts into it like an operand of its own would.
       for (const int other : node.slack) {
         if (other == id) continue;
-        slack.values.push_back(
-            At(other, BroadcastIndex(node.shape, plan_.nodes[static_cast<size_t>(other)].shape, index)));
+        slack.values.push_back(At(other, BroadcastIndex(node.shape, plan_.at(other).shape, index)));
       }
     }
     return arithmetic_.Elementwise(node, id, args.values, slack.values);

@@ -13,7 +13,7 @@ RawMatrices::RawMatrices(const Plan& plan, const std::map<std::string, TensorDat
                          const PlanNode& node)
     : plan_(plan), node_(node), sizes_(node.Get<Contraction>()), tiles_((sizes_.n + kTile - 1) / kTile) {
   for (size_t i = 0; i < 2; ++i) {
-    const PlanNode& root = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
+    const PlanNode& root = plan.at(plan.Root(node.args[i]));
     const TensorRead* read = root.If<TensorRead>();
     if (read != nullptr)
       data_[i] = &inputs.at(read->tensor);

@@ -124,16 +124,15 @@ bool TakesLine(NodeKind kind) {
 bool IsRanked(NodeKind kind) { return kind == NodeKind::kRanked || kind == NodeKind::kPlace; }
 
 int Plan::Root(int node) const {
-  while (nodes[static_cast<size_t>(node)].kind == NodeKind::kView)
-    node = nodes[static_cast<size_t>(node)].args[0];
+  while (at(node).kind == NodeKind::kView) node = at(node).args[0];
   return node;
 }
 
 Plan::Line Plan::LineBelow(int node, int64_t first, int64_t step, int64_t count) const {
   Line line{.node = node, .position = first, .stride = step};
   if (count == 0) return line;
-  while (nodes[static_cast<size_t>(line.node)].kind == NodeKind::kView) {
-    const PlanNode& view = nodes[static_cast<size_t>(line.node)];
+  while (at(line.node).kind == NodeKind::kView) {
+    const PlanNode& view = at(line.node);
     int64_t stride = 0;
     if (line.stride != 0) {
       // The axis that the line follows from its first coordinate to its last one.
@@ -155,11 +154,9 @@ Plan::Line Plan::LineBelow(int node, int64_t first, int64_t step, int64_t count)
 
 int64_t Plan::RootIndex(int node, int64_t index) const {
   constexpr int64_t kMostMapped = int64_t{1} << 18;
-  const auto walk = [&](int64_t at) {
-    for (int id = node; nodes[static_cast<size_t>(id)].kind == NodeKind::kView;
-         id = nodes[static_cast<size_t>(id)].args[0])
-      at = StepOver(nodes[static_cast<size_t>(id)], at);
-    return at;
+  const auto walk = [&](int64_t place) {
+    for (int id = node; at(id).kind == NodeKind::kView; id = at(id).args[0]) place = StepOver(at(id), place);
+    return place;
   };
   const int64_t count = size(node);
   if (count > kMostMapped) return walk(index);

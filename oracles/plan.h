@@ -250,7 +250,8 @@ struct Plan {
   std::map<std::string, int> values;        ///< observed name -> node
   std::map<std::string, std::string> gaps;  ///< observed name -> why the oracle has no reference for it
 
-  int64_t size(int node) const { return ElementCount(nodes[static_cast<size_t>(node)].shape); }
+  const PlanNode& at(int node) const { return nodes[static_cast<size_t>(node)]; }
+  int64_t size(int node) const { return ElementCount(at(node).shape); }
   /// The node below `node` that computes: views are skipped.
   int Root(int node) const;
   /// The element of Root(node) that element `index` of the view `node` shows.

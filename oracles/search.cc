@@ -219,9 +219,9 @@ class SumSearch {
 LinearPart LinearPartOf(const Plan& plan, int root) {
   LinearPart part;
   for (int id = plan.Root(root);;) {
-    const PlanNode& node = plan.nodes[static_cast<size_t>(id)];
+    const PlanNode& node = plan.at(id);
     const auto constant = [&](size_t i) -> std::optional<double> {
-      const PlanNode& arg = plan.nodes[static_cast<size_t>(plan.Root(node.args[i]))];
+      const PlanNode& arg = plan.at(plan.Root(node.args[i]));
       return arg.kind == NodeKind::kConstant ? arg.constant() : std::nullopt;
     };
     switch (node.kind) {

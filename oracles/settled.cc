@@ -84,7 +84,7 @@ class Bounds {
   }
 
  private:
-  const PlanNode& At(int id) const { return plan_.nodes[static_cast<size_t>(id)]; }
+  const PlanNode& At(int id) const { return plan_.at(id); }
   double Of(int id) const { return *of_[static_cast<size_t>(id)]; }
 
   /// Numbers of one kind, or a constant that the others' dtype holds: no conversion changes one of them.
@@ -205,7 +205,7 @@ class Bounds {
 }  // namespace
 
 bool IsSettled(const Plan& plan, const ValuePath& path, const std::map<std::string, TensorData>& inputs) {
-  if (IsFloating(plan.nodes[static_cast<size_t>(path.root)].dtype)) return false;
+  if (IsFloating(plan.at(path.root).dtype)) return false;
   Bounds bounds(plan, inputs);
   return std::all_of(path.nodes.begin(), path.nodes.end(), [&](int id) { return bounds.Settle(id); });
 }

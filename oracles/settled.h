@@ -6,7 +6,7 @@
 #include <string>
 
 #include "harness/num/tensor_data.h"
-#include "oracles/hypothesis.h"
+#include "oracles/path.h"
 
 namespace ulpscope {
 

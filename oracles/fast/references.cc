@@ -69,7 +69,7 @@ FastReferences::FastReferences(const Plan& plan, const std::map<std::string, Ten
 FastReferences::~FastReferences() = default;
 
 bool FastReferences::Has(int node, int64_t asked) {
-  const PlanNode& at = plan_.nodes[static_cast<size_t>(node)];
+  const PlanNode& at = plan_.at(node);
   if (!IsReduction(at.kind) || at.kind == NodeKind::kScan) return false;
   auto known = values_.find(node);
   if (known == values_.end()) {
@@ -92,7 +92,7 @@ Reference FastReferences::At(int node, int64_t element) {
 }
 
 std::unique_ptr<FastReferences::Value> FastReferences::Compute(int node) {
-  const PlanNode& at = plan_.nodes[static_cast<size_t>(node)];
+  const PlanNode& at = plan_.at(node);
   if (plan_.size(node) == 0) return nullptr;
   if (engine_ == nullptr) {
     static const std::string kWrong = SelfTest({});
@@ -131,7 +131,7 @@ void FastReferences::CompareOne(int node, Value& value, int64_t element) {
   ++compared_;
   const Reference fast = Fast(value, element), truth = truth_(node, element);
   if (Agree(fast, truth)) return;
-  const std::string& step = plan_.nodes[static_cast<size_t>(node)].name;
+  const std::string& step = plan_.at(node).name;
   ULPSCOPE_CHECK(false, "the fast oracle and Boost disagree in case " + name_ + ", value '" +
                             (step.empty() ? "node " + std::to_string(node) : step) + "', element " +
                             std::to_string(element) + ": fast " + Describe(fast) + "; Boost " +
@@ -200,7 +200,7 @@ bool FastReferences::Sum(const PlanNode& node, Results* results) {
 
 std::optional<FastReferences::Operand> FastReferences::Exact(int id) {
   if (const auto known = operands_.find(id); known != operands_.end()) return known->second;
-  const PlanNode& node = plan_.nodes[static_cast<size_t>(id)];
+  const PlanNode& node = plan_.at(id);
   std::optional<Operand> operand;
   switch (node.kind) {
     case NodeKind::kInput: {

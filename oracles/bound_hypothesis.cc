@@ -1,0 +1,348 @@
+// What a model makes of an element: an interval, every value that some order gives, one order.
+#include "oracles/bound_hypothesis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "oracles/dot/few_terms.h"
+#include "oracles/dot/trees.h"
+#include "oracles/emulated.h"
+#include "oracles/error_free.h"
+#include "oracles/evaluate.h"
+
+namespace ulpscope {
+namespace {
+
+class BoundHypothesis : public Hypothesis {
+ public:
+  BoundHypothesis(std::shared_ptr<Shared> shared, std::shared_ptr<const ValueBank> bank, size_t choice)
+      : shared_(std::move(shared)),
+        bank_(std::move(bank)),
+        choice_(bank_->choices[choice]),
+        model_(bank_->models[choice]),
+        binding_(bank_->bindings[choice]) {}
+
+  const PrecisionModel& model() const override { return model_; }
+
+  Interval Enclose(int64_t element) const override {
+    if (!enclosure_)
+      enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
+    return enclosure_->At(bank_->node, element);
+  }
+
+  Interval EncloseUnstored(int64_t element) const override {
+    if (!unstored_) {
+      unstored_binding_ = binding_;
+      unstored_binding_.store[static_cast<size_t>(bank_->path.root)].clear();
+      unstored_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&unstored_binding_, &shared_->cache));
+    }
+    return unstored_->At(bank_->node, element);
+  }
+
+  bool smooth() const override {
+    for (const int id : bank_->path.nodes) {
+      if (id == bank_->path.root) continue;
+      for (const RoundSpec& spec : binding_.store[static_cast<size_t>(id)]) {
+        if (spec.bits() < Binary32().precision) return false;
+      }
+    }
+    return true;
+  }
+
+  double Store(double before) const override {
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact())
+      before = StoreIn(binding_.acc, {.hi = before, .lo = 0});
+    for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)])
+      before = spec.Apply(before);
+    return before;
+  }
+
+  bool SurelyHolds(int64_t element, double stored) const override {
+    const AccSpec& acc = binding_.acc;
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    if (acc.exact() || root.kind != NodeKind::kContract || root.args.size() > 2 || root.alpha() != 1 ||
+        !std::isfinite(stored))
+      return false;
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
+    if (!plain_) return false;
+    if (relative_ < 0) {
+      const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+      const int64_t count = root.terms() * std::max(in[0].passes, in[1].passes);
+      relative_ = RelativeBound(acc, count);
+      absolute_ = AbsoluteBound(acc, count);
+    }
+    if (plain_->raw().LeastProducts(at) <= static_cast<int64_t>(SumTrees::kMostSlots)) return false;
+    const PlainSums::Sum* sum = plain_->At(at);
+    if (sum == nullptr) return false;
+    // Whatever rounds the bound of a sum is monotone, and leaves `stored` as it is. A radius beyond what is stored makes
+    // the interval more than a point.
+    const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain_->relative()),
+                 most = radius - plain_->ErrorOf(sum->magnitude);
+    return std::fabs(stored - sum->sum) <= most * (1 - 0x1p-20);
+  }
+
+  std::vector<double> Possible(int64_t element) const override {
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    if (TooMany(element)) return {};
+    if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
+    // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
+    if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
+        !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha() != 1)
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+    if (in[0].pieces > 1 || in[1].pieces > 1) {
+      if (root.args.size() == 3) return {};
+      return StoreEach(SumsOfPasses(binding_.acc, in, probe_->Raw(bank_->path.root, at)));
+    }
+    std::vector<SumTerm> terms;
+    const RawOperands& raw = probe_->Raw(bank_->path.root, at);
+    for (size_t k = 0; k < raw.a.size(); ++k) {
+      if (raw.a[k] == 0 || raw.b[k] == 0) continue;
+      if (terms.size() == SumTrees::kMostSlots) return {};
+      const Products products = Multiply(in[0], in[1], binding_.prod, raw.a[k], raw.b[k]);
+      SumTerm term = TermOf(products.a[0], products.b[0]);
+      term.value = products.value[0];
+      terms.push_back(term);
+    }
+    if (root.args.size() == 3) {
+      const TwoDoubles addend =
+          Multiply(TwoDoubles{.hi = root.Get<Contraction>().beta, .lo = 0}, probe_->At(root.args[2], at));
+      if (terms.size() == SumTrees::kMostSlots) return {};
+      SumTerm term = TermOf(addend.hi, 1);
+      term.value = addend;
+      if (addend.hi != 0) terms.push_back(term);
+    }
+    if (terms.empty()) return {};
+    std::vector<double> values;
+    SumTrees::For(binding_.acc, static_cast<int>(terms.size()))->Evaluate(terms, &values);
+    return StoreEach(std::move(values));
+  }
+
+  std::vector<int64_t> Together(int64_t element, double stored) const override {
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    if (binding_.acc.partial == nullptr || !IsReduction(root.kind) || root.alpha() != 1 ||
+        root.args.size() == 3 || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)])
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    RawOperands raw = probe_->Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
+    if (raw.b.empty()) raw.b.assign(raw.a.size(), 1.0);
+    return PositionsTogether(
+        binding_.acc, binding_.in[static_cast<size_t>(bank_->path.root)], binding_.prod, raw,
+        [this](double sum) { return Store(sum); }, stored);
+  }
+
+  void Forget() const override {
+    plain_.reset();
+    enclosure_.reset();
+    unstored_.reset();
+    probe_.reset();
+  }
+
+  bool order_free() const override { return bank_->path.reductions.empty() || binding_.acc.exact(); }
+  std::span<const std::string> orders() const override { return bank_->order_names; }
+
+  std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
+    // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
+    std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" +
+                      binding_.term_key + "|" + choice_.acc;
+    for (const auto& [cut, words] : choice_.cuts) {
+      key += "|" + std::to_string(cut);
+      for (const auto& word : words) key += ">" + word;
+    }
+    // One double holds what narrower roundings need (ToOdd). A store in binary64 is made here, from the pair.
+    const auto out = ParseOut(choice_.out);
+    const bool whole = choice_.mid == "none" && out && out->format->precision > 51;
+    if (whole) key += "|" + choice_.out;
+    // Few elements are asked for before many, which begin with them.
+    for (const int64_t element : elements.first(std::min<size_t>(elements.size(), 2)))
+      key += ":" + std::to_string(element);
+    Simulated& known = shared_->simulations[std::move(key)];
+    const auto parted =
+        std::mismatch(known.elements.begin(), known.elements.end(), elements.begin(), elements.end());
+    const auto have = static_cast<size_t>(parted.second - elements.begin());
+    if (have < elements.size()) {
+      known.elements.assign(elements.begin(), elements.end());
+      known.values.resize(have);
+      SimulateInto(order, whole ? &*out : nullptr, elements.subspan(have), &known.values);
+    }
+    return {known.values.begin(), known.values.begin() + static_cast<std::ptrdiff_t>(elements.size())};
+  }
+
+ private:
+  void SimulateInto(int order, const RoundSpec* out, std::span<const int64_t> elements,
+                    std::vector<double>* values) const {
+    const auto& family = OrdersOf(shared_->plan, bank_->path);
+    const auto count = static_cast<int>(family.size());
+    const SumOrder* tree = order < 0 ? nullptr : &family[static_cast<size_t>(order % count)];
+    const int inexact = order < count ? 0 : order - count + 1;
+    Evaluator<EmulatedArithmetic> evaluator(
+        shared_->plan, shared_->inputs,
+        EmulatedArithmetic(&binding_, &shared_->cache, tree, bank_->path.root, inexact));
+    const bool plain = IsPlainSum();
+    if (plain && tree != nullptr && out == nullptr && ManySums::Can(binding_.acc, binding_.prod)) {
+      if (const ManySums* many = ManyOf(&evaluator, elements)) {
+        const auto sums = many->Sum(binding_.acc, binding_.prod, *tree);
+        values->insert(values->end(), sums.begin(), sums.end());
+        return;
+      }
+    }
+    for (const int64_t element : elements) {
+      const TwoDoubles value = plain
+                                   ? EmulatedArithmetic::SumPasses(tree == nullptr ? AccSpec{} : binding_.acc,
+                                                                   tree == nullptr ? SumOrder{} : *tree,
+                                                                   TermsOf(&evaluator, element), nullptr)
+                                   : evaluator.At(bank_->node, element);
+      values->push_back(out != nullptr ? out->Apply(value) : ToOdd(value));
+    }
+  }
+
+  /// More products are not zero than any list of trees holds.
+  bool TooMany(int64_t element) const {
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    if (root.kind != NodeKind::kContract) return false;
+    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
+    return plain_ && plain_->raw().LeastProducts(shared_->plan.RootIndex(bank_->node, element)) >
+                         static_cast<int64_t>(SumTrees::kMostSlots);
+  }
+
+  /// The same for a sum of a tensor's elements, or one that is divided by a power of two.
+  std::vector<double> PossibleSums(int64_t element) const {
+    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    int64_t at = shared_->plan.RootIndex(bank_->node, element), divisor = 1;
+    int sum = bank_->path.root;
+    if (root.kind == NodeKind::kDiv) {
+      const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
+      const bool whole = IsPowerOfTwo(by);
+      sum = shared_->plan.Root(root.args[0]);
+      // The quotient's element is the sum's: neither is a view of another shape.
+      if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
+        return {};
+      divisor = by.Get<IntegerRatio>().numerator;
+    }
+    const PlanNode& node = shared_->plan.at(sum);
+    if (binding_.acc.exact() || node.kind != NodeKind::kReduce ||
+        !shared_->cache.raw[static_cast<size_t>(sum)])
+      return {};
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    const RoundSpec& in = binding_.in[static_cast<size_t>(sum)][0];
+    if (in.pieces > 1) return {};
+    std::vector<double> terms = probe_->Raw(sum, at).a;
+    for (double& term : terms) term = in.Apply(term);
+    std::vector<double> values = SumsOfTerms(binding_.acc, terms);
+    for (double& value : values) {
+      if (sum != bank_->path.root) {
+        for (const auto& spec : binding_.store[static_cast<size_t>(sum)]) value = spec.Apply(value);
+      }
+      value /= static_cast<double>(divisor);
+    }
+    return StoreEach(std::move(values));
+  }
+
+  /// Sorted and each once; none where one is no number.
+  std::vector<double> StoreEach(std::vector<double> values) const {
+    for (double& value : values) {
+      value = Store(value);
+      if (std::isnan(value)) return {};
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
+  /// The value is one sum of tensors of the case, and nothing else.
+  bool IsPlainSum() const {
+    const auto root = static_cast<size_t>(bank_->path.root);
+    const PlanNode& node = shared_->plan.nodes[root];
+    return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha() == 1;
+  }
+
+  const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {
+    const int root = bank_->path.root;
+    const std::string key =
+        std::to_string(bank_->node) + "|" + std::to_string(root) + "|" + binding_.term_key;
+    auto& all = shared_->many;
+    const auto known = std::find_if(all.begin(), all.end(), [&](const InLanes& entry) {
+      return entry.key == key &&
+             std::equal(entry.elements.begin(), entry.elements.end(), elements.begin(), elements.end());
+    });
+    if (known != all.end()) {
+      std::rotate(all.begin(), known, known + 1);
+      return all.front().sums.get();
+    }
+    const auto& in = binding_.in[static_cast<size_t>(root)];
+    const bool split = in[0].pieces > 1 || in[1].pieces > 1;
+    std::unique_ptr<ManySums> many;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const RawOperands& raw = evaluator->Raw(root, shared_->plan.RootIndex(bank_->node, elements[i]));
+      bool held = true;
+      for (size_t k = 0; k < raw.a.size() && held; ++k) {
+        if (raw.b.empty() || !split) {
+          if (!many) many = std::make_unique<ManySums>(elements.size(), 1, raw.a.size());
+          held = many->Set(i, 0, k, in[0].Apply(raw.a[k]), raw.b.empty() ? 1 : in[1].Apply(raw.b[k]));
+          continue;
+        }
+        const Products products = Multiply(in[0], in[1], RoundSpec{}, raw.a[k], raw.b[k]);
+        const auto passes = static_cast<size_t>(products.count);
+        if (!many) many = std::make_unique<ManySums>(elements.size(), passes, raw.a.size());
+        for (size_t pass = 0; pass < passes; ++pass)
+          held = held && many->Set(i, pass, k, products.a[pass], products.b[pass]);
+      }
+      if (held) continue;
+      many.reset();
+      break;
+    }
+    constexpr size_t kMost = 4;
+    if (all.size() == kMost) all.pop_back();
+    all.insert(all.begin(),
+               InLanes{.key = key, .elements = {elements.begin(), elements.end()}, .sums = std::move(many)});
+    return all.front().sums.get();
+  }
+
+  const Passes& TermsOf(Evaluator<EmulatedArithmetic>* evaluator, int64_t element) const {
+    const int root = bank_->path.root;
+    const std::string key = std::to_string(root) + "|" + binding_.term_key;
+    if (shared_->term_key != key) {
+      shared_->term_key = key;
+      shared_->terms.clear();
+    }
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    const auto known = shared_->terms.find(at);
+    if (known != shared_->terms.end()) return known->second;
+    const RawOperands& raw = evaluator->Raw(root, at);
+    const auto& in = binding_.in[static_cast<size_t>(root)];
+    return shared_->terms.emplace(at, EmulatedArithmetic::PassesOf(in, binding_.prod, raw.a, raw.b))
+        .first->second;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<const ValueBank> bank_;
+  const Choice& choice_;
+  const PrecisionModel& model_;
+  const Binding& binding_;
+  mutable Binding unstored_binding_;
+  mutable std::unique_ptr<Evaluator<EnclosureArithmetic>> enclosure_, unstored_;
+  mutable std::unique_ptr<Evaluator<EmulatedArithmetic>> probe_;
+  mutable std::shared_ptr<PlainSums> plain_;
+  mutable double relative_ = -1, absolute_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Hypothesis> MakeHypothesis(std::shared_ptr<Shared> shared,
+                                           std::shared_ptr<const ValueBank> bank, size_t choice) {
+  return std::make_unique<BoundHypothesis>(std::move(shared), std::move(bank), choice);
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,260 @@
+// Which roundings of a choice are identities, and what is left of it.
+#include "oracles/canonical.h"
+
+#include <algorithm>
+
+#include "harness/base/check.h"
+
+namespace ulpscope {
+namespace {
+
+/// True for operations that give their argument's values back: what was in a format before is in it after.
+bool KeepsFormat(NodeKind kind) {
+  return kind == NodeKind::kCast || kind == NodeKind::kStore || kind == NodeKind::kNeg ||
+         kind == NodeKind::kView || kind == NodeKind::kFloor || kind == NodeKind::kCeil ||
+         kind == NodeKind::kRound || kind == NodeKind::kTrunc || kind == NodeKind::kMinimum ||
+         kind == NodeKind::kRanked;
+}
+
+/// A product of two tensors of the case whose significands fit float32 together is exact there.
+bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
+  int bits = 0;
+  for (const int arg : node.args) {
+    const PlanNode& factor = plan.at(plan.Root(arg));
+    const FloatFormat* format = factor.kind == NodeKind::kInput ? FormatOf(factor.dtype) : nullptr;
+    if (format == nullptr) return false;
+    bits += format->precision;
+  }
+  return bits <= Binary32().precision;
+}
+
+const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice);
+
+/// The format of what a choice may take: a constant is in any that holds it.
+const FloatFormat* OfferedIn(const Plan& plan, int id, const Choice& choice) {
+  if (const auto cut = choice.cuts.find(plan.Root(id)); cut != choice.cuts.end() && !cut->second.empty())
+    return FormatOfWord(cut->second.back());
+  const PlanNode& node = plan.at(plan.Root(id));
+  if (node.kind != NodeKind::kConstant) return OperationFormat(plan, id, choice);
+  const DoubleNumber* number = node.If<DoubleNumber>();
+  for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Binary32()}) {
+    if (number != nullptr && IsRepresentable(number->value, *format)) return format;
+  }
+  return nullptr;
+}
+
+/// The format that values of `node` are in right after its operation under `choice`, before anything rounds
+/// them; null when none is known to hold them. A widening cast keeps what it was given: rounding its result
+/// to the narrow format again, or to anything in between, is the identity.
+const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice) {
+  const PlanNode& node = plan.at(id);
+  if (node.kind == NodeKind::kInput) return FormatOf(node.dtype);
+  if (node.kind == NodeKind::kSign || IsCondition(node.kind)) return &Bfloat16();
+  if (node.kind == NodeKind::kTake) return OfferedIn(plan, node.args[0], choice);
+  if (node.kind == NodeKind::kJoin) {
+    const FloatFormat* all = OfferedIn(plan, node.args[0], choice);
+    for (const int arg : node.args) {
+      const FloatFormat* other = all == nullptr ? nullptr : OfferedIn(plan, arg, choice);
+      all = other == nullptr ? nullptr : Holds(*all, *other) ? all : Holds(*other, *all) ? other : nullptr;
+    }
+    return all;
+  }
+  // Known where one format holds either choice.
+  if (node.kind == NodeKind::kChoose || node.kind == NodeKind::kLarger || node.kind == NodeKind::kSmaller ||
+      node.kind == NodeKind::kFmod) {
+    const FloatFormat *a = OfferedIn(plan, node.args[0], choice), *b = OfferedIn(plan, node.args[1], choice);
+    if (a == nullptr || b == nullptr) return nullptr;
+    return Holds(*a, *b) ? a : Holds(*b, *a) ? b : nullptr;
+  }
+  if (KeepsFormat(node.kind)) {
+    const int argument = node.args.front();
+    if (const auto cut = choice.cuts.find(argument); cut != choice.cuts.end() && !cut->second.empty())
+      return FormatOfWord(cut->second.back());
+    return OperationFormat(plan, argument, choice);
+  }
+  // A quotient by a power of two has the bits of what is divided; in a format of a small range it may lose some.
+  if (node.kind == NodeKind::kDiv) {
+    const bool exact = IsPowerOfTwo(plan.at(plan.Root(node.args[1])));
+    const FloatFormat* divided = exact ? OfferedIn(plan, node.args[0], choice) : nullptr;
+    if (divided != nullptr && divided->precision >= Binary32().precision) return divided;
+  }
+  if (IsReduction(node.kind) || node.inner) {
+    const AccSpec acc = *ParseAcc(choice.acc);
+    // Partial sums are no wider than what they are combined in.
+    return acc.combine != nullptr ? acc.combine : acc.format;
+  }
+  return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
+}
+
+/// The format that the program itself asks for at a node, if any.
+const FloatFormat* Asked(const PlanNode& node) {
+  return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr;
+}
+
+/// Precision of an operand after its input rounding.
+int OperandPrecision(const ValuePath& path, const Choice& choice, const std::string& operand) {
+  const auto in = choice.in.find(operand);
+  if (in != choice.in.end()) {
+    if (const auto spec = ParseIn(in->second); spec && spec->format != nullptr)
+      return spec->format->precision;
+  }
+  const FloatFormat* format = FormatOf(path.operands.at(operand));
+  return format == nullptr ? 53 : format->precision;
+}
+
+bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat& format) {
+  int widest = 0;
+  std::vector<int> precisions;
+  for (const auto& [operand, dtype] : path.operands)
+    precisions.push_back(OperandPrecision(path, choice, operand));
+  std::sort(precisions.rbegin(), precisions.rend());
+  for (size_t i = 0; i < precisions.size() && i < 2; ++i) widest += precisions[i];
+  if (precisions.size() == 1) widest *= 2;
+  return widest <= format.precision && format.emin <= -126;
+}
+
+}  // namespace
+
+const FloatFormat* FormatOfWord(const std::string& word) {
+  const auto spec = ParseMid(word);
+  ULPSCOPE_CHECK(spec.has_value(), "unknown format word " + word);
+  return spec->format;
+}
+
+bool IsWide(const FloatFormat* format) { return format != nullptr && format->precision > 11; }
+
+RoundSpec InOf(const std::string& word, const FloatFormat* held) {
+  RoundSpec spec = *ParseIn(word);
+  if (spec.format == nullptr && !spec.none() && held != nullptr) spec.daz_below = held->emin;
+  return spec;
+}
+
+Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
+  std::erase_if(choice.in, [&](const auto& entry) {
+    if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end())
+      return !scalar->second.contains(entry.second);
+    const auto operand = path.operands.find(entry.first);
+    if (operand == path.operands.end() || entry.second == "as_is") return true;
+    const FloatFormat* format = FormatOf(operand->second);
+    const RoundSpec spec = *ParseIn(entry.second);
+    return format == nullptr || (spec.format != nullptr && Holds(*spec.format, *format));
+  });
+  if (path.reductions.empty() && !path.has_inner) choice.acc = "exact";
+  if (!path.has_products) choice.prod = "exact";
+  if (choice.prod != "exact" && ProductsFit(path, choice, *FormatOfWord(choice.prod))) choice.prod = "exact";
+  // A product that is rounded anyway when it enters a narrower or equal accumulator one by one is still
+  // another model: round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is
+  // exact.
+
+  const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
+    std::vector<std::string> kept;
+    for (const auto& word : *words) {
+      const FloatFormat* format = FormatOfWord(word);
+      if (current != nullptr && Holds(*format, *current)) continue;
+      kept.push_back(word);
+      current = format;
+    }
+    *words = std::move(kept);
+  };
+  // A copy into another dtype computes nothing: a rounding before its store is a rounding of what it copies.
+  const PlanNode& root = plan.at(path.root);
+  if (choice.mid != "none" && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
+    const int source = plan.Root(root.args[0]);
+    if (std::find(path.cut_points.begin(), path.cut_points.end(), source) != path.cut_points.end()) {
+      choice.cuts[source].push_back(choice.mid);
+      choice.mid = "none";
+    }
+  }
+  for (const int cut : path.cut_points)
+    drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
+  std::erase_if(choice.cuts, [&](const auto& entry) {
+    return entry.second.empty() ||
+           std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
+  });
+  const FloatFormat* before = OperationFormat(plan, path.root, choice);
+  if (choice.mid != "none" && before != nullptr && Holds(*FormatOfWord(choice.mid), *before))
+    choice.mid = "none";
+  const auto out = ParseOut(choice.out);
+  // Truncating what is already in the format is no truncation; rounding to nearest into it twice is rounding
+  // once.
+  const FloatFormat* stored_from = choice.mid != "none" ? FormatOfWord(choice.mid) : before;
+  bool nearest = out && out->rounding == Rounding::kNearestEven;
+  if (out && !nearest && stored_from != nullptr && Holds(*out->format, *stored_from)) {
+    choice.out = std::string(out->format->name) + "_rne";
+    nearest = true;
+  }
+  // Behind a function that libraries compute to a few units of a format, the direction of the last rounding to it is none of
+  // what can be known.
+  if (out && !nearest && path.approximate && out->format->precision >= Binary32().precision) {
+    choice.out = std::string(out->format->name) + "_rne";
+    nearest = true;
+  }
+  if (choice.mid != "none" && nearest && FormatOfWord(choice.mid)->name == out->format->name)
+    choice.mid = "none";
+  const bool stores = std::any_of(choice.cuts.begin(), choice.cuts.end(), [&](const auto& entry) {
+    return plan.at(entry.first).kind != NodeKind::kCast;
+  });
+  if (!stores) choice.mode = "_rne";
+  return choice;
+}
+
+PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  PrecisionModel model;
+  model.in = choice.in;
+  model.prod = choice.prod;
+  model.acc = choice.acc;
+  model.mid = choice.mid;
+  model.out = choice.out;
+  const FloatFormat* coarsest = choice.mid == "none" ? nullptr : FormatOfWord(choice.mid);
+  for (const auto& [cut, words] : choice.cuts) {
+    const FloatFormat* own = nullptr;
+    for (const auto& word : words) {
+      if (own == nullptr || FormatOfWord(word)->precision < own->precision) own = FormatOfWord(word);
+    }
+    model.cuts[NameOf(plan, cut)] = std::string(own->name);
+    const bool asked = Asked(plan.at(cut)) == own;
+    if (!asked && (coarsest == nullptr || own->precision < coarsest->precision)) coarsest = own;
+  }
+  if (!model.cuts.empty() && choice.mid != "none") model.cuts[NameOf(plan, path.root)] = choice.mid;
+  if (coarsest != nullptr) model.mid = std::string(coarsest->name);
+  return model;
+}
+
+Binding BindingOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  Binding binding;
+  binding.store.resize(plan.nodes.size());
+  binding.in.resize(plan.nodes.size());
+  binding.prod = *ParseProd(choice.prod);
+  binding.acc = *ParseAcc(choice.acc);
+  const Rounding mode = choice.mode == "_rz"    ? Rounding::kTowardZero
+                        : choice.mode == "_rna" ? Rounding::kNearestAway
+                                                : Rounding::kNearestEven;
+  for (const int id : path.reductions) {
+    const PlanNode& node = plan.at(id);
+    for (size_t i = 0; i < (node.kind == NodeKind::kContract ? 2u : 1u); ++i) {
+      if (const auto in = choice.in.find(NameOf(plan, node.args[i])); in != choice.in.end())
+        binding.in[static_cast<size_t>(id)][i] = InOf(in->second, HeldIn(plan, node.args[i]));
+    }
+  }
+  for (const auto& [cut, words] : choice.cuts) {
+    for (const auto& word : words) {
+      RoundSpec spec = *ParseMid(word);
+      // A truncating backend truncates its intermediate stores too; what the program casts is rounded as
+      // casts are.
+      if (plan.at(cut).kind != NodeKind::kCast && &word == &words.back()) spec.rounding = mode;
+      binding.store[static_cast<size_t>(cut)].push_back(spec);
+    }
+  }
+  auto& last = binding.store[static_cast<size_t>(path.root)];
+  if (choice.mid != "none") last.push_back(*ParseMid(choice.mid));
+  if (const auto out = ParseOut(choice.out)) last.push_back(*out);
+  for (const auto& [scalar, words] : path.scalars) {
+    if (const auto in = choice.in.find(scalar); in != choice.in.end())
+      binding.scalars[scalar] = *ParseIn(in->second);
+  }
+  for (const auto& [operand, word] : choice.in) binding.term_key += operand + ":" + word + ",";
+  binding.term_key += choice.prod;
+  return binding;
+}
+
+}  // namespace ulpscope

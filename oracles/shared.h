@@ -1,0 +1,50 @@
+// Shared: the plan and the inputs of one case, with all that its hypotheses have computed in common.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "oracles/dot/many_sums.h"
+#include "oracles/dot/sum.h"
+#include "oracles/enclosure.h"
+#include "oracles/plan.h"
+
+namespace ulpscope {
+
+/// The products of one element, by the pass of split operands.
+using Passes = std::vector<std::vector<SumTerm>>;
+
+/// One order of one model on the elements that were asked for so far.
+struct Simulated {
+  std::vector<int64_t> elements;
+  std::vector<double> values;
+};
+
+struct InLanes {
+  std::string key;
+  std::vector<int64_t> elements;
+  std::unique_ptr<ManySums> sums;
+};
+
+/// What all hypotheses of a case share.
+struct Shared {
+  Plan plan;
+  std::map<std::string, TensorData> inputs;
+  EvaluationCache cache;
+  std::unordered_map<std::string, Simulated> simulations;
+  /// Of the roundings of operands and products that were asked for last: all orders and accumulators sum the same terms.
+  std::string term_key;
+  std::unordered_map<int64_t, Passes> terms;
+  /// The last few in lanes, by the roundings of operands and the elements; null where lanes cannot hold them.
+  std::vector<InLanes> many;
+
+  Shared(Plan p, std::map<std::string, TensorData> i)
+      : plan(std::move(p)), inputs(std::move(i)), cache(plan, inputs) {}
+};
+
+}  // namespace ulpscope

@@ -1,0 +1,48 @@
+// Makes banks, and finds those that were made.
+#include "oracles/value_bank.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ulpscope {
+
+const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
+  const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(),
+                                  [&](int id) { return plan.at(id).args.size() == 3; });
+  return SumOrders(addend ? AddendOrders::kBoth : AddendOrders::kNone);
+}
+
+void ValueBank::Bind(const Plan& plan) {
+  for (const Choice& choice : choices) {
+    models.push_back(ModelOf(plan, path, choice));
+    bindings.push_back(BindingOf(plan, path, choice));
+  }
+}
+
+RecentBanks::Bank RecentBanks::Find(const Plan& plan, int node, DType observed, Enumerate enumerate) {
+  const std::lock_guard lock(mutex_);
+  const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+    return kept.bank->node == node && kept.observed == observed && kept.enumerate == enumerate &&
+           kept.nodes == plan.nodes;
+  });
+  if (same == kept_.end()) return nullptr;
+  std::rotate(kept_.begin(), same, same + 1);
+  return kept_.front().bank;
+}
+
+void RecentBanks::Keep(const Plan& plan, DType observed, Enumerate enumerate, Bank bank) {
+  if (bank->choices.size() > kMostChoices) return;
+  const std::lock_guard lock(mutex_);
+  kept_.insert(kept_.begin(),
+               {.nodes = plan.nodes, .observed = observed, .enumerate = enumerate, .bank = std::move(bank)});
+  size_t choices = 0, banks = 0;
+  while (banks < kept_.size() && (choices += kept_[banks].bank->choices.size()) <= kMostChoices) ++banks;
+  kept_.resize(std::min(banks, kMostBanks));
+}
+
+RecentBanks& Recent() {
+  static RecentBanks banks;
+  return banks;
+}
+
+}  // namespace ulpscope
