@@ -52,58 +52,54 @@ class BoundHypothesis : public Hypothesis {
   }
 
   double Store(double before) const override {
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     if ((IsReduction(root.kind) || root.inner) && !binding_.acc.exact())
       before = StoreIn(binding_.acc, {.hi = before, .lo = 0});
-    for (const auto& spec : binding_.store[static_cast<size_t>(bank_->path.root)])
-      before = spec.Apply(before);
+    for (const auto& spec : Stores()) before = spec.Apply(before);
     return before;
   }
 
   bool SurelyHolds(int64_t element, double stored) const override {
     const AccSpec& acc = binding_.acc;
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     if (acc.exact() || root.kind != NodeKind::kContract || root.args.size() > 2 || root.alpha() != 1 ||
         !std::isfinite(stored))
       return false;
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
-    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
-    if (!plain_) return false;
+    PlainSums* plain = Plain();
+    if (plain == nullptr) return false;
     if (relative_ < 0) {
-      const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+      const auto& in = In();
       const int64_t count = root.terms() * std::max(in[0].passes, in[1].passes);
       relative_ = RelativeBound(acc, count);
       absolute_ = AbsoluteBound(acc, count);
     }
-    if (plain_->raw().LeastProducts(at) <= static_cast<int64_t>(SumTrees::kMostSlots)) return false;
-    const PlainSums::Sum* sum = plain_->At(at);
+    if (plain->raw().LeastProducts(at) <= static_cast<int64_t>(SumTrees::kMostSlots)) return false;
+    const PlainSums::Sum* sum = plain->At(at);
     if (sum == nullptr) return false;
     // Whatever rounds the bound of a sum is monotone, and leaves `stored` as it is. A radius beyond what is stored makes
     // the interval more than a point.
-    const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain_->relative()),
-                 most = radius - plain_->ErrorOf(sum->magnitude);
+    const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain->relative()),
+                 most = radius - plain->ErrorOf(sum->magnitude);
     return std::fabs(stored - sum->sum) <= most * (1 - 0x1p-20);
   }
 
   std::vector<double> Possible(int64_t element) const override {
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     if (TooMany(element)) return {};
     if (root.kind == NodeKind::kReduce || root.kind == NodeKind::kDiv) return PossibleSums(element);
     // Operands have to be tensors of the case; alpha scales a finished sum, which the trees do not hold.
-    if (binding_.acc.exact() || root.kind != NodeKind::kContract ||
-        !shared_->cache.raw[static_cast<size_t>(bank_->path.root)] || root.alpha() != 1)
+    if (binding_.acc.exact() || root.kind != NodeKind::kContract || !IsRaw(bank_->path.root) ||
+        root.alpha() != 1)
       return {};
-    if (!probe_)
-      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
-          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
-    const auto& in = binding_.in[static_cast<size_t>(bank_->path.root)];
+    const auto& in = In();
     if (in[0].pieces > 1 || in[1].pieces > 1) {
       if (root.args.size() == 3) return {};
-      return StoreEach(SumsOfPasses(binding_.acc, in, probe_->Raw(bank_->path.root, at)));
+      return StoreEach(SumsOfPasses(binding_.acc, in, Probe().Raw(bank_->path.root, at)));
     }
     std::vector<SumTerm> terms;
-    const RawOperands& raw = probe_->Raw(bank_->path.root, at);
+    const RawOperands& raw = Probe().Raw(bank_->path.root, at);
     for (size_t k = 0; k < raw.a.size(); ++k) {
       if (raw.a[k] == 0 || raw.b[k] == 0) continue;
       if (terms.size() == SumTrees::kMostSlots) return {};
@@ -114,7 +110,7 @@ class BoundHypothesis : public Hypothesis {
     }
     if (root.args.size() == 3) {
       const TwoDoubles addend =
-          Multiply(TwoDoubles{.hi = root.Get<Contraction>().beta, .lo = 0}, probe_->At(root.args[2], at));
+          Multiply(TwoDoubles{.hi = root.Get<Contraction>().beta, .lo = 0}, Probe().At(root.args[2], at));
       if (terms.size() == SumTrees::kMostSlots) return {};
       SumTerm term = TermOf(addend.hi, 1);
       term.value = addend;
@@ -127,18 +123,14 @@ class BoundHypothesis : public Hypothesis {
   }
 
   std::vector<int64_t> Together(int64_t element, double stored) const override {
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     if (binding_.acc.partial == nullptr || !IsReduction(root.kind) || root.alpha() != 1 ||
-        root.args.size() == 3 || !shared_->cache.raw[static_cast<size_t>(bank_->path.root)])
+        root.args.size() == 3 || !IsRaw(bank_->path.root))
       return {};
-    if (!probe_)
-      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
-          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
-    RawOperands raw = probe_->Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
+    RawOperands raw = Probe().Raw(bank_->path.root, shared_->plan.RootIndex(bank_->node, element));
     if (raw.b.empty()) raw.b.assign(raw.a.size(), 1.0);
     return PositionsTogether(
-        binding_.acc, binding_.in[static_cast<size_t>(bank_->path.root)], binding_.prod, raw,
-        [this](double sum) { return Store(sum); }, stored);
+        binding_.acc, In(), binding_.prod, raw, [this](double sum) { return Store(sum); }, stored);
   }
 
   void Forget() const override {
@@ -179,6 +171,26 @@ class BoundHypothesis : public Hypothesis {
   }
 
  private:
+  const PlanNode& Root() const { return shared_->plan.at(bank_->path.root); }
+  const std::vector<RoundSpec>& Stores() const {
+    return binding_.store[static_cast<size_t>(bank_->path.root)];
+  }
+  const std::array<RoundSpec, 2>& In() const { return binding_.in[static_cast<size_t>(bank_->path.root)]; }
+  /// The operands of `node` are tensors of the case.
+  bool IsRaw(int node) const { return shared_->cache.raw[static_cast<size_t>(node)]; }
+
+  Evaluator<EmulatedArithmetic>& Probe() const {
+    if (!probe_)
+      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
+          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    return *probe_;
+  }
+  /// Sums of the root in plain binary64; null where it is no product of tensors of the case.
+  PlainSums* Plain() const {
+    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
+    return plain_.get();
+  }
+
   void SimulateInto(int order, const RoundSpec* out, std::span<const int64_t> elements,
                     std::vector<double>* values) const {
     const auto& family = OrdersOf(shared_->plan, bank_->path);
@@ -208,16 +220,16 @@ class BoundHypothesis : public Hypothesis {
 
   /// More products are not zero than any list of trees holds.
   bool TooMany(int64_t element) const {
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     if (root.kind != NodeKind::kContract) return false;
-    if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);
-    return plain_ && plain_->raw().LeastProducts(shared_->plan.RootIndex(bank_->node, element)) >
-                         static_cast<int64_t>(SumTrees::kMostSlots);
+    PlainSums* plain = Plain();
+    return plain != nullptr && plain->raw().LeastProducts(shared_->plan.RootIndex(bank_->node, element)) >
+                                   static_cast<int64_t>(SumTrees::kMostSlots);
   }
 
   /// The same for a sum of a tensor's elements, or one that is divided by a power of two.
   std::vector<double> PossibleSums(int64_t element) const {
-    const PlanNode& root = shared_->plan.at(bank_->path.root);
+    const PlanNode& root = Root();
     int64_t at = shared_->plan.RootIndex(bank_->node, element), divisor = 1;
     int sum = bank_->path.root;
     if (root.kind == NodeKind::kDiv) {
@@ -230,15 +242,10 @@ class BoundHypothesis : public Hypothesis {
       divisor = by.Get<IntegerRatio>().numerator;
     }
     const PlanNode& node = shared_->plan.at(sum);
-    if (binding_.acc.exact() || node.kind != NodeKind::kReduce ||
-        !shared_->cache.raw[static_cast<size_t>(sum)])
-      return {};
-    if (!probe_)
-      probe_ = std::make_unique<Evaluator<EmulatedArithmetic>>(
-          shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
+    if (binding_.acc.exact() || node.kind != NodeKind::kReduce || !IsRaw(sum)) return {};
     const RoundSpec& in = binding_.in[static_cast<size_t>(sum)][0];
     if (in.pieces > 1) return {};
-    std::vector<double> terms = probe_->Raw(sum, at).a;
+    std::vector<double> terms = Probe().Raw(sum, at).a;
     for (double& term : terms) term = in.Apply(term);
     std::vector<double> values = SumsOfTerms(binding_.acc, terms);
     for (double& value : values) {
@@ -262,11 +269,7 @@ class BoundHypothesis : public Hypothesis {
   }
 
   /// The value is one sum of tensors of the case, and nothing else.
-  bool IsPlainSum() const {
-    const auto root = static_cast<size_t>(bank_->path.root);
-    const PlanNode& node = shared_->plan.nodes[root];
-    return shared_->cache.raw[root] && node.args.size() < 3 && node.alpha() == 1;
-  }
+  bool IsPlainSum() const { return IsRaw(bank_->path.root) && Root().args.size() < 3 && Root().alpha() == 1; }
 
   const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {
     const int root = bank_->path.root;
