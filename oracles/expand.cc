@@ -258,17 +258,13 @@ class Walker {
   void SetData(const Step& step) {
     const std::string& name = step.of.at(0).name;
     const int before = Operand_(step.of.at(0));
-    const auto to = step.attrs.find("to");
-    if (to == step.attrs.end() || !std::holds_alternative<Attr::Map>(to->second.value))
-      throw LoweringError{"set_data needs to: {cast: DTYPE} or to: {value: NAME}"};
-    const auto& map = std::get<Attr::Map>(to->second.value);
+    const auto to = ReadSetDataTo(step);
+    if (!to) throw LoweringError{to.error().message};
     int after, value_memory = ++memories_;
-    if (const auto cast = map.find("cast"); cast != map.end()) {
-      const auto dtype = ParseDType(std::get<std::string>(cast->second.value));
-      if (!dtype) throw LoweringError{"set_data: unknown dtype"};
+    if (const auto* dtype = std::get_if<DType>(&*to)) {
       after = low_.Cast(before, *dtype);
     } else {
-      const auto value = env_.find(std::get<std::string>(map.at("value").value));
+      const auto value = env_.find(std::get<std::string>(*to));
       if (value == env_.end()) throw LoweringError{"set_data: undefined value"};
       after = low_.Reshape(value->second,
                            low_.at(value->second).shape);  // a new node: another version of the same data

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
+
+#include "harness/words/ops.h"
 
 namespace ulpscope::sdk {
 
@@ -149,9 +152,8 @@ class GlueMachine {
   }
 
   static bool IsView(const std::string& op) {
-    static const std::set<std::string> views = {"transpose", "t",      "reshape",   "view",    "expand",
-                                                "permute",   "select", "unsqueeze", "squeeze", "detach"};
-    return views.contains(op);
+    const OpRow* row = FindOp(op);
+    return row != nullptr && row->kind == OpRow::Kind::kView;
   }
 
   Done Store(const Step& step, TensorData value, bool by_glue) {
@@ -189,26 +191,19 @@ class GlueMachine {
   /// w.data = w.data.to(dtype), or w.data = value: the name keeps its identity, what it holds is replaced.
   Done SetData(const Step& step) {
     const TensorData* target = step.of.size() == 1 ? context_.Tensor(step.of[0]) : nullptr;
-    const Attr* attr = step.Find("to");
-    const Attr::Map* to = attr == nullptr ? nullptr : attr->If<Attr::Map>();
-    if (target == nullptr || to == nullptr)
-      return StepUnsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
-    const auto word = [&](const char* key) {
-      const auto entry = to->find(key);
-      return entry == to->end() ? nullptr : entry->second.If<std::string>();
-    };
+    const Result<SetDataTo> to = ReadSetDataTo(step);
+    if (!to) return StepUnsupported(to.error().message);
+    if (target == nullptr) return StepUnsupported("set_data: needs one tensor");
     const std::shared_ptr<TensorData> slot = context_.values_.at(step.of[0].name);
-    MadeBy(slot.get());
-    if (const std::string* cast = word("cast")) {
-      const std::optional<DType> dtype = ParseDType(*cast);
-      if (!dtype) return StepUnsupported("set_data: unknown dtype '" + *cast + "'");
+    if (const auto* dtype = std::get_if<DType>(&*to)) {
       *slot = context_.Cast(*slot, *dtype, "set_data");
-    } else if (const std::string* name = word("value"); name != nullptr && context_.values_.contains(*name)) {
-      const TensorData value = *context_.values_.at(*name);
-      *slot = value;
     } else {
-      return StepUnsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");
+      const auto value = context_.values_.find(std::get<std::string>(*to));
+      if (value == context_.values_.end())
+        return StepUnsupported("set_data: there is no value '" + std::get<std::string>(*to) + "'");
+      *slot = TensorData(*value->second);
     }
+    MadeBy(slot.get());
     return {};
   }
 

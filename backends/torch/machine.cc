@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "backends/torch/dispatch.h"
 #include "backends/torch/failure.h"
@@ -242,24 +243,13 @@ void Machine::Empty(const sdk::Step& step) {
 
 void Machine::SetData(const sdk::Step& step) {
   const TraceLabel label("set_data");
-  const Attr* attr = step.Find("to");
-  const Attr::Map* to = attr == nullptr ? nullptr : attr->If<Attr::Map>();
-  if (step.of.size() != 1 || step.of[0].IsScalar() || to == nullptr)
-    throw Unsupported("set_data: needs one tensor and to: {cast: DTYPE} or {value: NAME}");
-  const auto word = [&](const char* key) {
-    const auto entry = to->find(key);
-    return entry == to->end() ? nullptr : entry->second.If<std::string>();
-  };
+  const SetDataTo to = Need(ReadSetDataTo(step));
+  if (step.of.size() != 1 || step.of[0].IsScalar()) throw Unsupported("set_data: needs one tensor");
   const at::Tensor tensor = Value(step.of[0].name);
-  if (const std::string* cast = word("cast")) {
-    const std::optional<DType> dtype = ParseDType(*cast);
-    if (!dtype) throw Unsupported("set_data: unknown dtype '" + *cast + "'");
+  if (const auto* dtype = std::get_if<DType>(&to))
     tensor.set_data(tensor.variable_data().to(ToTorch(*dtype)));
-  } else if (const std::string* name = word("value")) {
-    tensor.set_data(Value(*name));
-  } else {
-    throw Unsupported("set_data: 'to' is neither {cast: DTYPE} nor {value: NAME}");
-  }
+  else
+    tensor.set_data(Value(std::get<std::string>(to)));
 }
 
 /// torch.nn.Module.to for one parameter. Without the overwrite flag the parameter stays the same object and

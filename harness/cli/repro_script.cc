@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "harness/base/check.h"
 #include "harness/base/text.h"
 #include "harness/cli/jax_ops.h"
 #include "harness/num/float_format.h"
@@ -503,14 +504,13 @@ class Script {
 
   std::vector<std::string> TorchStatements(const Step& step) const {
     if (step.op == "set_data") {
-      const auto* to = std::get_if<Attr::Map>(&FindAttr(step, "to")->value);
+      const auto to = ReadSetDataTo(step);
+      ULPSCOPE_CHECK(to.has_value(), "a set_data that was run sets nothing");
       const std::string target = Variable(step.of[0].name);
-      for (const auto& [key, value] : *to) {
-        if (key == "cast")
-          return {fmt::format("{}.data = {}.data.to({})", target, target, Literal(value, "torch"))};
-        if (const auto* name = std::get_if<std::string>(&value.value))
-          return {fmt::format("{}.data = {}.data", target, Variable(*name))};
-      }
+      if (const auto* dtype = std::get_if<DType>(&*to))
+        return {fmt::format("{}.data = {}.data.to({})", target, target,
+                            Literal(Attr{.value = std::string(Name(*dtype))}, "torch"))};
+      return {fmt::format("{}.data = {}.data", target, Variable(std::get<std::string>(*to)))};
     }
     if (step.op == "backward") {
       const std::string loss = Variable(step.of[0].name);

@@ -119,6 +119,21 @@ Result<std::string> ReadText(const Step& step, const std::string& key, std::opti
   return Read(step, key, "text", std::move(otherwise));
 }
 
+Result<SetDataTo> ReadSetDataTo(const Step& step) {
+  const Attr* attr = step.Find("to");
+  const Attr::Map* to = attr == nullptr ? nullptr : attr->If<Attr::Map>();
+  const auto word = [&](const char* key) -> const std::string* {
+    if (to == nullptr || !to->contains(key)) return nullptr;
+    return to->at(key).If<std::string>();
+  };
+  if (const std::string* cast = word("cast")) {
+    if (const auto dtype = ParseDType(*cast)) return *dtype;
+    return AttrError(step, "to", "names no dtype: '" + *cast + "'");
+  }
+  if (const std::string* name = word("value")) return *name;
+  return AttrError(step, "to", "is neither {cast: DTYPE} nor {value: NAME}");
+}
+
 StepNames NamesOf(const std::vector<Step>& steps) {
   StepNames names;
   Collect(steps, &names);

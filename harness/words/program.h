@@ -69,6 +69,10 @@ Result<bool> ReadBool(const Step& step, const std::string& key, std::optional<bo
 Result<std::string> ReadText(const Step& step, const std::string& key,
                              std::optional<std::string> otherwise = {});
 
+/// What set_data sets (`to`): its own data in another dtype, or the data of the value of this name.
+using SetDataTo = std::variant<DType, std::string>;
+Result<SetDataTo> ReadSetDataTo(const Step& step);
+
 /// Names that steps read before they make them (operands, buffers, tensors that attributes name) and names
 /// that they make. What `empty` gives is not made yet: a value comes into it later.
 struct StepNames {

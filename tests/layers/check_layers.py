@@ -86,7 +86,6 @@ LISTS_ALLOWED = {
     ("backends/jax/ops.py", "ops"): NAMES,
     ("backends/python/ulpscope_torch/ops.py", "ops"): NAMES,
     ("backends/sdk/gemm.cc", "ops"): OPS,
-    ("backends/sdk/glue.cc", "ops"): OPS,
     ("backends/sdk/glue_ops.cc", "ops"): OPS,
     ("backends/torch/knobs.cc", "knobs"): KNOBS,
     ("backends/torch/machine.cc", "ops"): "the ops that are no call of a schema",
