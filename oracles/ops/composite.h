@@ -41,13 +41,6 @@ class Composite {
   int Stored(NodeKind kind, std::vector<int> args, const char* part) {
     return low_.Materialised(low_.Elementwise(kind, std::move(args), inner()), prefix_ + "." + part);
   }
-  /// A constant, converted to the format of the steps.
-  int Held(int constant, const char* part) {
-    return low_.Inner(low_.Store(constant, inner()), prefix_ + "." + part);
-  }
-  int StoredConstant(int constant, const char* part) {
-    return low_.Materialised(low_.Store(constant, inner()), prefix_ + "." + part);
-  }
   std::string Part(const char* part) const { return prefix_ + "." + part; }
   int Choose(int condition, int yes, int no) {
     return low_.Inner(low_.Elementwise(NodeKind::kChoose, {yes, no, condition}, inner()),

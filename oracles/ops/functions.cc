@@ -28,7 +28,7 @@ int ErfGelu(Lowering& low, const OpCall& call) {
   Composite op(low, call);
   const int x = call.args.at(0);
   const int factor =
-      op.StoredConstant(low.IrrationalConstant(Irrational::kSqrtHalf, op.inner()), "sqrt_half");
+      op.Stored(NodeKind::kStore, {low.IrrationalConstant(Irrational::kSqrtHalf, op.inner())}, "sqrt_half");
   const int argument = op.Stored(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument");
   const int tail = op.Slack(op.Stored(NodeKind::kErfc, {argument}, "erfc"), {low.Scalar(1, op.inner())}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
@@ -42,13 +42,15 @@ int TanhGelu(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const int cube = op.Step(NodeKind::kMul, {op.Step(NodeKind::kMul, {x, x}, "square"), x}, "cube");
   const int small = op.Step(
-      NodeKind::kMul, {cube, op.Held(low.Constant(44715, 1000000, op.inner()), "cubic_factor")}, "cubic");
+      NodeKind::kMul,
+      {cube, op.Step(NodeKind::kStore, {low.Constant(44715, 1000000, op.inner())}, "cubic_factor")}, "cubic");
   const int sum = op.Step(NodeKind::kAdd, {x, small}, "sum");
   const int argument = op.Slack(
-      op.Step(
-          NodeKind::kMul,
-          {op.Held(low.IrrationalConstant(Irrational::kSqrtTwoOverPi, op.inner()), "sqrt_two_over_pi"), sum},
-          "argument"),
+      op.Step(NodeKind::kMul,
+              {op.Step(NodeKind::kStore, {low.IrrationalConstant(Irrational::kSqrtTwoOverPi, op.inner())},
+                       "sqrt_two_over_pi"),
+               sum},
+              "argument"),
       {sum}, 8);
   const int one = low.Scalar(1, op.inner());
   const int tail = op.Slack(
@@ -77,7 +79,7 @@ int LowerExp2(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);
   Composite op(low, call);
   const int x = call.args[0];
-  const int ln2 = op.StoredConstant(low.IrrationalConstant(Irrational::kLn2, op.inner()), "ln2");
+  const int ln2 = op.Stored(NodeKind::kStore, {low.IrrationalConstant(Irrational::kLn2, op.inner())}, "ln2");
   const int scaled = op.Stored(NodeKind::kMul, {x, ln2}, "scaled");
   const int result = op.Step(NodeKind::kExp, {scaled}, "result");
   // Apart from the result itself, whose slack it is.
@@ -91,7 +93,7 @@ int LowerExp2(Lowering& low, const OpCall& call) {
 int LowerLog2(Lowering& low, const OpCall& call) {
   NeedOperands(call, 1, 1);
   Composite op(low, call);
-  const int ln2 = op.StoredConstant(low.IrrationalConstant(Irrational::kLn2, op.inner()), "ln2");
+  const int ln2 = op.Stored(NodeKind::kStore, {low.IrrationalConstant(Irrational::kLn2, op.inner())}, "ln2");
   const int log = op.Stored(NodeKind::kLog, {call.args[0]}, "log");
   const int result = op.Step(NodeKind::kDiv, {log, ln2}, "result");
   return op.Result(op.Slack(result, {result}, 8));
