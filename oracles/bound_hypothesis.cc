@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/num/error_free.h"
 #include "oracles/dot/few_terms.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
-#include "oracles/error_free.h"
 #include "oracles/evaluate.h"
 
 namespace ulpscope {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/base/check.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/functions/enclose.h"
 #include "oracles/functions/fixed.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "harness/base/hash.h"
+#include "harness/num/error_free.h"
 #include "oracles/dot/sum.h"
-#include "oracles/error_free.h"
 #include "oracles/functions/enclose.h"
 #include "oracles/functions/pair.h"
 

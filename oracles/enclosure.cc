@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "harness/base/check.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/functions/enclose.h"
 
 namespace ulpscope {

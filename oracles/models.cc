@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/base/text.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 
 namespace ulpscope {
 namespace {

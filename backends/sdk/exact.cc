@@ -5,26 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "harness/num/error_free.h"
+
 namespace ulpscope::sdk {
 namespace {
 
 TwoDoubles Settled(double hi, double lo) {
   return std::isfinite(hi) && std::isfinite(lo) ? TwoDoubles{hi, lo} : TwoDoubles{hi, 0};
 }
+TwoDoubles Settled(TwoDoubles value) { return Settled(value.hi, value.lo); }
 
 }  // namespace
 
-TwoDoubles ExactSum(double a, double b) {
-  const double hi = a + b;
-  const double b_part = hi - a;
-  const double lo = (a - (hi - b_part)) + (b - b_part);
-  return Settled(hi, lo);
-}
+TwoDoubles ExactSum(double a, double b) { return Settled(TwoSum(a, b)); }
 
-TwoDoubles ExactProduct(double a, double b) {
-  const double hi = a * b;
-  return Settled(hi, std::fma(a, b, -hi));
-}
+TwoDoubles ExactProduct(double a, double b) { return Settled(TwoProduct(a, b)); }
 
 TwoDoubles Quotient(double a, double b) {
   const double hi = a / b;

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "harness/base/check.h"
+#include "harness/num/error_free.h"
 #include "harness/num/float_format.h"
 #include "oracles/dot/trees.h"
-#include "oracles/error_free.h"
 
 namespace ulpscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 
 namespace ulpscope {
 namespace {

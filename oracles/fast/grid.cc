@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/base/check.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/fast/expansion.h"
 #include "oracles/fast/exponents.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/fast/exponents.h"
 
 namespace ulpscope::fast {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "harness/base/check.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/exact/real.h"
 #include "oracles/fast/expansion.h"
 #include "oracles/fast/float_env.h"

@@ -10,7 +10,7 @@
 
 #include "harness/base/check.h"
 #include "harness/base/hash.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/functions/exact.h"
 #include "oracles/functions/fixed.h"
 

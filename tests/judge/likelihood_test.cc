@@ -11,7 +11,7 @@
 #include "harness/judge/classify.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
-#include "oracles/error_free.h"
+#include "harness/num/error_free.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 
