@@ -23,6 +23,7 @@
 
 namespace ulpscope {
 
+/// Functions, conditions and all that rounds nothing stand together: IsFunction and its like ask for the first and the last.
 enum class NodeKind {
   kInput,     ///< an element of a tensor of the case
   kConstant,  ///< one number, the same for every element
@@ -85,17 +86,24 @@ enum class NodeKind {
 enum class Irrational { kSqrtHalf, kSqrtTwoOverPi, kTwoOverSqrtPi, kLn2 };
 
 /// True for sums: what an accumulator rounds.
-bool IsReduction(NodeKind kind);
-/// True for steps that take a whole line of their argument and are no sum.
-bool TakesLine(NodeKind kind);
+inline bool IsReduction(NodeKind kind) {
+  return kind == NodeKind::kContract || kind == NodeKind::kReduce || kind == NodeKind::kScan;
+}
 /// True for the transcendental functions, which oracles/functions evaluates.
-bool IsFunction(NodeKind kind);
-/// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
-bool RoundsNothing(NodeKind kind);
+inline bool IsFunction(NodeKind kind) { return kind >= NodeKind::kExp && kind <= NodeKind::kAtan2; }
 /// True for steps that put a line of elements in order.
-bool IsRanked(NodeKind kind);
+inline bool IsRanked(NodeKind kind) { return kind == NodeKind::kRanked || kind == NodeKind::kPlace; }
+/// True for steps that take a whole line of their argument and are no sum.
+inline bool TakesLine(NodeKind kind) {
+  return kind == NodeKind::kMaximum || kind == NodeKind::kMinimum || kind == NodeKind::kProduct ||
+         IsRanked(kind);
+}
 /// True for steps that say yes or no.
-bool IsCondition(NodeKind kind);
+inline bool IsCondition(NodeKind kind) { return kind >= NodeKind::kEqual && kind <= NodeKind::kOr; }
+/// True for steps whose result is one of their operands, or a small whole number: no precision model touches them.
+inline bool RoundsNothing(NodeKind kind) {
+  return (kind >= NodeKind::kChoose && kind <= NodeKind::kOr) || IsRanked(kind);
+}
 
 /// Which element of an ordered line is meant.
 struct Ranking {
@@ -103,28 +111,24 @@ struct Ranking {
   bool descending = false;
   bool nan_first = false;  ///< else NaNs stand last
   bool stable = false;     ///< ties keep the order in which they stood; else they may have any
-
   bool operator==(const Ranking&) const = default;
 };
 
 /// kInput: which tensor of the case.
 struct TensorRead {
   std::string tensor;
-
   bool operator==(const TensorRead&) const = default;
 };
 
 /// kConstant: a ratio of integers; a number that is one double; or an Irrational.
 struct IntegerRatio {
   int64_t numerator = 0, denominator = 1;
-
   bool operator==(const IntegerRatio&) const = default;
 };
 struct DoubleNumber {
   double value = 0;
-  std::string scalar =
-      {};  ///< of a Python scalar, which backends convert as they like, the op that takes it ("scalar.mul")
-
+  /// Of a Python scalar, which backends convert as they like, the op that takes it ("scalar.mul"); else empty.
+  std::string scalar = {};
   bool operator==(const DoubleNumber&) const = default;
 };
 
@@ -133,14 +137,12 @@ struct DoubleNumber {
 struct Arrangement {
   std::vector<std::vector<int64_t>> strides = {};
   int64_t offset = 0;
-
   bool operator==(const Arrangement&) const = default;
 };
 
 /// kJoin.
 struct Joined {
   int64_t axis = 0;
-
   bool operator==(const Joined&) const = default;
 };
 
@@ -149,16 +151,14 @@ struct Taken {
   std::vector<int64_t> strides,
       numbers;  ///< of the first argument, without the axis that the numbers go along; of the second
   int64_t apart = 0, extent = 0;
-  std::optional<int64_t> axis =
-      {};  ///< where all of a dimension is taken for each number (Pick); none where one element is
-
+  /// Of which all is taken for each number (Pick); none where that is one element (Gather).
+  std::optional<int64_t> axis = {};
   bool operator==(const Taken&) const = default;
 };
 
 /// kCount.
 struct Progression {
   double start = 0, step = 1;
-
   bool operator==(const Progression&) const = default;
 };
 
@@ -166,7 +166,6 @@ struct Progression {
 struct Contraction {
   int64_t m = 0, n = 0, k = 0;
   double alpha = 1, beta = 1;
-
   bool operator==(const Contraction&) const = default;
 };
 
@@ -174,13 +173,11 @@ struct Contraction {
 struct AlongAxes {
   std::vector<int64_t> axes = {};  ///< those that vanish, in order; of a kScan the one that stays
   int64_t length = 1;              ///< elements along them
-
   bool operator==(const AlongAxes&) const = default;
 };
 /// IsRanked.
 struct RankedAlong : AlongAxes {
   Ranking ranking = {};
-
   bool operator==(const RankedAlong&) const = default;
 };
 
