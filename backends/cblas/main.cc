@@ -1,5 +1,4 @@
 // The adapter for a library that speaks CBLAS (sgemm and dgemm); everything else is the SDK's glue.
-#include <charconv>
 #include <string>
 
 #include "backends/cblas/gemm.h"
@@ -7,7 +6,6 @@
 #include "backends/sdk/adapter.h"
 #include "backends/sdk/gemm.h"
 #include "backends/sdk/glue.h"
-#include "harness/words/knobs.h"
 
 namespace ulpscope::cblas {
 namespace {
@@ -17,30 +15,12 @@ using sdk::HelloRequest;
 using sdk::RunReply;
 using sdk::RunRequest;
 
-constexpr int kMostThreads = 1024;
-
-std::optional<int> ThreadCount(const std::string& text) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostThreads)
-    return std::nullopt;
-  return count;
-}
-
 class CblasAdapter : public sdk::Adapter {
  public:
   Capabilities Hello(const HelloRequest& request) override {
-    Capabilities can;
-    can.name = VendorName();
-    can.backends = {can.name};
+    Capabilities can = sdk::GemmCapabilities(VendorName());
     can.error = VendorSetUp(request.knobs);
     can.versions = VendorVersions();
-    can.knobs = KnobsTakenBy(can.name, "cpu");
-    can.ops = sdk::GlueOps();
-    for (const std::string& op : sdk::GemmOps()) can.ops.push_back(op);
-    for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
-    can.scopes = {"no_grad", "enable_grad"};
-    can.capabilities = {"out", "preferred_element_type"};
     if (request.backend != can.name)
       can.error = "this adapter serves " + can.name + ", not '" + request.backend + "'";
     if (request.device != "cpu") can.error = can.name + " runs on the cpu, not on '" + request.device + "'";
@@ -65,7 +45,7 @@ class CblasAdapter : public sdk::Adapter {
   static std::string Apply(const std::map<std::string, std::string>& knobs) {
     for (const auto& [knob, value] : knobs) {
       if (knob == "threads") {
-        const std::optional<int> count = ThreadCount(value);
+        const std::optional<int> count = sdk::ThreadCount(value);
         if (!count) return "knob threads=" + value + " is no count";
         VendorSetThreads(*count);
         if (VendorThreads() != *count) {

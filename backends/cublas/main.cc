@@ -29,17 +29,11 @@ class CublasAdapter : public sdk::Adapter {
   explicit CublasAdapter(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
   Capabilities Hello(const HelloRequest& request) override {
-    Capabilities can;
-    can.name = "cublas";
+    Capabilities can = sdk::GemmCapabilities("cublas");
     can.backends = {"cublas", "cublaslt"};
     can.devices = {"cuda"};
     can.knobs = request.backend == "cublaslt" ? LtKnobs() : GemmExKnobs();
     can.knobs["threads"] = {"1"};
-    can.ops = sdk::GlueOps();
-    for (const std::string& op : sdk::GemmOps()) can.ops.push_back(op);
-    for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
-    can.scopes = {"no_grad", "enable_grad"};
-    can.capabilities = {"out", "preferred_element_type"};
     if (request.backend != "cublas" && request.backend != "cublaslt") {
       can.error = "this adapter serves cublas and cublaslt, not '" + request.backend + "'";
     } else {

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
-from ulpscope_adapter import Adapter, Result, Trace, serve, words  # noqa: E402
+from ulpscope_adapter import Adapter, Result, Trace, serve, words, xla  # noqa: E402
 from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 
 # knob -> (its name in jax.config, a word of the knob as JAX takes it, what JAX holds as such a word)
@@ -33,13 +33,7 @@ class Jax(Adapter):
         self._knobs = knobs
         self._resident = 0  # bytes, when JAX last forgot
         self._traced = {}  # of jax-eager: what make_jaxpr gave, by program, dtypes and shapes
-        # Read when the client is made: the size of XLA's thread pool is NPROC, and the flags are read once
-        # per process.
-        os.environ["NPROC"] = knobs.get("threads", "1")
-        flags = [] if knobs.get("threads", "1") != "1" else ["--xla_cpu_multi_thread_eigen=false"]
-        if knobs.get("xla_allow_excess_precision") == "false":
-            flags.append("--xla_allow_excess_precision=false")
-        os.environ["XLA_FLAGS"] = " ".join(flags)
+        xla.set_before_import(knobs)
         os.environ["JAX_PLATFORMS"] = "cpu"
         os.environ["JAX_TRACEBACK_FILTERING"] = "off"  # else errors get a made-up cause
 

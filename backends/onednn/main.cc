@@ -1,7 +1,6 @@
 // ulpscope-onednn: the adapter for oneDNN's matmul; everything else is the SDK's glue.
 #include <dlfcn.h>
 
-#include <charconv>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
@@ -10,7 +9,6 @@
 #include "backends/sdk/adapter.h"
 #include "backends/sdk/gemm.h"
 #include "backends/sdk/glue.h"
-#include "harness/words/knobs.h"
 
 namespace ulpscope::onednn {
 namespace {
@@ -19,8 +17,6 @@ using sdk::Capabilities;
 using sdk::HelloRequest;
 using sdk::RunReply;
 using sdk::RunRequest;
-
-constexpr int kMostThreads = 1024;
 
 /// The OpenMP runtime that oneDNN brought along, whichever it is; null where it was built without.
 struct OpenMp {
@@ -36,15 +32,7 @@ struct OpenMp {
 class OneDnnAdapter : public sdk::Adapter {
  public:
   Capabilities Hello(const HelloRequest& request) override {
-    Capabilities can;
-    can.name = "onednn";
-    can.backends = {"onednn"};
-    can.knobs = KnobsTakenBy(can.name, "cpu");
-    can.ops = sdk::GlueOps();
-    for (const std::string& op : sdk::GemmOps()) can.ops.push_back(op);
-    for (const std::string& name : AllDTypeNames()) can.dtypes.push_back(name);
-    can.scopes = {"no_grad", "enable_grad"};
-    can.capabilities = {"out", "preferred_element_type"};
+    Capabilities can = sdk::GemmCapabilities("onednn");
     if (request.backend != "onednn") can.error = "this adapter serves onednn, not '" + request.backend + "'";
     if (request.device != "cpu")
       can.error = "this adapter drives oneDNN's cpu engine, not '" + request.device + "'";
@@ -70,12 +58,10 @@ class OneDnnAdapter : public sdk::Adapter {
 
  private:
   std::string SetThreads(const std::string& text) const {
-    int count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostThreads)
-      return "knob threads=" + text + " is no count";
-    open_mp_.Set(count);
-    if (open_mp_.Threads() == count) return {};
+    const std::optional<int> count = sdk::ThreadCount(text);
+    if (!count) return "knob threads=" + text + " is no count";
+    open_mp_.Set(*count);
+    if (open_mp_.Threads() == *count) return {};
     return "knob threads=" + text + ": oneDNN keeps to " + std::to_string(open_mp_.Threads());
   }
 

@@ -2,8 +2,10 @@
 #include "backends/sdk/gemm.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
+#include "harness/words/knobs.h"
 #include "harness/words/promotion.h"
 
 namespace ulpscope::sdk {
@@ -112,6 +114,28 @@ tl::expected<GemmProblem, StepFailure> WithShapes(TensorData a, TensorData b, Ge
 const std::vector<std::string>& GemmOps() {
   static const std::vector<std::string> ops = {"matmul", "mm", "bmm", "linear", "addmm", "baddbmm"};
   return ops;
+}
+
+Capabilities GemmCapabilities(const std::string& name) {
+  Capabilities can;
+  can.name = name;
+  can.backends = {name};
+  can.knobs = KnobsTakenBy(name, "cpu");
+  can.ops = GlueOps();
+  can.ops.insert(can.ops.end(), GemmOps().begin(), GemmOps().end());
+  for (const std::string& dtype : AllDTypeNames()) can.dtypes.push_back(dtype);
+  can.scopes = {"no_grad", "enable_grad"};
+  can.capabilities = {"out", "preferred_element_type"};
+  return can;
+}
+
+std::optional<int> ThreadCount(const std::string& text) {
+  constexpr int kMostThreads = 1024;
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostThreads)
+    return std::nullopt;
+  return count;
 }
 
 std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step,

@@ -9,12 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "backends/sdk/adapter.h"
 #include "backends/sdk/glue.h"
 
 namespace ulpscope::sdk {
 
 /// The steps that TakeGemmOperands knows, for Capabilities::ops.
 const std::vector<std::string>& GemmOps();
+
+/// What adapters of GEMM libraries offer alike, under the name of the adapter.
+Capabilities GemmCapabilities(const std::string& name);
+/// The value of the knob threads; nothing where it is no count.
+std::optional<int> ThreadCount(const std::string& text);
 
 /// The operands of one product in the roles that they play, each in its own dtype and shape.
 struct GemmOperands {

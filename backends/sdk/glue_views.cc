@@ -137,12 +137,11 @@ StepResult GlueView(const Step& step, GlueContext& context) {
   return FromResult(SelectOrSqueeze(step, *a));
 }
 
-TensorData Permuted(const TensorData& tensor, const std::vector<size_t>& order) {
-  const size_t rank = tensor.shape.size();
-  std::vector<int64_t> strides(rank, 1);
-  for (size_t axis = rank; axis-- > 1;) strides[axis - 1] = strides[axis] * tensor.shape[axis];
-  Shape shape(rank);
-  for (size_t axis = 0; axis < rank; ++axis) shape[axis] = tensor.shape[order[axis]];
+namespace {
+
+/// The elements that `strides` place at the coordinates of `shape`.
+TensorData Arranged(const TensorData& tensor, const Shape& shape, const std::vector<int64_t>& strides) {
+  const size_t rank = shape.size();
   TensorData result = TensorData::Zeros(tensor.dtype, shape);
   const size_t size = SizeOf(tensor.dtype);
   std::vector<int64_t> at(rank, 0);
@@ -151,13 +150,27 @@ TensorData Permuted(const TensorData& tensor, const std::vector<size_t>& order) 
     std::memcpy(result.bytes.data() + static_cast<size_t>(i) * size,
                 tensor.bytes.data() + static_cast<size_t>(source) * size, size);
     for (size_t axis = rank; axis-- > 0;) {
-      source += strides[order[axis]];
+      source += strides[axis];
       if (++at[axis] < shape[axis]) break;
-      source -= strides[order[axis]] * shape[axis];
+      source -= strides[axis] * shape[axis];
       at[axis] = 0;
     }
   }
   return result;
+}
+
+}  // namespace
+
+TensorData Permuted(const TensorData& tensor, const std::vector<size_t>& order) {
+  const size_t rank = tensor.shape.size();
+  std::vector<int64_t> own(rank, 1), strides(rank);
+  for (size_t axis = rank; axis-- > 1;) own[axis - 1] = own[axis] * tensor.shape[axis];
+  Shape shape(rank);
+  for (size_t axis = 0; axis < rank; ++axis) {
+    shape[axis] = tensor.shape[order[axis]];
+    strides[axis] = own[order[axis]];
+  }
+  return Arranged(tensor, shape, strides);
 }
 
 std::optional<Shape> BroadcastShape(const Shape& a, const Shape& b) {
@@ -183,21 +196,7 @@ TensorData BroadcastTo(const TensorData& tensor, const Shape& shape) {
     if (tensor.shape[axis] != 1) strides[lead + axis] = stride;
     stride *= tensor.shape[axis];
   }
-  TensorData result = TensorData::Zeros(tensor.dtype, shape);
-  const size_t size = SizeOf(tensor.dtype);
-  std::vector<int64_t> at(rank, 0);
-  int64_t source = 0;
-  for (int64_t i = 0; i < result.size(); ++i) {
-    std::memcpy(result.bytes.data() + static_cast<size_t>(i) * size,
-                tensor.bytes.data() + static_cast<size_t>(source) * size, size);
-    for (size_t axis = rank; axis-- > 0;) {
-      source += strides[axis];
-      if (++at[axis] < shape[axis]) break;
-      source -= strides[axis] * shape[axis];
-      at[axis] = 0;
-    }
-  }
-  return result;
+  return Arranged(tensor, shape, strides);
 }
 
 }  // namespace ulpscope::sdk

@@ -53,19 +53,7 @@ class TorchCompile(Adapter):
             },
             "devices": ["cpu", "cuda"] if not self._device.startswith("cuda") else ["cpu", self._device],
             "knobs": knobs,
-            "ops": {
-                **ops.OPS,
-                **ops.OUTSIDE_OPS, "aten::*": None,
-                "torch.*": None
-            },
-            "dtypes": list(ops.DTYPES),
-            "scopes": ["autocast", "no_grad", "enable_grad"],
-            "capabilities": ["autograd", "out", "strides", "aten"],
-            "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
-            "reasons": {
-                **reasons(self._backend, self._device),
-                **ops.REASONS
-            }
+            **ops.served(reasons(self._backend, self._device))
         }
 
     def start(self):

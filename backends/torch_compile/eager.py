@@ -40,19 +40,7 @@ class TorchEager(Adapter):
             },
             "devices": ["cpu", "cuda"] if not self._device.startswith("cuda") else ["cpu", self._device],
             "knobs": offered(self._backend, self._device),
-            "ops": {
-                **ops.OPS,
-                **ops.OUTSIDE_OPS, "aten::*": None,
-                "torch.*": None
-            },
-            "dtypes": list(ops.DTYPES),
-            "scopes": ["autocast", "no_grad", "enable_grad"],
-            "capabilities": ["autograd", "out", "strides", "aten"],
-            "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
-            "reasons": {
-                **reasons(self._backend, self._device),
-                **ops.REASONS
-            }
+            **ops.served(reasons(self._backend, self._device))
         }
 
     def start(self):

@@ -31,6 +31,7 @@ class TorchXla(Adapter):
         import torch
         import torch_xla
         from ulpscope_torch import ops
+        served = ops.served(reasons(self._backend, "cpu"))
         return {
             "name": "torch_xla",
             "backends": ["torch-xla", "torch-xla-dynamo"],
@@ -40,19 +41,12 @@ class TorchXla(Adapter):
                 "numpy": numpy.__version__
             },
             "knobs": offered(self._backend, "cpu"),
-            "ops": {
-                **ops.OPS,
-                **ops.OUTSIDE_OPS, "aten::*": None,
-                "torch.*": None
-            },
-            "dtypes": list(ops.DTYPES),
-            "scopes": ["autocast", "no_grad", "enable_grad"],
+            **served,
             "capabilities": ["autograd", "out", "aten"],
             "observations": ["grad", "grad_metadata_dtype"] +
                             ["grad_dtype"] * hasattr(torch.Tensor, "grad_dtype"),
             "reasons": {
-                **reasons(self._backend, "cpu"),
-                **ops.REASONS,
+                **served["reasons"],
                 "strides": "XLA's tensors have no strides",
                 "grad_dtype": f"torch {torch.__version__} has no grad_dtype"
             }

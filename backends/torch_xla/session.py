@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 
-from ulpscope_adapter import Unsupported, hlo
+from ulpscope_adapter import Unsupported, hlo, xla
 
 # A float32 tensor would be bfloat16 on the device, and still say float32.
 _DOWNCASTS = ("XLA_USE_BF16", "XLA_DOWNCAST_BF16", "XLA_USE_FP16", "XLA_DOWNCAST_FP16", "XLA_USE_32BIT_LONG")
@@ -23,11 +23,7 @@ def set_before_import(knobs):
     for name in _DOWNCASTS:
         os.environ.pop(name, None)
     os.environ["PJRT_DEVICE"] = "CPU"
-    os.environ["NPROC"] = knobs.get("threads", "1")  # the size of XLA's thread pool
-    flags = [] if knobs.get("threads", "1") != "1" else ["--xla_cpu_multi_thread_eigen=false"]
-    if knobs.get("xla_allow_excess_precision") == "false":
-        flags.append("--xla_allow_excess_precision=false")
-    os.environ["XLA_FLAGS"] = " ".join(flags)
+    xla.set_before_import(knobs)
 
 
 class Session:

@@ -114,6 +114,25 @@ def _callable(op):
 REASONS = {"preferred_element_type": "torch has no preferred_element_type; out_dtype is the nearest"}
 
 
+def served(reasons):
+    """What every stack that runs programs by this package has in its capabilities; `reasons`: why its knobs cannot be had."""
+    return {
+        "ops": {
+            **OPS,
+            **OUTSIDE_OPS, "aten::*": None,
+            "torch.*": None
+        },
+        "dtypes": list(DTYPES),
+        "scopes": ["autocast", "no_grad", "enable_grad"],
+        "capabilities": ["autograd", "out", "strides", "aten"],
+        "observations": ["grad", "grad_dtype", "grad_metadata_dtype"],
+        "reasons": {
+            **reasons,
+            **REASONS
+        }
+    }
+
+
 def bind(step):
     """A function over the environment (name -> tensor) that does `step`; Unsupported if torch cannot."""
     function, keywords = _function(step)
