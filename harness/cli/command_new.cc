@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// backends/python/example_numpy.py with names to be filled in. It stands twice: what an installed ulpscope writes needs no source
+// tree, and the example is read and run as it is.
 constexpr const char* kAdapter =
     R"("""NAME: an adapter of ulpscope. It states facts; ulpscope judges. Run it: ulpscope run CASE --adapter FILE"""
 

@@ -31,18 +31,7 @@ struct Part {
 using Parts = std::vector<Part>;
 
 bool TakesPart(const CaseResult& result) {
-  switch (result.status) {
-    case Status::kHarness:
-    case Status::kProtocol:
-    case Status::kTimeout:
-    case Status::kOom:
-    case Status::kTainted:
-    case Status::kNotRun:
-    case Status::kSkip:
-      return false;
-    default:
-      break;
-  }
+  if (!RanToAnAnswer(result)) return false;
   const OutcomeKind kind = result.outcome.kind;
   return kind == OutcomeKind::kCompleted || kind == OutcomeKind::kRaised || kind == OutcomeKind::kCrashed;
 }

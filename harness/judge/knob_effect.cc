@@ -37,22 +37,6 @@ std::string Without(std::string_view backend, const std::string& knob) {
   return spec.Text();
 }
 
-/// Facts that can be compared: what ran to an answer, untainted.
-bool Ran(const Participant& cell) {
-  switch (cell.result->status) {
-    case Status::kHarness:
-    case Status::kProtocol:
-    case Status::kTimeout:
-    case Status::kOom:
-    case Status::kTainted:
-    case Status::kNotRun:
-    case Status::kSkip:
-      return false;
-    default:
-      return true;
-  }
-}
-
 std::string OutcomeText(const Outcome& outcome) {
   std::string text(Name(outcome.kind));
   if (!outcome.error_class.empty()) text += " " + outcome.error_class;
@@ -212,18 +196,18 @@ class CaseKnobs {
     comparison.backend = Without(cell.result->backend, knob);
     comparison.knob = knob;
     comparison.asked = asked;
-    if (Ran(cell)) comparison.effective = ReadBackOf(cell, knob);
+    if (RanToAnAnswer(*cell.result)) comparison.effective = ReadBackOf(cell, knob);
     comparison.differs_from_asked = !comparison.effective.empty() && !LeavesOpen(asked) &&
                                     strcasecmp(comparison.effective.c_str(), asked.c_str()) != 0;
     const Participant* base = BaseOf(cell, knob, &comparison.base);
     if (base == nullptr) return comparison;
     comparison.state = KnobComparison::State::kNotRun;
-    if (!Ran(*base)) return comparison;
+    if (!RanToAnAnswer(*base->result)) return comparison;
     comparison.base_effective = ReadBackOf(*base, knob);
     if (cell.observation->outcome.kind == OutcomeKind::kUnsupported) {
       comparison.state = KnobComparison::State::kRefused;
       comparison.what = cell.observation->outcome.text;
-    } else if (Ran(cell)) {
+    } else if (RanToAnAnswer(*cell.result)) {
       comparison.state = KnobComparison::State::kCompared;
       Found found = CellComparison(cell, *base).Compare();
       comparison.difference = found.kind;

@@ -14,4 +14,20 @@ struct Participant {
   const Observation* observation = nullptr;
 };
 
+/// Whether a backend ran to an answer, untainted: what it gave, if only an error, is a fact about it.
+inline bool RanToAnAnswer(const CaseResult& result) {
+  switch (result.status) {
+    case Status::kHarness:
+    case Status::kProtocol:
+    case Status::kTimeout:
+    case Status::kOom:
+    case Status::kTainted:
+    case Status::kNotRun:
+    case Status::kSkip:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace ulpscope

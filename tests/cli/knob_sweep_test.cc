@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/planted_knobs.h"
 #include "tests/support/program.h"
 
 namespace ulpscope {
@@ -12,30 +13,9 @@ namespace {
 using nlohmann::json;
 using testing::RunProgram;
 
-constexpr const char* kCases = R"(
-about: probes of planted knobs
-contract: {status: unspecified, accept: any}
-cases:
-  - name: planted
-    tags: [ci, knobs, planted_idle, planted_lie, planted_act, planted_refusal, threads]
-    tensors:
-      x: {dtype: float32, shape: [4, 8], fill: normal}
-      y: {dtype: float32, shape: [8, 4], fill: normal}
-    program:
-      - {op: matmul, of: [x, y], as: product}
-    observe: [product]
-  - name: other
-    tags: [ci, knobs, flush_denormal]
-    tensors:
-      x: {dtype: float32, shape: [4], fill: subnormals}
-    program:
-      - {op: add, of: [x, x], as: result}
-    observe: [result]
-)";
-
 class KnobSweep : public ::testing::Test {
  protected:
-  void SetUp() override { std::ofstream(folder_.path() / "probes.yaml") << kCases; }
+  void SetUp() override { std::ofstream(folder_.path() / "probes.yaml") << testing::kPlantedKnobCases; }
 
   json Report() const {
     std::ifstream file(folder_.path() / "run/report.json");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/support/planted_knobs.h"
 #include "tests/support/program.h"
 
 namespace ulpscope {
@@ -166,25 +167,7 @@ TEST_F(MergeCommand, GapsAndConflictsAre6AndNamed) {
 }
 
 TEST_F(MergeCommand, ASweepOfKnobsIsMergedLikeAnyRunAndKnowsItsGaps) {
-  std::ofstream(dir_ / "probes.yaml") << R"(
-about: probes of the planted knobs
-cases:
-  - name: planted
-    tags: [knobs, planted_idle, planted_lie, planted_act, planted_refusal, threads]
-    tensors:
-      x: {dtype: float32, shape: [4, 8], fill: normal}
-      y: {dtype: float32, shape: [8, 4], fill: normal}
-    program:
-      - {op: matmul, of: [x, y], as: product}
-    observe: [product]
-  - name: other
-    tags: [knobs, flush_denormal]
-    tensors:
-      x: {dtype: float32, shape: [4], fill: subnormals}
-    program:
-      - {op: add, of: [x, x], as: result}
-    observe: [result]
-)";
+  std::ofstream(dir_ / "probes.yaml") << testing::kPlantedKnobCases;
   const std::string sweep = "run --knob-sweep probes.yaml -b faulty ";
   ASSERT_EQ(Run(sweep + "-o whole").code, 0);
   for (const char* shard : {"1", "2"})
