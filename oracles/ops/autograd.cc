@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "harness/base/check.h"
 #include "oracles/lower.h"
 
 namespace ulpscope {
@@ -162,6 +163,57 @@ class Reverse {
       case NodeKind::kTake:
         Take(node, grad);
         break;
+      case NodeKind::kEqual:
+      case NodeKind::kLess:
+      case NodeKind::kLessEqual:
+      case NodeKind::kNot:
+      case NodeKind::kAnd:
+      case NodeKind::kOr:
+      case NodeKind::kCount:
+        break;
+      case NodeKind::kScan: {
+        // What an element receives: the sum from its own place to the end.
+        const int axis = static_cast<int>(node.along().axes[0]);
+        Give(arg(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
+        break;
+      }
+      case NodeKind::kProduct:
+        Product(id, node, grad);
+        break;
+      case NodeKind::kRanked:
+      case NodeKind::kPlace:
+        throw LoweringError{"the oracle has no gradient for this op"};
+      case NodeKind::kMinimum:
+      case NodeKind::kMaximum:
+        Extreme(id, node, grad);
+        break;
+      case NodeKind::kContract:
+        Contract(node, grad);
+        break;
+      case NodeKind::kReduce:
+        Reduce(node, grad);
+        break;
+      case NodeKind::kAdd:
+      case NodeKind::kSub:
+      case NodeKind::kMul:
+      case NodeKind::kDiv:
+      case NodeKind::kPower:
+      case NodeKind::kAtan2:
+      case NodeKind::kFmod:
+      case NodeKind::kLarger:
+      case NodeKind::kSmaller:
+        OfTwo(id, node, grad);
+        break;
+      default:
+        Give(arg(0), OfOne(id, node, grad));
+        break;
+    }
+  }
+
+  /// What the operands of a step on two elements receive.
+  void OfTwo(int id, const PlanNode& node, int grad) {
+    const auto arg = [&](size_t i) { return node.args.at(i); };
+    switch (node.kind) {
       case NodeKind::kAdd:
         Give(arg(0), grad);
         Give(arg(1), grad);
@@ -182,75 +234,6 @@ class Reverse {
           const int ratio = low_.Elementwise(NodeKind::kDiv, {id, arg(1)});
           Give(arg(1), low_.Elementwise(NodeKind::kNeg, {Mul(grad, ratio)}));
         }
-        break;
-      case NodeKind::kNeg:
-        Give(arg(0), low_.Elementwise(NodeKind::kNeg, {grad}));
-        break;
-      case NodeKind::kSqrt: {
-        const int twice = low_.Elementwise(NodeKind::kAdd, {id, id});
-        Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, twice}));
-        break;
-      }
-      case NodeKind::kRsqrt: {
-        const int cube = Mul(Mul(id, id), id);
-        const int half = low_.Constant(-1, 2, node.dtype);
-        Give(arg(0), Mul(grad, Mul(cube, half)));
-        break;
-      }
-      case NodeKind::kExp:
-        Give(arg(0), Mul(grad, id));
-        break;
-      case NodeKind::kLog:
-        Give(arg(0), low_.Elementwise(NodeKind::kDiv, {grad, arg(0)}));
-        break;
-      case NodeKind::kSin:
-        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCos, {arg(0)})));
-        break;
-      case NodeKind::kCos:
-        Give(arg(0),
-             Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {arg(0)})));
-        break;
-      case NodeKind::kTanh:
-        Give(arg(0), Mul(grad, OneMinus(Mul(id, id))));
-        break;
-      case NodeKind::kRelu:
-        Give(arg(0), Where(Less(low_.Scalar(0, node.dtype), arg(0)), grad));
-        break;
-      case NodeKind::kAbs:
-        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kSign, {arg(0)})));
-        break;
-      case NodeKind::kExpm1:
-        Give(arg(0),
-             Mul(grad, low_.Elementwise(NodeKind::kAdd, {id, low_.Scalar(1, node.dtype)}, node.dtype)));
-        break;
-      case NodeKind::kLog1p:
-        Give(arg(0),
-             low_.Elementwise(
-                 NodeKind::kDiv,
-                 {grad, low_.Elementwise(NodeKind::kAdd, {arg(0), low_.Scalar(1, node.dtype)}, node.dtype)}));
-        break;
-      case NodeKind::kErf:
-      case NodeKind::kErfc: {
-        const int bell =
-            low_.Elementwise(NodeKind::kExp, {low_.Elementwise(NodeKind::kNeg, {Mul(arg(0), arg(0))})});
-        const int slope = Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, node.dtype));
-        const int product = Mul(grad, slope);
-        Give(arg(0), node.kind == NodeKind::kErf ? product : low_.Elementwise(NodeKind::kNeg, {product}));
-        break;
-      }
-      case NodeKind::kExp2:
-        Give(arg(0), Mul(Mul(grad, id), low_.IrrationalConstant(Irrational::kLn2, node.dtype)));
-        break;
-      case NodeKind::kLog2:
-        Give(arg(0),
-             low_.Elementwise(NodeKind::kDiv,
-                              {grad, Mul(arg(0), low_.IrrationalConstant(Irrational::kLn2, node.dtype))}));
-        break;
-      case NodeKind::kSinh:
-        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kCosh, {arg(0)})));
-        break;
-      case NodeKind::kCosh:
-        Give(arg(0), Mul(grad, low_.Elementwise(NodeKind::kSinh, {arg(0)})));
         break;
       case NodeKind::kPower: {
         if (low_.needs_grad[static_cast<size_t>(arg(1))])
@@ -291,48 +274,73 @@ class Reverse {
         }
         break;
       }
+      default:
+        ULPSCOPE_CHECK(false, "no step on two elements");
+    }
+  }
+
+  /// What the operand of a step on one element receives.
+  int OfOne(int id, const PlanNode& node, int grad) {
+    const int x = node.args.at(0);
+    switch (node.kind) {
+      case NodeKind::kNeg:
+        return low_.Elementwise(NodeKind::kNeg, {grad});
+      case NodeKind::kSqrt: {
+        const int twice = low_.Elementwise(NodeKind::kAdd, {id, id});
+        return low_.Elementwise(NodeKind::kDiv, {grad, twice});
+      }
+      case NodeKind::kRsqrt: {
+        const int cube = Mul(Mul(id, id), id);
+        const int half = low_.Constant(-1, 2, node.dtype);
+        return Mul(grad, Mul(cube, half));
+      }
+      case NodeKind::kExp:
+        return Mul(grad, id);
+      case NodeKind::kLog:
+        return low_.Elementwise(NodeKind::kDiv, {grad, x});
+      case NodeKind::kSin:
+        return Mul(grad, low_.Elementwise(NodeKind::kCos, {x}));
+      case NodeKind::kCos:
+        return Mul(low_.Elementwise(NodeKind::kNeg, {grad}), low_.Elementwise(NodeKind::kSin, {x}));
+      case NodeKind::kTanh:
+        return Mul(grad, OneMinus(Mul(id, id)));
+      case NodeKind::kRelu:
+        return Where(Less(low_.Scalar(0, node.dtype), x), grad);
+      case NodeKind::kAbs:
+        return Mul(grad, low_.Elementwise(NodeKind::kSign, {x}));
+      case NodeKind::kExpm1:
+        return Mul(grad, low_.Elementwise(NodeKind::kAdd, {id, low_.Scalar(1, node.dtype)}, node.dtype));
+      case NodeKind::kLog1p:
+        return low_.Elementwise(
+            NodeKind::kDiv,
+            {grad, low_.Elementwise(NodeKind::kAdd, {x, low_.Scalar(1, node.dtype)}, node.dtype)});
+      case NodeKind::kErf:
+      case NodeKind::kErfc: {
+        const int bell = low_.Elementwise(NodeKind::kExp, {low_.Elementwise(NodeKind::kNeg, {Mul(x, x)})});
+        const int slope = Mul(bell, low_.IrrationalConstant(Irrational::kTwoOverSqrtPi, node.dtype));
+        const int product = Mul(grad, slope);
+        return node.kind == NodeKind::kErf ? product : low_.Elementwise(NodeKind::kNeg, {product});
+      }
+      case NodeKind::kExp2:
+        return Mul(Mul(grad, id), low_.IrrationalConstant(Irrational::kLn2, node.dtype));
+      case NodeKind::kLog2:
+        return low_.Elementwise(NodeKind::kDiv,
+                                {grad, Mul(x, low_.IrrationalConstant(Irrational::kLn2, node.dtype))});
+      case NodeKind::kSinh:
+        return Mul(grad, low_.Elementwise(NodeKind::kCosh, {x}));
+      case NodeKind::kCosh:
+        return Mul(grad, low_.Elementwise(NodeKind::kSinh, {x}));
       case NodeKind::kFloor:
       case NodeKind::kCeil:
       case NodeKind::kRound:
       case NodeKind::kTrunc:
       case NodeKind::kSign:
-        Give(arg(0), low_.Expand(low_.Scalar(0, node.dtype), node.shape));
-        break;
-      case NodeKind::kEqual:
-      case NodeKind::kLess:
-      case NodeKind::kLessEqual:
-      case NodeKind::kNot:
-      case NodeKind::kAnd:
-      case NodeKind::kOr:
-        break;
-      case NodeKind::kCount:
-        break;
-      case NodeKind::kScan: {
-        // What an element receives: the sum from its own place to the end.
-        const int axis = static_cast<int>(node.along().axes[0]);
-        Give(arg(0), Turned(low_.Scan(Turned(grad, axis), axis), axis));
-        break;
-      }
-      case NodeKind::kProduct:
-        Product(id, node, grad);
-        break;
-      case NodeKind::kRanked:
-      case NodeKind::kPlace:
-        throw LoweringError{"the oracle has no gradient for this op"};
-      case NodeKind::kMinimum:
-      case NodeKind::kMaximum:
-        Extreme(id, node, grad);
-        break;
+        return low_.Expand(low_.Scalar(0, node.dtype), node.shape);
       case NodeKind::kCast:
       case NodeKind::kStore:
-        Give(arg(0), low_.Store(grad, low_.at(arg(0)).dtype));
-        break;
-      case NodeKind::kContract:
-        Contract(node, grad);
-        break;
-      case NodeKind::kReduce:
-        Reduce(node, grad);
-        break;
+        return low_.Store(grad, low_.at(x).dtype);
+      default:
+        throw LoweringError{"the oracle has no gradient for this op"};
     }
   }
 
