@@ -63,7 +63,8 @@ std::string Formats(const Words& words, std::string_view none) {
 std::string Accumulators(const Words& words) {
   constexpr size_t kMostNamed = 2;
   std::string joined = JoinAccumulators(words);
-  return words.size() <= kMostNamed && FindFormat(joined) == nullptr ? Join(words, " or ") : joined;
+  const bool parts = std::find(words.begin(), words.end(), kJoinedWider) != words.end();
+  return words.size() <= kMostNamed && FindFormat(joined) == nullptr && !parts ? Join(words, " or ") : joined;
 }
 
 std::string NumberPhrase(const Case& test_case, const std::string& operand, const std::string& value) {

@@ -114,10 +114,18 @@ class Comparison {
                                        std::pair{DivergenceKind::kValue, &Comparison::PartInValue},
                                        std::pair{DivergenceKind::kSpecial, &Comparison::PartInSpecial}}) {
       const auto relation = [this, member = member](size_t i, size_t j) { return AtEachValue(i, j, member); };
-      // Of those that part in precision "in one precision" is not said together.
+      // What one order explains is not said of two together that part in precision there.
+      std::set<size_t> at;
+      for (size_t i = 0; i < members_.size(); ++i) {
+        for (size_t j = i + 1; j < members_.size(); ++j) {
+          for (const Part& part : Between(relation, i, j)) at.insert(part.value);
+        }
+      }
       const auto alike = [&](size_t i, size_t j) {
         Parts parts = relation(i, j);
-        for (const Part& part : precision(i, j)) parts.push_back(part);
+        for (const Part& part : precision(i, j)) {
+          if (at.contains(part.value)) parts.push_back(part);
+        }
         return parts;
       };
       const bool one_class = kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits;

@@ -159,7 +159,7 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
   }
   // A compensated sum is one in float32 that keeps more than float32 does.
   const bool more = std::none_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.starts_with("float32") || word.starts_with("blockfma");
+    return word.starts_with("float32") || word.starts_with("blockfma") || word == kJoinedWider;
   });
   const bool compensated = std::find(words.begin(), words.end(), "compensated") != words.end();
   if (all([](const AccSpec& acc) { return acc.wide(); }))
