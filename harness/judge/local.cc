@@ -589,6 +589,7 @@ class StepJudge {
     for (const Before before : {Before::kStored, Before::kUpToSums, Before::kFromSums, Before::kUnrounded}) {
       if (none_plain()) grow(before, true);
     }
+    if (none_plain()) GrowForms(last, operands, &found);
     // A kernel that keeps what it computes rounds nothing for several steps.
     if (none_plain()) {
       if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
@@ -619,6 +620,7 @@ class StepJudge {
       return stored;
     }
     JoinFew(last, *stored, &found);
+    for (Explanation& each : found) NameCopies(last, &each);
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
     Classification result = simplest.classification;
@@ -646,6 +648,40 @@ class StepJudge {
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
       ShowAsWritten(last, &result);
     return Said(std::move(result));
+  }
+
+  /// Other forms of the step, with operands unrounded: 1 + erf(x) of a negative x leaves what no rounding of the exact gelu is.
+  void GrowForms(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found) {
+    for (const auto& form : OtherForms(steps_[last].step)) {
+      std::set<Uses> tried;
+      for (const Before before : {Before::kAsExplained, Before::kStored}) {
+        for (const auto& some : Combinations(operands)) {
+          const Uses uses = With(last, some, before);
+          if (found->size() >= kMostKept || !tried.insert(uses).second) continue;
+          Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses, {}, form), true), found);
+        }
+      }
+    }
+  }
+
+  /// A cast computed anew from a narrow operand as that is stored, where the kernel stored the cast of something wider: what is
+  /// read is the stored value in the narrow format, with fewer bits and not more.
+  void NameCopies(size_t last, Explanation* each) const {
+    for (const std::string& operand : ComputedOperands(last)) {
+      const auto by = ComputedBy(operand);
+      if (!each->unrounded.contains({last, operand}) || !by || steps_[*by].step.op != "cast") continue;
+      const std::string& source = steps_[*by].step.of.front().name;
+      const TensorData *copied = DataOf(source), *stored = DataOf(steps_[*by].step.as);
+      if (copied == nullptr || stored == nullptr || each->unrounded.contains({*by, source})) continue;
+      for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
+        int64_t same = 0;
+        for (int64_t k = 0; k < stored->size(); ++k)
+          same += RoundTo(stored->At(k), *format) == copied->At(k) ? 1 : 0;
+        if (same < stored->size() || format->precision >= FormatOf(stored->dtype)->precision) continue;
+        each->changed[NameOfUse(last, operand)] = std::string(format->name);
+        break;
+      }
+    }
   }
 
   /// A sum in a narrow format rounds each term that it adds first: that is no rounding of the operand beside it.

@@ -132,6 +132,57 @@ TEST(Local, EachUseIsReadAsItIsStoredOrAsItWasBefore) {
   EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
 }
 
+TEST(Local, AWidenedCopyThatIsReadInFewerBitsIsNotReadBeforeItsRounding) {
+  // The cast was stored from the unrounded sigmoid; what is added to has the bits of the float16 one.
+  Case program;
+  program.id = "copy~opened";
+  program.companion_of = "copy";
+  program.tensors = {testing::Tensor("x", DType::kFloat16, {kCount})};
+  program.program = {MakeStep("sigmoid", {"x"}, "s"), MakeStep("cast", {"s"}, "c", {{"dtype", Attr{"float32"}}}),
+                     MakeStep("mul", {"c", "c"}, "m")};
+  program.observe = {"s", "c", "m"};
+  const auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{"s", TensorData::Zeros(DType::kFloat16, {kCount})},
+                                           {"c", TensorData::Zeros(DType::kFloat32, {kCount})},
+                                           {"m", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double wide = RoundTo(1 / (1 + std::exp(-inputs.at("x").At(i))), Binary32()),
+                 narrow = RoundTo(wide, Binary16());
+    values.at("s").Set(i, narrow);
+    values.at("c").Set(i, wide);
+    values.at("m").Set(i, RoundTo(narrow * narrow, Binary32()));
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_THAT(judged.at("c").reads["s"], ElementsAre("unrounded"));
+  EXPECT_THAT(judged.at("m").reads["c"], ElementsAre("float16")) << judged.at("m").label;
+  EXPECT_THAT(judged.at("m").label, ::testing::HasSubstr("c read as float16"));
+}
+
+TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
+  // gelu as x / 2 (1 + erf(x / sqrt(2))) in float32: of a large negative x nothing is left of the sum.
+  Case program;
+  program.id = "gelu~opened";
+  program.companion_of = "gelu";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kCount}),
+                     testing::Tensor("y", DType::kBfloat16, {kCount})};
+  program.program = {MakeStep("mul", {"x", "y"}, "p"), MakeStep("gelu", {"p"}, "g")};
+  program.observe = {"p", "g"};
+  auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kBfloat16, {kCount})},
+                                           {"g", TensorData::Zeros(DType::kBfloat16, {kCount})}};
+  const auto in_float32 = [](double value) { return RoundTo(value, Binary32()); };
+  for (int64_t i = 0; i < kCount; ++i) {
+    TensorData& x = inputs.at("x");
+    x.Set(i, 4 * x.At(i));
+    const double p = x.At(i) * inputs.at("y").At(i);
+    values.at("p").Set(i, Bf16(p));
+    const double erf = in_float32(std::erf(in_float32(p * in_float32(std::sqrt(0.5)))));
+    values.at("g").Set(i, Bf16(in_float32(in_float32(p / 2) * in_float32(1 + erf))));
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_THAT(judged.at("g").reads["p"], ElementsAre("unrounded")) << judged.at("g").label;
+}
+
 TEST(Local, AContractedProductIsAnUnroundedUse) {
   Chain chain(DType::kFloat32);
   for (int64_t i = 0; i < kCount; ++i) {
