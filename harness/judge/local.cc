@@ -614,7 +614,7 @@ class StepJudge {
     });
     if (found.empty()) {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
-      if (stored->fits) BecomeUnmodelled(&*stored);
+      if (stored->fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &*stored);
       stored->piece = "step";
       ShowAsWritten(last, &*stored);
       return stored;
@@ -953,14 +953,19 @@ class StepJudge {
   }
 
   /// Narrow steps whose bounds hold the results, and that give too few of them.
-  static void BecomeUnmodelled(Classification* narrow) {
+  static void BecomeUnmodelled(const TensorData& observed, Classification* narrow) {
     narrow->kind = ClassificationKind::kUnmodelled;
     narrow->fits = false;
     narrow->models.clear();
     for (auto* words : {&narrow->facets, &narrow->facets_in, &narrow->cuts}) {
       for (auto& [name, list] : *words) list.clear();
     }
-    narrow->says = {fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
+    bool zeros = true;
+    for (int64_t i = 0; i < observed.size() && zeros; ++i) zeros = observed.At(i) == 0;
+    narrow->says = {
+        zeros ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
+                            narrow->max_abs)
+              : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
     narrow->label = "unmodelled: " + narrow->says.front();
   }
 
@@ -1019,16 +1024,22 @@ class StepJudge {
     return left * 2 > numbers;
   }
 
-  /// Operands whose subnormal numbers count as zero, results that are zero where they would be subnormal, and both.
+  /// Operands whose subnormal numbers count as zero, some of them or all, results that are zero where they would be subnormal, and
+  /// both.
   void Flushed(size_t last, std::vector<Explanation>* found) {
+    std::vector<std::string> tiny = FloatingOperands(last);
+    std::erase_if(tiny, [&](const std::string& name) { return !HoldsSubnormals(*DataOf(name)); });
     Changes changes;
     std::map<std::string, std::string> words;
-    for (const std::string& name : FloatingOperands(last)) {
-      if (!HoldsSubnormals(*DataOf(name))) continue;
-      changes[name] = {.flush = true};
-      words[NameOfUse(last, name)] = kFlushed;
+    for (const auto& some : Combinations(tiny)) {
+      changes.clear();
+      words.clear();
+      for (const std::string& name : some) {
+        changes[name] = {.flush = true};
+        words[NameOfUse(last, name)] = kFlushed;
+      }
+      TryChanged(last, changes, words, found);
     }
-    if (!changes.empty()) TryChanged(last, changes, words, found);
     const std::string& value = steps_[last].step.as;
     for (const bool operands : {false, true}) {
       if (operands && changes.empty()) return;

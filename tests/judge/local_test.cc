@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/judge/tensor_diff.h"
 #include "harness/words/facets.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
@@ -138,7 +139,8 @@ TEST(Local, AWidenedCopyThatIsReadInFewerBitsIsNotReadBeforeItsRounding) {
   program.id = "copy~opened";
   program.companion_of = "copy";
   program.tensors = {testing::Tensor("x", DType::kFloat16, {kCount})};
-  program.program = {MakeStep("sigmoid", {"x"}, "s"), MakeStep("cast", {"s"}, "c", {{"dtype", Attr{"float32"}}}),
+  program.program = {MakeStep("sigmoid", {"x"}, "s"),
+                     MakeStep("cast", {"s"}, "c", {{"dtype", Attr{"float32"}}}),
                      MakeStep("mul", {"c", "c"}, "m")};
   program.observe = {"s", "c", "m"};
   const auto inputs = NormalInputs(program, 5);
@@ -156,6 +158,30 @@ TEST(Local, AWidenedCopyThatIsReadInFewerBitsIsNotReadBeforeItsRounding) {
   EXPECT_THAT(judged.at("c").reads["s"], ElementsAre("unrounded"));
   EXPECT_THAT(judged.at("m").reads["c"], ElementsAre("float16")) << judged.at("m").label;
   EXPECT_THAT(judged.at("m").label, ::testing::HasSubstr("c read as float16"));
+}
+
+TEST(Local, SubnormalsOfOneOperandAreTakenAsZero) {
+  Chain chain(DType::kFloat32);
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.inputs.at("x").Set(i, RoundTo(std::ldexp(chain.In("x", i), -129), Binary32()));
+    chain.inputs.at("z").Set(i, RoundTo(std::ldexp(chain.In("z", i), -128), Binary32()));
+    chain.Set("p", i, chain.Product(i));
+    const double p = chain.values.at("p").At(i);
+    chain.Set("s", i, IsSubnormal(p, DType::kFloat32) ? chain.In("z", i) : p + chain.In("z", i));
+    chain.Set("d", i, p - chain.In("z", i));
+  }
+  auto judged = Judge(chain);
+  EXPECT_THAT(judged.at("s").reads["p"], ElementsAre("flushed")) << judged.at("s").label;
+  EXPECT_THAT(judged.at("d").reads["p"], ::testing::Contains("stored"));
+}
+
+TEST(Local, OfNothingButZerosNoFormatIsTold) {
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
+  for (int64_t i = 0; i < kCount; ++i)
+    x.Set(i, RoundTo(std::ldexp(1.0 + static_cast<double>(i) / kCount, -124), Binary32()));
+  const Classification judged = JudgeOne("relu", x, y).at("y");
+  EXPECT_EQ(judged.kind, ClassificationKind::kUnmodelled);
+  EXPECT_THAT(judged.label, ::testing::HasSubstr("every result is zero where exact ones reach 9.3"));
 }
 
 TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {

@@ -78,7 +78,11 @@ def _step(row, step, listed):
         said = reads.get(use["operand"]) or reads.get(use["origin"])
         if said and row["flush"] == "daz":  # the use as it is stored, by a step that drops subnormals
             said = {"stored" if word == "flushed" else word for word in said}
-        found.append(_use(row, use, rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"])), unmodelled, instead))
+        words = rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"]))
+        if unmodelled and row["gone"] and any("zero" in text for text in (step.get("classification") or {}).get("says") or []):
+            found.append(Finding("named equivalent", f"use {use['operand']} in {row['value']}", False, use["as"] != "stored", row["op"]))
+            continue
+        found.append(_use(row, use, words, unmodelled, instead))
     if not unmodelled:
         found += _facets(row, facets, any(words == {"flushed"} for words in reads.values()))
     return found

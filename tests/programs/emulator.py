@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from arithmetic import OPS, SUMS, VIEWS, How, compute
+from arithmetic import OPS, SUMS, VIEWS, How, compute, flushed
 from tools import BITS, STORES, rounding, store
 
 FORMATS = ("bfloat16", "float16", "tf32")
@@ -56,6 +56,8 @@ class Value:
             return self.exact
         if word == "unrounded":
             return self.wide
+        if word == "flushed":
+            return flushed(self.stored)
         return rounding(word)(self.stored)
 
     def array(self):
@@ -136,6 +138,8 @@ def truth(steps, tensors, plan):
 
     flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
     acc_alike, prod_alike: of a narrow sum, other words that give the very same bits in some order.
+    products: of an honest sum, how its products may be rounded for the very same bits in its order (in one of a single term each way).
+    gone: of operands read in a format of a small range nothing but zeros is left.
     mid: formats through which the result may have been rounded before its store, every operand read as stored, for the very same bits.
     reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
     stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
@@ -145,7 +149,7 @@ def truth(steps, tensors, plan):
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
                "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
-               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": []}
+               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": [], "products": [], "gone": False}
         rows.append(row)
         if row["view"]:
             continue
@@ -164,7 +168,19 @@ def truth(steps, tensors, plan):
             row[f"{key}_visible"] = changed and not same_bits(apply(step, values, without), values[step.name])
         if row["acc_visible"]:
             row["acc_alike"], row["prod_alike"] = _sums_alike(step, values, plan)
+        if plan.honest and step.op in SUMS:
+            row["products"] = [word for word in ("exact", "float32")
+                               if same_bits(apply(step, values, replace(plan, prod=word)), values[step.name])]
+        row["gone"] = _is_gone(step, values, plan)
     return rows
+
+
+def _is_gone(step, values, plan):
+    """Whether a format's range leaves zeros alone where the operands as they are stored leave numbers: nothing shows which format it was."""
+    names = [x for x in step.of if isinstance(x, str)]
+    if not any((step.name, name) in plan.reads for name in names) or values[step.name].stored.any():
+        return False
+    return bool(apply(step, values, plan, dict.fromkeys(names, "stored")).stored.any())
 
 
 def _sums_alike(step, values, plan):
@@ -202,7 +218,7 @@ def _use(step, name, values, plan):
     word = plan.reads.get((step.name, name), "stored")
     same = [word]
     others = ["stored", "unrounded"] + (["contracted"] if source.exact is not None and step.op in ("add", "sub") else [])
-    others += [f for f in FORMATS if BITS[f] < BITS[source.dtype]]
+    others += [f for f in FORMATS if BITS[f] < BITS[source.dtype]] + (["flushed"] if word in FORMATS else [])
     for other in others:
         if other != word and same_bits(apply(step, values, plan, {name: other}), result):
             same.append(other)

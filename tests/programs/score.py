@@ -84,16 +84,32 @@ def opening_shows(program, backend, inputs):
 
 def false_divergences(report, rows):
     """Sentences that find a difference of precision between honest backends that have none."""
-    honest = {(row["program"], row["backend"]) for row in rows if row.get("honest")}
+    honest = {(row["program"], row["backend"]): row for row in rows if row.get("honest")}
     found = []
     for each in report["divergences"]:
         names = [name.partition(":")[0] for group in each["backends"] for name in group]
         kin = sum(any(name in group for name in names) for group in plans.ALIKE) <= 1
         product = "product" in each["sentence"]
+        kin = kin and not (product and rounds_products(each, honest))
         faultless = all((plans.program_of(each["case"]), name) in honest for name in names) and set(names) <= set(plans.HONEST)
         if each["kind"] == "precision" and faultless and (kin or not product and "wide_sums" not in names):
             found.append(f"{each['case']}: {each['sentence']}")
     return found
+
+
+def rounds_products(divergence, honest):
+    """Whether it is true that one side rounds the products of the value and the other does not: a sum whose lanes take one product each
+    rounds it, as a tree does, and one that adds each product to the ones before it does not."""
+    program, value = plans.program_of(divergence["case"]), divergence.get("value")
+
+    def may_round(name):
+        steps = honest.get((program, name.partition(":")[0]), {}).get("truth", {}).get("steps", [])
+        return any("float32" in row["products"] for row in steps if row["value"] == value)
+
+    speaker = next((group for group in divergence["backends"] if divergence["sentence"].startswith(tuple(group))), [])
+    others = [name for group in divergence["backends"] if group is not speaker for name in group]
+    told = " rounds " in divergence["sentence"].partition(";")[0] or " round " in divergence["sentence"].partition(";")[0]
+    return bool(told and speaker and all(map(may_round, speaker)) and not any(map(may_round, others)))
 
 
 def summary(rows, sentences):

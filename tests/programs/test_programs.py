@@ -411,6 +411,39 @@ class Score(unittest.TestCase):
                                   {"case": "f/p1_0", "kind": "precision", "backends": [["honest"], ["flush"]], "sentence": "yes"}]}
         self.assertEqual(len(score.false_divergences(report, rows)), 1)
 
+    def test_lanes_of_one_product_each_round_it(self):
+        rng = np.random.default_rng(8)
+        steps = (step("y", "matmul", "a", "b"), )
+        for terms, expected in ((8, 0), (24, 1)):
+            tensors = {"a": store(rng.standard_normal((6, terms)), F32), "b": store(rng.standard_normal((terms, 6)), F32)}
+            rows = [{"program": "p1_0", "backend": name, "honest": True, "truth": {"steps": emulator.truth(steps, tensors, Plan(**plans.HONEST[name]))}}
+                    for name in ("honest", "lanes")]
+            said = {"case": "f/p1_0", "kind": "precision", "value": "y", "backends": [["honest:keep=x"], ["lanes:keep=x"]],
+                    "sentence": "lanes:keep=x likely rounds each product to float32; honest:keep=x likely does not: y[0,0] is 1 against 2."}
+            turned = {**said, "sentence": "honest:keep=x likely rounds each product to float32; lanes:keep=x likely does not: y[0,0] is 1 against 2."}
+            self.assertEqual(len(score.false_divergences({"divergences": [said]}, rows)), expected)
+            self.assertEqual(len(score.false_divergences({"divergences": [turned]}, rows)), 1)
+
+    def test_nothing_but_zeros_is_left(self):
+        steps = (step("p", "mul", "x", 7.1e-38), step("q", "relu", "p"))
+        tensors = {"x": store(np.random.default_rng(9).standard_normal((8, 8)), F32)}
+        truth = {"program": "p", "opened_differs": False, "steps": emulator.truth(steps, tensors, Plan(reads={("q", "p"): F16}))}
+        self.assertTrue(truth["steps"][1]["gone"])
+        for says, lost in (["every result is zero where exact ones reach 1.5e-37: no format shows"], 0), (["something else"], 1):
+            result = truthful(copy.deepcopy(truth))
+            result["steps"][1].update(reads=[], classification={"kind": "unmodelled", "says": says})
+            findings = accusations.judge(truth, result, False)
+            self.assertEqual(sum(each.what == "unmodelled" and each.place.startswith("use") for each in findings), lost)
+        half = emulator.truth(steps, {"x": store(np.array([1e30, 1.0]), F32)}, Plan(reads={("q", "p"): F16}))
+        self.assertFalse(half[1]["gone"])
+
+    def test_a_format_of_a_small_range_drops_subnormals(self):
+        tiny = store(np.array([3e-39, -5e-39, 1e-39]), F32)
+        steps = (step("p", "mul", "x", 1.0), step("s", "add", "p", "x"))
+        rows = emulator.truth(steps, {"x": tiny}, Plan(reads={("s", "p"): F16}))
+        self.assertIn("flushed", rows[1]["reads"][0]["same"])
+        self.assertNotIn("flushed", emulator.truth(steps, {"x": store(np.array([1.0, 2.1]), F32)}, Plan(reads={("s", "p"): F16}))[1]["reads"][0]["same"])
+
 
 if __name__ == "__main__":
     unittest.main()
