@@ -44,7 +44,8 @@ struct Explanation {
 /// What is done to an operand before it is read.
 struct Change {
   const FloatFormat* format = nullptr;
-  bool flush = false;
+  bool flush = false;  ///< subnormals count as zero
+  bool zero = false;   ///< everything does
 };
 using Changes = std::map<std::string, Change>;
 
@@ -207,7 +208,7 @@ class StepJudge {
     for (int64_t k = 0; IsFloating(copy.dtype) && k < copy.size(); ++k) {
       const double number = copy.At(k);
       if (change.format != nullptr) copy.Set(k, RoundTo(number, *change.format));
-      if (change.flush && IsSubnormal(number, copy.dtype)) copy.Set(k, 0);
+      if (change.zero || (change.flush && IsSubnormal(number, copy.dtype))) copy.Set(k, 0);
     }
     TensorSpec spec;
     spec.name = as;
@@ -615,6 +616,7 @@ class StepJudge {
     if (found.empty()) {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
       if (stored->fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &*stored);
+      SayWhatCountsAsZero(last, &*stored);
       stored->piece = "step";
       ShowAsWritten(last, &*stored);
       return stored;
@@ -950,6 +952,20 @@ class StepJudge {
     // Of norms and functions every library has its own last bits.
     return has_steps_.contains(last) ||
            share - stored.reproduced < 3 * std::sqrt(n * share * (1 - share) + 1) / n;
+  }
+
+  /// An operand may be out of the range of whatever format it was read in: of nothing but zeros none can be told.
+  void SayWhatCountsAsZero(size_t last, Classification* unmodelled) {
+    if (unmodelled->kind != ClassificationKind::kUnmodelled) return;
+    for (const std::string& name : FloatingOperands(last)) {
+      std::vector<Explanation> found;
+      Keep(last, {}, "step", Classify(last, Cut(last, {}, {{name, {.zero = true}}}), true), &found);
+      if (found.empty() || !found.front().plain || found.front().classification.reproduced < kNearlyEvery)
+        continue;
+      unmodelled->says.push_back(fmt::format("as if {} were zero", NameOfUse(last, name)));
+      unmodelled->label += "; " + unmodelled->says.back();
+      return;
+    }
   }
 
   /// Narrow steps whose bounds hold the results, and that give too few of them.

@@ -79,8 +79,8 @@ def _step(row, step, listed):
         if said and row["flush"] == "daz":  # the use as it is stored, by a step that drops subnormals
             said = {"stored" if word == "flushed" else word for word in said}
         words = rounded_on(said, formats.get(use["operand"]) or formats.get(use["origin"]))
-        if unmodelled and row["gone"] and any("zero" in text for text in (step.get("classification") or {}).get("says") or []):
-            found.append(Finding("named equivalent", f"use {use['operand']} in {row['value']}", False, use["as"] != "stored", row["op"]))
+        if unmodelled and use["gone"] and any("zero" in text for text in (step.get("classification") or {}).get("says") or []):
+            found.append(Finding("named equivalent", f"use {use['operand']} in {row['value']}", use["visible"], True, row["op"]))
             continue
         found.append(_use(row, use, words, unmodelled, instead))
     if not unmodelled:

@@ -139,17 +139,17 @@ def truth(steps, tensors, plan):
     flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
     acc_alike, prod_alike: of a narrow sum, other words that give the very same bits in some order.
     products: of an honest sum, how its products may be rounded for the very same bits in its order (in one of a single term each way).
-    gone: of operands read in a format of a small range nothing but zeros is left.
     mid: formats through which the result may have been rounded before its store, every operand read as stored, for the very same bits.
     reads: as: the truth; same: every word that gives the very same bits there; visible: whether what is told is told apart from the
-    stored value (an honest use: from the unrounded one). acc, flush, inner: the words, `..._visible`: against float32, none.
+    stored value (an honest use: from the unrounded one); gone: nothing but zeros is left in the format that it is read in, so that no
+    bits tell which format that is. acc, flush, inner: the words, `..._visible`: against float32, none.
     """
     values = run(steps, tensors, plan)
     rows = []
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
                "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
-               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": [], "products": [], "gone": False}
+               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": [], "products": []}
         rows.append(row)
         if row["view"]:
             continue
@@ -171,16 +171,7 @@ def truth(steps, tensors, plan):
         if plan.honest and step.op in SUMS:
             row["products"] = [word for word in ("exact", "float32")
                                if same_bits(apply(step, values, replace(plan, prod=word)), values[step.name])]
-        row["gone"] = _is_gone(step, values, plan)
     return rows
-
-
-def _is_gone(step, values, plan):
-    """Whether a format's range leaves zeros alone where the operands as they are stored leave numbers: nothing shows which format it was."""
-    names = [x for x in step.of if isinstance(x, str)]
-    if not any((step.name, name) in plan.reads for name in names) or values[step.name].stored.any():
-        return False
-    return bool(apply(step, values, plan, dict.fromkeys(names, "stored")).stored.any())
 
 
 def _sums_alike(step, values, plan):
@@ -223,7 +214,8 @@ def _use(step, name, values, plan):
         if other != word and same_bits(apply(step, values, plan, {name: other}), result):
             same.append(other)
     rival = "unrounded" if word == "stored" else "stored"
-    return {"operand": name, "as": word, "same": same, "visible": rival not in same}
+    gone = word in FORMATS and bool(source.stored.any()) and not source.read(word).any()
+    return {"operand": name, "as": word, "same": same, "visible": rival not in same, "gone": gone}
 
 
 __all__ = ["FORMATS", "OPS", "Plan", "STORES", "Value", "apply", "given", "origin_of", "result_dtype", "run", "same_bits", "truth"]

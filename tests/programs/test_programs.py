@@ -428,14 +428,14 @@ class Score(unittest.TestCase):
         steps = (step("p", "mul", "x", 7.1e-38), step("q", "relu", "p"))
         tensors = {"x": store(np.random.default_rng(9).standard_normal((8, 8)), F32)}
         truth = {"program": "p", "opened_differs": False, "steps": emulator.truth(steps, tensors, Plan(reads={("q", "p"): F16}))}
-        self.assertTrue(truth["steps"][1]["gone"])
+        self.assertTrue(truth["steps"][1]["reads"][0]["gone"])
         for says, lost in (["every result is zero where exact ones reach 1.5e-37: no format shows"], 0), (["something else"], 1):
             result = truthful(copy.deepcopy(truth))
             result["steps"][1].update(reads=[], classification={"kind": "unmodelled", "says": says})
             findings = accusations.judge(truth, result, False)
             self.assertEqual(sum(each.what == "unmodelled" and each.place.startswith("use") for each in findings), lost)
         half = emulator.truth(steps, {"x": store(np.array([1e30, 1.0]), F32)}, Plan(reads={("q", "p"): F16}))
-        self.assertFalse(half[1]["gone"])
+        self.assertFalse(half[1]["reads"][0]["gone"])
 
     def test_a_format_of_a_small_range_drops_subnormals(self):
         tiny = store(np.array([3e-39, -5e-39, 1e-39]), F32)
