@@ -46,6 +46,7 @@ struct Change {
   const FloatFormat* format = nullptr;
   bool flush = false;  ///< subnormals count as zero
   bool zero = false;   ///< everything does
+  const TensorData* instead = nullptr;  ///< other numbers of the same shape
 };
 using Changes = std::map<std::string, Change>;
 
@@ -204,7 +205,7 @@ class StepJudge {
     if (piece->program.FindTensor(as) != nullptr) return true;
     const TensorData* data = DataOf(name);
     if (data == nullptr) return false;
-    TensorData copy = *data;
+    TensorData copy = change.instead != nullptr ? *change.instead : *data;
     for (int64_t k = 0; IsFloating(copy.dtype) && k < copy.size(); ++k) {
       const double number = copy.At(k);
       if (change.format != nullptr) copy.Set(k, RoundTo(number, *change.format));
@@ -608,6 +609,7 @@ class StepJudge {
       grow(Before::kAsExplained, false);
       found = Best(last, std::move(found));
     }
+    if (found.empty()) FinerCopy(last, &found);
     const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
     std::erase_if(found, [&](const Explanation& each) {
       const bool both = !each.plain && !each.unrounded.empty();
@@ -664,6 +666,23 @@ class StepJudge {
         }
       }
     }
+  }
+
+  /// A cast that gives numbers of more bits than its operand is stored with, each of which rounds to what is stored: it read them
+  /// before they were rounded, however they were computed.
+  void FinerCopy(size_t last, std::vector<Explanation>* found) {
+    const auto operands = ComputedOperands(last);
+    if (steps_[last].step.op != "cast" || operands.size() != 1) return;
+    const TensorData &stored = *DataOf(operands[0]), &copied = values_.at(steps_[last].step.as);
+    const FloatFormat& narrow = *FormatOf(stored.dtype);
+    if (!IsFloating(copied.dtype) || FormatOf(copied.dtype)->precision <= narrow.precision) return;
+    int64_t finer = 0;
+    for (int64_t k = 0; k < copied.size(); ++k) {
+      if (RoundTo(copied.At(k), narrow) != stored.At(k)) return;
+      finer += copied.At(k) != stored.At(k) ? 1 : 0;
+    }
+    if (2 * finer < copied.size()) return;
+    TryChanged(last, {{operands[0], {.instead = &copied}}}, {{NameOfUse(last, operands[0]), "unrounded"}}, found);
   }
 
   /// A cast computed anew from a narrow operand as that is stored, where the kernel stored the cast of something wider: what is

@@ -200,6 +200,38 @@ TEST(Local, AnOperandThatCountsAsZeroIsNamed) {
   EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("stored"));
 }
 
+TEST(Local, ACastOfMoreBitsReadsWhatWasNotRounded) {
+  // A sum of four parts that are each rounded to bfloat16, in no order that anybody tried: what it was before its store shows.
+  constexpr int64_t kRows = 24, kTerms = 36;
+  Case program;
+  program.id = "finer~opened";
+  program.companion_of = "finer";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kRows, kTerms})};
+  program.program = {MakeStep("sum", {"x"}, "s", {{"dim", testing::Integer(1)}}),
+                     MakeStep("cast", {"s"}, "c", {{"dtype", Attr{"float32"}}})};
+  program.observe = {"s", "c"};
+  const auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{"s", TensorData::Zeros(DType::kBfloat16, {kRows})},
+                                           {"c", TensorData::Zeros(DType::kFloat32, {kRows})}};
+  for (int64_t i = 0; i < kRows; ++i) {
+    double total = 0;
+    for (int64_t part = 0; part < 4; ++part) {
+      double sum = 0;
+      for (int64_t k = 0; k < kTerms / 4; ++k)
+        sum = Bf16(sum + inputs.at("x").At(i * kTerms + 4 * ((5 * k) % 9) + part));
+      total += sum;
+    }
+    values.at("c").Set(i, RoundTo(total, Binary32()));
+    values.at("s").Set(i, Bf16(total));
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_THAT(judged.at("c").reads["s"], ElementsAre("unrounded")) << judged.at("c").label;
+  // One that rounds to something else was not read so.
+  values.at("c").Set(3, 1.01 * values.at("c").At(3));
+  judged = Judge(program, inputs, values);
+  EXPECT_THAT(judged.at("c").reads["s"], IsEmpty()) << judged.at("c").label;
+}
+
 TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
   // gelu as x / 2 (1 + erf(x / sqrt(2))) in float32: of a large negative x nothing is left of the sum.
   constexpr int64_t kRows = 12, kColumns = 8;
