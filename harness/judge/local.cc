@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -560,6 +561,10 @@ class StepJudge {
     if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
     if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);
     if (!stored || !IsMeasured(stored->kind)) return stored;
+    // Every library has its own last bits of a function or a norm: that a narrow step gives as many of them accuses nobody.
+    if (FormatOf(values_.at(steps_[last].step.as).dtype)->precision > Binary16().precision) {
+      if (auto open = LeaveOpen(last, *stored)) stored = std::move(open);
+    }
     const auto operands = ComputedOperands(last);
     std::vector<Explanation> found;
     Keep(last, {}, "step", stored, &found);
@@ -617,6 +622,7 @@ class StepJudge {
     });
     if (found.empty()) {
       if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
+      if (auto open = LeaveOpen(last, *stored)) return open;
       if (stored->fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &*stored);
       SayWhatCountsAsZero(last, &*stored);
       stored->piece = "step";
@@ -770,7 +776,12 @@ class StepJudge {
       models.insert(other.models.begin(), other.models.end());
       proved.insert(other.models_proved.begin(), other.models_proved.end());
     }
-    if (models.size() == before) return;
+    if (models.size() > before) TakeModels(last, models, proved, result);
+  }
+
+  /// All these models are open.
+  void TakeModels(size_t last, const std::set<PrecisionModel>& models, const std::set<PrecisionModel>& proved,
+                  Classification* result) const {
     result->models.assign(models.begin(), models.end());
     result->models_proved.assign(proved.begin(), proved.end());
     result->kind = ClassificationKind::kIndistinguishable;
@@ -781,6 +792,34 @@ class StepJudge {
     const double together = std::exchange(result->max_ulp, std::min(result->max_ulp, 0.5));
     result->label = LabelOf(*alone_, values_.at(steps_[last].step.as).dtype, *result);
     result->max_ulp = together;
+  }
+
+  /// A narrow step is the likeliest, and gives too few of the results to be named; what the program asks for is not excluded, and
+  /// gives as many but for chance: both are open. Of one line of a norm all elements share what its sums are off by.
+  std::optional<Classification> LeaveOpen(size_t last, const Classification& narrow) {
+    const std::string& value = steps_[last].step.as;
+    const auto plain = [&](const PrecisionModel& model) { return IsPlain(model, value); };
+    if (!narrow.fits || !alone_ || std::any_of(narrow.models.begin(), narrow.models.end(), plain) ||
+        std::none_of(narrow.models_proved.begin(), narrow.models_proved.end(), plain))
+      return std::nullopt;
+    const TensorData& observed = values_.at(value);
+    const auto elements = ElementsToCheck(observed.shape, ClassifyOptions().likelihood_elements);
+    const bool lines = alone_->has_steps && alone_->reduction_length > 1;
+    const auto n = static_cast<double>(elements.size()) /
+                   static_cast<double>(lines ? std::min(alone_->reduction_length, observed.size()) : 1);
+    const double share = narrow.reproduced;
+    if (ShareWith(last, {}, elements) < share - 3 * std::sqrt(n * share * (1 - share) + 1) / n)
+      return std::nullopt;
+    std::set<PrecisionModel> models(narrow.models.begin(), narrow.models.end());
+    const std::set<PrecisionModel> proved(narrow.models_proved.begin(), narrow.models_proved.end());
+    std::copy_if(proved.begin(), proved.end(), std::inserter(models, models.end()), plain);
+    Classification open = narrow;
+    open.piece = "step";
+    open.rests_on_likelihood = true;
+    TakeModels(last, models, proved, &open);
+    for (const std::string& operand : ComputedOperands(last))
+      open.reads[NameOfUse(last, operand)] = {"stored"};
+    return open;
   }
 
   /// The share of some results that the step gives bit by bit with these uses unrounded; -1 where it cannot be said.
