@@ -606,6 +606,7 @@ class StepJudge {
     if (found.empty()) {
       // Where subnormals are dropped, a format of a smaller range drops them too.
       Flushed(last, &found);
+      if (!found.empty() && IsZero(values_.at(steps_[last].step.as))) OutOfRange(last, &found);
       if (found.empty()) InOtherFormats(last, &found);
       found = Best(last, std::move(found));
     }
@@ -652,12 +653,17 @@ class StepJudge {
         if (std::find(open.begin(), open.end(), word) == open.end()) open.push_back(word);
       }
     }
+    // Its own results flushed in one explanation and not in another one.
+    if (const auto own = result.reads.find(steps_[last].step.as); own != result.reads.end()) {
+      const auto flushes = [&](const Explanation& each) { return each.changed.contains(own->first); };
+      if (!std::all_of(found.begin(), found.end(), flushes)) own->second.emplace_back("stored");
+    }
     LoadInto(&result);
     result.rests_on_likelihood =
         result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
       ShowAsWritten(last, &result);
-    return Said(std::move(result));
+    return Said(steps_[last].step.as, std::move(result));
   }
 
   /// Other forms of the step, with operands unrounded: 1 + erf(x) of a negative x leaves what no rounding of the exact gelu is.
@@ -1034,20 +1040,21 @@ class StepJudge {
     for (auto* words : {&narrow->facets, &narrow->facets_in, &narrow->cuts}) {
       for (auto& [name, list] : *words) list.clear();
     }
-    bool zeros = true;
-    for (int64_t i = 0; i < observed.size() && zeros; ++i) zeros = observed.At(i) == 0;
     narrow->says = {
-        zeros ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
-                            narrow->max_abs)
-              : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
+        IsZero(observed)
+            ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows", narrow->max_abs)
+            : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
     narrow->label = "unmodelled: " + narrow->says.front();
   }
 
   /// The label, with what was read otherwise than as it is stored in front.
-  Classification Said(Classification classification) const {
+  static Classification Said(const std::string& value, Classification classification) {
     std::vector<std::string> parts;
     for (const auto& [operand, words] : classification.reads) {
-      if (std::find(words.begin(), words.end(), "stored") != words.end()) continue;
+      const bool open = std::find(words.begin(), words.end(), "stored") != words.end();
+      if (open && operand == value)
+        parts.push_back("zero in the place of subnormals, for more than one possible reason");
+      if (open) continue;
       parts.push_back(words == std::vector<std::string>{"unrounded"} ? operand + " read before it is rounded"
                       : words == std::vector<std::string>{kFlushed}
                           ? "subnormals of " + operand + " taken as zero"
@@ -1121,6 +1128,25 @@ class StepJudge {
       both[value] = kFlushed;
       for (const TensorData& restored : Unflushed(last, operands ? changes : Changes()))
         TryChanged(last, operands ? changes : Changes(), both, found, &restored);
+    }
+  }
+
+  static bool IsZero(const TensorData& data) {
+    for (int64_t i = 0; i < data.size(); ++i) {
+      if (data.At(i) != 0) return false;
+    }
+    return true;
+  }
+
+  /// Where nothing but zeros is left, an operand that float16 has no number of explains as much as subnormals that are dropped.
+  void OutOfRange(size_t last, std::vector<Explanation>* found) {
+    for (const std::string& name : FloatingOperands(last)) {
+      const TensorData& data = *DataOf(name);
+      bool lost = FormatOf(data.dtype)->emin < Binary16().emin;
+      for (int64_t i = 0; i < data.size() && lost; ++i) lost = RoundTo(data.At(i), Binary16()) == 0;
+      if (lost)
+        TryChanged(last, {{name, {.format = &Binary16()}}},
+                   {{NameOfUse(last, name), std::string(Binary16().name)}}, found);
     }
   }
 

@@ -175,6 +175,25 @@ TEST(Local, SubnormalsOfOneOperandAreTakenAsZero) {
   EXPECT_THAT(judged.at("d").reads["p"], ::testing::Contains("stored"));
 }
 
+TEST(Local, ZerosInThePlaceOfSubnormalsMayBeThoseOfAnotherFormat) {
+  // y = x / 16 in float32, all of it subnormal; x has normal numbers, none of which float16 has.
+  Case program;
+  program.id = "zeros~opened";
+  program.companion_of = "zeros";
+  program.tensors = {testing::Tensor("z", DType::kFloat32, {kCount})};
+  Step scaled = MakeStep("mul", {"x"}, "y");
+  scaled.of.push_back({.name = {}, .scalar = Attr{0.0625}});
+  program.program = {MakeStep("relu", {"z"}, "x"), scaled};
+  program.observe = {"x", "y"};
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
+  for (int64_t i = 0; i < kCount; ++i)
+    x.Set(i, RoundTo(std::ldexp(1.0 + 0.003 * static_cast<double>(i), -126), Binary32()));
+  const Classification judged = Judge(program, {{"z", x}}, {{"x", x}, {"y", y}}).at("y");
+  EXPECT_THAT(judged.reads.at("x"), UnorderedElementsAre("stored", "float16")) << judged.label;
+  EXPECT_THAT(judged.reads.at("y"), UnorderedElementsAre("stored", "flushed")) << judged.label;
+  EXPECT_THAT(judged.label, ::testing::HasSubstr("zero in the place of subnormals, for more than one possible reason"));
+}
+
 TEST(Local, OfNothingButZerosNoFormatIsTold) {
   TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
   for (int64_t i = 0; i < kCount; ++i)
