@@ -180,15 +180,24 @@ class StepJudge {
           const std::string name = maker != made_by_.end() && inside.contains(maker->second)
                                        ? operand.name + "@stored"
                                        : operand.name;
-          const auto change = i == last ? changes.find(operand.name) : changes.end();
-          if (!AddTensor(operand.name, name, change == changes.end() ? Change() : change->second, &piece))
+          const Changes& read = i == last ? changes : ChangesOf(i);
+          const auto change = read.find(operand.name);
+          const std::string as = i == last || change == read.end() ? name : name + "@in_" + step.as;
+          if (!AddTensor(operand.name, as, change == read.end() ? Change() : change->second, &piece))
             return std::nullopt;
-          operand.name = name;
+          operand.name = as;
         }
         piece.program.program.push_back(Inside(steps_[i].scopes, std::move(step)));
       }
     }
     return piece;
+  }
+
+  /// In which formats a step was found to read its operands.
+  const Changes& ChangesOf(size_t i) const {
+    static const Changes kNone;
+    const auto known = changes_.find(i);
+    return known == changes_.end() ? kNone : known->second;
   }
 
   bool ReadsInside(size_t i, const std::string& operand, const Uses& unrounded) const {
@@ -277,6 +286,9 @@ class StepJudge {
     return *narrowest;
   }
 
+  /// Sums, or steps inside the op: an accumulator is that of the step itself.
+  bool HasFormat(size_t last) const { return sums_.contains(last) || has_steps_.contains(last); }
+
   /// What is read before its rounding is said by `reads`, not by the models.
   void LeaveOut(const std::set<std::string>& unrounded, const CaseOracle& oracle, size_t last,
                 Classification* found) const {
@@ -312,6 +324,9 @@ class StepJudge {
         });
         if (foreign > 0) model.mid = CoarsestOf(model.cuts);
         if (model.mid == "float32" && model.cuts.empty()) model.mid = "none";
+        // Nor are their sums those of a step that has none.
+        if (const auto acc = ParseAcc(model.acc); !HasFormat(last) && acc && !acc->wide())
+          model.acc = "float32";
         std::erase_if(model.in, [&](const auto& in) { return foreign_number(in.first); });
         left.insert(std::move(model));
       }
@@ -602,6 +617,7 @@ class StepJudge {
       if (const Uses uses = SearchUses(last); !uses.empty() && tried.insert(uses).second)
         Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), true), &found);
     }
+    if (none_plain()) GrowNarrow(last, operands, &found);
     found = Best(last, std::move(found));
     if (found.empty()) {
       // Where subnormals are dropped, a format of a smaller range drops them too.
@@ -634,8 +650,14 @@ class StepJudge {
     for (Explanation& each : found) NameCopies(last, &each);
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
+    for (const std::string& operand : operands) {
+      const auto word = simplest.changed.find(NameOfUse(last, operand));
+      const FloatFormat* format = word == simplest.changed.end() ? nullptr : FindFormat(word->second);
+      if (format != nullptr) changes_[last][operand] = {.format = format};
+    }
     Classification result = simplest.classification;
     JoinNarrow(last, found, &result);
+    NoteNarrow(last, result);
     for (const Explanation& each : found) {
       // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
       if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
@@ -680,6 +702,39 @@ class StepJudge {
     }
   }
 
+  /// A step without a sum that reads what sums in a narrow format give before it was rounded: in the accumulators that were found
+  /// for them, and where that gives every result of many.
+  void GrowNarrow(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found) {
+    if (HasFormat(last) || CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) < kManyNumbers)
+      return;
+    for (const auto& some : Combinations(operands)) {
+      const Uses uses = With(last, some, Before::kAsExplained);
+      std::vector<Proposal> named;
+      for (const Use& use : uses) {
+        const auto by = ComputedBy(use.second);
+        const auto narrow = by ? narrow_.find(*by) : narrow_.end();
+        if (narrow == narrow_.end()) continue;
+        for (const std::string& acc : narrow->second) named.push_back({.in = {}, .acc = acc});
+      }
+      if (named.empty() || found->size() >= kMostKept) continue;
+      auto piece = Classify(last, Cut(last, uses), true, nullptr, std::move(named));
+      if (piece && piece->reproduced == 1) Keep(last, uses, NameOf(uses), std::move(piece), found);
+    }
+  }
+
+  /// The accumulators of a step whose sums are narrow in every model that is left.
+  void NoteNarrow(size_t last, const Classification& judged) {
+    constexpr size_t kMost = 4;
+    std::set<std::string> accumulators;
+    for (const PrecisionModel& model : judged.models) {
+      const auto acc = ParseAcc(model.acc);
+      if (!acc || acc->wide()) return;
+      accumulators.insert(model.acc);
+    }
+    if (sums_.contains(last) && !accumulators.empty() && accumulators.size() <= kMost)
+      narrow_[last] = std::move(accumulators);
+  }
+
   /// A cast that gives numbers of more bits than its operand is stored with, each of which rounds to what is stored: it read them
   /// before they were rounded, however they were computed.
   void FinerCopy(size_t last, std::vector<Explanation>* found) {
@@ -694,7 +749,8 @@ class StepJudge {
       finer += copied.At(k) != stored.At(k) ? 1 : 0;
     }
     if (2 * finer < copied.size()) return;
-    TryChanged(last, {{operands[0], {.instead = &copied}}}, {{NameOfUse(last, operands[0]), "unrounded"}}, found);
+    TryChanged(last, {{operands[0], {.instead = &copied}}}, {{NameOfUse(last, operands[0]), "unrounded"}},
+               found);
   }
 
   /// A cast computed anew from a narrow operand as that is stored, where the kernel stored the cast of something wider: what is
@@ -1042,7 +1098,8 @@ class StepJudge {
     }
     narrow->says = {
         IsZero(observed)
-            ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows", narrow->max_abs)
+            ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
+                          narrow->max_abs)
             : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};
     narrow->label = "unmodelled: " + narrow->says.front();
   }
@@ -1207,6 +1264,8 @@ class StepJudge {
   std::map<size_t, std::vector<Step>> forms_;  ///< steps that were explained as a single step of another op
   std::set<size_t> exact_;                     ///< those that round nothing of what they read
   std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is
+  std::map<size_t, Changes> changes_;  ///< operands that a step was found to read in another format
+  std::map<size_t, std::set<std::string>> narrow_;  ///< sums that were found to be in a narrow format: their accumulators
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };
 
