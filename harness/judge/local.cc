@@ -619,6 +619,8 @@ class StepJudge {
     }
     if (none_plain()) GrowNarrow(last, operands, &found);
     found = Best(last, std::move(found));
+    // What gives nothing stands in the way of nothing.
+    std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, *stored); });
     if (found.empty()) {
       // Where subnormals are dropped, a format of a smaller range drops them too.
       Flushed(last, &found);
@@ -681,6 +683,7 @@ class StepJudge {
       if (!std::all_of(found.begin(), found.end(), flushes)) own->second.emplace_back("stored");
     }
     LoadInto(&result);
+    OpenToSum(last, &result);
     result.rests_on_likelihood =
         result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
     if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
@@ -787,6 +790,30 @@ class StepJudge {
     };
     for (auto& [operand, words] : result->reads) {
       if (!words.empty() && std::all_of(words.begin(), words.end(), loads)) words.emplace_back("stored");
+    }
+  }
+
+  /// A handful of results of a sum in a narrow format: whether an operand was rounded to as many bits or more before does not show.
+  void OpenToSum(size_t last, Classification* result) const {
+    if (CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) >= kFewNumbers || !sums_.contains(last))
+      return;
+    int least = Binary32().precision;
+    for (const PrecisionModel& model : result->models) {
+      const auto acc = ParseAcc(model.acc);
+      if (!acc || acc->wide()) return;
+      least = std::min(least, acc->bits());
+    }
+    for (const std::string& operand : ComputedOperands(last)) {
+      auto& words = result->reads[NameOfUse(last, operand)];
+      const auto is = [&](std::string_view word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+      };
+      if (!is("stored")) continue;
+      for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
+        if (format->precision >= least && format->precision < FormatOf(DataOf(operand)->dtype)->precision &&
+            !is(format->name))
+          words.emplace_back(format->name);
+      }
     }
   }
 

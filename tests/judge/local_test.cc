@@ -351,6 +351,82 @@ TEST(Local, ANarrowSumMayBeReadUnrounded) {
   EXPECT_THAT(judged.at("d").label, ::testing::Not(::testing::HasSubstr("accumulated in float16")));
 }
 
+TEST(Local, AFewNarrowSumsDoNotSayHowTheirTermsWereRead) {
+  // Four sums in bfloat16 of terms in float32, which may have been cut to 11 bits before or not.
+  constexpr int64_t kRows = 4, kTerms = 24;
+  Case program;
+  program.id = "few~opened";
+  program.companion_of = "few";
+  program.tensors = {testing::Tensor("z", DType::kFloat32, {kRows, kTerms})};
+  program.program = {MakeStep("relu", {"z"}, "x"),
+                     MakeStep("sum", {"x"}, "s", {{"dim", testing::Integer(1)}})};
+  program.observe = {"x", "s"};
+  TensorData x = NormalInputs(program, 5).at("z"), s = TensorData::Zeros(DType::kFloat32, {kRows});
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, std::fabs(x.At(i)));
+  for (int64_t i = 0; i < x.size(); ++i)
+    s.Set(i / kTerms, Bf16(s.At(i / kTerms) + RoundTo(x.At(i), Tf32())));
+  const Classification judged = Judge(program, {{"z", x}}, {{"x", x}, {"s", s}}).at("s");
+  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+  EXPECT_THAT(judged.reads.at("x"), ::testing::IsSupersetOf({"stored", "tf32", "float16"})) << judged.label;
+}
+
+TEST(Local, WhatGivesNoResultHidesNoOtherFormat) {
+  // From the unrounded terms of a bfloat16 softmax the bounds hold any c = b - p, and no c is given: p is read in float16.
+  constexpr int64_t kRows = 12, kTerms = 48, kFew = 24;
+  Case program;
+  program.id = "hidden~opened";
+  program.companion_of = "hidden";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kRows, kTerms}),
+                     testing::Tensor("y", DType::kBfloat16, {kRows, kTerms}),
+                     testing::Tensor("w", DType::kFloat32, {kFew, kTerms}),
+                     testing::Tensor("z", DType::kFloat32, {1, kFew})};
+  Step shifted = MakeStep("add", {"x"}, "a");
+  shifted.of.push_back({.name = {}, .scalar = Attr{-1.3}});
+  program.program = {shifted,
+                     MakeStep("sub", {"a", "y"}, "d"),
+                     MakeStep("softmax", {"d"}, "s", {{"dim", testing::Integer(1)}}),
+                     MakeStep("mean", {"s"}, "m",
+                              {{"dim", testing::Integer(0)},
+                               {"keepdim", Attr{true}},
+                               {"dtype", Attr{"float32"}}}),
+                     MakeStep("tanh", {"m"}, "t"),
+                     MakeStep("linear", {"t", "w"}, "p"),
+                     MakeStep("sub", {"z", "p"}, "b"),
+                     MakeStep("sub", {"b", "p"}, "c")};
+  program.observe = {"a", "d", "s", "m", "t", "p", "b", "c"};
+  const auto inputs = NormalInputs(program, 5);
+  const auto r = [](double value) { return RoundTo(value, Binary32()); };
+  TensorData a = inputs.at("x"), d = a, s = a, m = TensorData::Zeros(DType::kFloat32, {1, kTerms}), t = m,
+             p = inputs.at("z"), b = p, c = p;
+  for (int64_t row = 0; row < kRows; ++row) {
+    double total = 0, top = -100;
+    for (int64_t k = row * kTerms; k < (row + 1) * kTerms; ++k) {
+      a.Set(k, Bf16(inputs.at("x").At(k) - r(1.3)));
+      d.Set(k, Bf16(a.At(k) - inputs.at("y").At(k)));
+      top = std::max(top, d.At(k));
+    }
+    const auto exp = [&](int64_t k) { return r(std::exp(r(d.At(k) - top))); };
+    for (int64_t k = row * kTerms; k < (row + 1) * kTerms; ++k) total = r(total + exp(k));
+    for (int64_t k = row * kTerms; k < (row + 1) * kTerms; ++k) s.Set(k, Bf16(r(exp(k) / total)));
+  }
+  for (int64_t k = 0; k < kTerms; ++k) {
+    double sum = 0;
+    for (int64_t row = 0; row < kRows; ++row) sum = r(sum + s.At(row * kTerms + k));
+    m.Set(k, r(sum / kRows));
+    t.Set(k, r(std::tanh(m.At(k))));
+  }
+  for (int64_t i = 0; i < kFew; ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < kTerms; ++k) sum = r(sum + t.At(k) * inputs.at("w").At(i * kTerms + k));
+    p.Set(i, sum);
+    b.Set(i, r(inputs.at("z").At(i) - sum));
+    c.Set(i, r(b.At(i) - RoundTo(sum, Binary16())));
+  }
+  auto judged = Judge(program, inputs,
+                      {{"a", a}, {"d", d}, {"s", s}, {"m", m}, {"t", t}, {"p", p}, {"b", b}, {"c", c}});
+  EXPECT_THAT(judged.at("c").reads["p"], ::testing::Contains("float16")) << judged.at("c").label;
+}
+
 TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
   // gelu as x / 2 (1 + erf(x / sqrt(2))) in float32: of a large negative x nothing is left of the sum.
   constexpr int64_t kRows = 12, kColumns = 8;
