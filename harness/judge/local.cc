@@ -849,11 +849,13 @@ class StepJudge {
     }
   }
 
-  /// Few results may follow from an unrounded operand in full precision, and as well from the stored one in a narrower format:
-  /// the models of both are open.
+  /// Few results may follow from an unrounded operand in full precision, and as well from the stored one in a narrower format, or
+  /// from a sum in a narrow format and as well from its rounding: the models of both are open.
   void JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
     const Explanation& simplest = found.front();
-    if ((simplest.unrounded.empty() && simplest.changed.empty()) || !alone_) return;
+    const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
+    // Of steps inside an op two forms name one rounding by two names.
+    if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || has_steps_.contains(last)))) return;
     std::set<PrecisionModel> models(result->models.begin(), result->models.end());
     std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
     const size_t before = models.size();
@@ -868,6 +870,21 @@ class StepJudge {
     if (models.size() > before) TakeModels(last, models, proved, result);
   }
 
+  /// The share of some results that a model gives bit by bit in one of its orders.
+  static double BestShare(const Hypothesis& model, const TensorData& observed,
+                          const std::vector<int64_t>& elements) {
+    int64_t best = 0;
+    const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
+    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+      const auto run = model.Simulate(order, elements);
+      int64_t same = 0;
+      for (size_t k = 0; k < elements.size(); ++k)
+        same += model.Store(run[k]) == observed.At(elements[k]) ? 1 : 0;
+      best = std::max(best, same);
+    }
+    return static_cast<double>(best) / static_cast<double>(elements.size());
+  }
+
   /// All these models are open.
   void TakeModels(size_t last, const std::set<PrecisionModel>& models, const std::set<PrecisionModel>& proved,
                   Classification* result) const {
@@ -877,9 +894,16 @@ class StepJudge {
     result->facets.clear();
     result->facets_in.clear();
     result->cuts.clear();
-    ProjectFacets(*alone_, result);
+    ValueShape shape = *alone_;
+    for (const PrecisionModel& model : models) {  // a form has steps of its own
+      for (const auto& [cut, word] : model.cuts) {
+        if (std::find(shape.cut_points.begin(), shape.cut_points.end(), cut) == shape.cut_points.end())
+          shape.cut_points.push_back(cut);
+      }
+    }
+    ProjectFacets(shape, result);
     const double together = std::exchange(result->max_ulp, std::min(result->max_ulp, 0.5));
-    result->label = LabelOf(*alone_, values_.at(steps_[last].step.as).dtype, *result);
+    result->label = LabelOf(shape, values_.at(steps_[last].step.as).dtype, *result);
     result->max_ulp = together;
   }
 
@@ -920,16 +944,8 @@ class StepJudge {
     auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .as_written = true});
     if (!oracle || !(*oracle)->Describe(name)) return -1;
     double best = -1;
-    for (const auto& model : (*oracle)->Bank(name, observed.dtype)) {
-      const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
-      for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
-        const auto run = model->Simulate(order, elements);
-        int64_t same = 0;
-        for (size_t k = 0; k < elements.size(); ++k)
-          same += model->Store(run[k]) == observed.At(elements[k]) ? 1 : 0;
-        best = std::max(best, static_cast<double>(same) / static_cast<double>(elements.size()));
-      }
-    }
+    for (const auto& model : (*oracle)->Bank(name, observed.dtype))
+      best = std::max(best, BestShare(*model, observed, elements));
     counts_ += (*oracle)->Counts();
     return best;
   }

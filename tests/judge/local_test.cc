@@ -258,7 +258,7 @@ TEST(Local, ALineWhoseMeanIsExactDoesNotRoundItToBfloat16) {
   const auto sum = [&](const std::function<double(int64_t)>& x) {
     return r(r(r(x(0) + x(1)) + r(x(2) + x(3))) + r(r(x(4) + x(5)) + r(x(6) + x(7))));
   };
-  for (const uint64_t seed : {51, 144, 287}) {
+  for (const uint64_t seed : {51, 144, 287}) {  // of 400, those that were called so
     Case program;
     program.id = "norm~opened";
     program.companion_of = "norm";
@@ -349,6 +349,30 @@ TEST(Local, ANarrowSumMayBeReadUnrounded) {
   EXPECT_THAT(judged.at("m").label, ::testing::HasSubstr("float16")) << judged.at("m").label;
   EXPECT_THAT(judged.at("d").reads["m"], ElementsAre("unrounded")) << judged.at("d").label;
   EXPECT_THAT(judged.at("d").label, ::testing::Not(::testing::HasSubstr("accumulated in float16")));
+}
+
+TEST(Local, OfOneTermEachTheSumMayBeNarrowOrTheProductRounded) {
+  // y = x w + b of one term each, the product in float16: as a sum in float16 has it, and as one whose bias comes later.
+  constexpr int64_t kRows = 12, kColumns = 8;
+  Case program;
+  program.id = "one_term~opened";
+  program.companion_of = "one_term";
+  program.tensors = {testing::Tensor("z", DType::kFloat16, {kRows, 1}),
+                     testing::Tensor("w", DType::kFloat16, {kColumns, 1}),
+                     testing::Tensor("b", DType::kFloat16, {kColumns})};
+  program.program = {MakeStep("relu", {"z"}, "x"), MakeStep("linear", {"x", "w", "b"}, "y")};
+  program.observe = {"x", "y"};
+  auto inputs = NormalInputs(program, 5);
+  TensorData& x = inputs.at("z");
+  TensorData y = TensorData::Zeros(DType::kFloat16, {kRows, kColumns});
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, std::fabs(x.At(i)));
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const double product = RoundTo(x.At(i / kColumns) * inputs.at("w").At(i % kColumns), Binary16());
+    y.Set(i, RoundTo(product + inputs.at("b").At(i % kColumns), Binary16()));
+  }
+  const Classification judged = Judge(program, inputs, {{"x", x}, {"y", y}}).at("y");
+  EXPECT_THAT(judged.facets.at("acc"), ::testing::IsSupersetOf({"float16", "float32"})) << judged.label;
+  EXPECT_THAT(judged.cuts.at("y.product"), ::testing::Contains("float16")) << judged.label;
 }
 
 TEST(Local, AFewNarrowSumsDoNotSayHowTheirTermsWereRead) {
