@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "harness/base/pattern.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -289,9 +289,9 @@ std::vector<std::string> CellLegend(const std::set<std::string>& cells) {
                                   "- not in this run",
                                   "A B equal letters: equal bits"};
   for (const RareMark& mark : RareMarks()) {
-    const std::regex pattern{std::string(mark.pattern)};
+    const std::string pattern(mark.pattern);
     const bool shown = std::any_of(cells.begin(), cells.end(),
-                                   [&](const std::string& cell) { return std::regex_search(cell, pattern); });
+                                   [&](const std::string& cell) { return SearchPattern(pattern, cell); });
     if (shown) legend.emplace_back(mark.entry);
   }
   return legend;

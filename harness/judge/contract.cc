@@ -4,18 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <locale>
-#include <regex>
 #include <set>
 
+#include "harness/base/pattern.h"
 #include "harness/base/text.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
 
-constexpr size_t kSearchedBytes =
-    4096;  // std::regex recurses per character: a long text would exhaust the stack
 constexpr std::string_view kInPrefix = "in.";
 constexpr std::string_view kCutsPrefix = "cuts.";
 
@@ -154,18 +151,6 @@ bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome) {
   if (outcome.kind != OutcomeKind::kRaised) return false;
   if (!match.error_class.empty() && match.error_class != outcome.error_class) return false;
   return match.match.empty() || SearchPattern(match.match, outcome.text);
-}
-
-bool SearchPattern(const std::string& pattern, std::string_view text) {
-  try {
-    std::regex compiled;
-    compiled.imbue(std::locale::classic());
-    compiled.assign(pattern, std::regex::ECMAScript);
-    const std::string head(text.substr(0, kSearchedBytes));
-    return std::regex_search(head, compiled);
-  } catch (const std::regex_error&) {
-    return false;
-  }
 }
 
 std::string Describe(const ValueDemand& demand) {

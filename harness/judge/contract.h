@@ -39,9 +39,6 @@ ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
 /// the text are searched; an invalid pattern matches nothing.
 bool MatchesRaised(const RaisedMatch& match, const Outcome& outcome);
 
-/// ECMAScript search that cannot throw and does not depend on the locale.
-bool SearchPattern(const std::string& pattern, std::string_view text);
-
 /// "acc in {float32, float64}, mid in {none}", for sentences.
 std::string Describe(const ValueDemand& demand);
 

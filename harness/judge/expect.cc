@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/base/pattern.h"
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
 #include "harness/words/backend_name.h"

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "harness/base/pattern.h"
 #include "harness/judge/classify.h"
 #include "harness/words/facets.h"
 #include "oracles/oracle.h"
@@ -191,6 +192,8 @@ TEST(Contract, PatternsCannotThrowOrExhaustTheStack) {
   EXPECT_FALSE(SearchPattern("(", "anything"));
   EXPECT_FALSE(SearchPattern("x$", std::string(1 << 20, 'a')));
   EXPECT_TRUE(SearchPattern("^a+", std::string(1 << 20, 'a')));
+  EXPECT_FALSE(IsPattern("("));
+  EXPECT_TRUE(IsPattern("^a+"));
 }
 
 float Truncated(double value) {

@@ -218,11 +218,17 @@ TEST_F(JournalTest, NoFileOutsideTheRunIsRead) {
                         {"backend", "faulty"},
                         {"digest", "1"},
                         {"observation", ToJson(Observation{})},
-                        {"tensors", {{"file", "../../../etc/passwd"}, {"crc", "00000000"}}}};
-  Rewrite(Text() + JournalLine(record) + JournalLine({{"type", "end"}, {"complete", true}}));
-  const auto run = ReadRun(dir_, TensorLoading::kLater);
-  ASSERT_FALSE(run);
-  EXPECT_NE(run.error().Text().find("tensors file"), std::string::npos);
+                        {"tensors", {{"file", ""}, {"crc", "00000000"}}}};
+  const std::string before = Text();
+  for (const char* file : {"../../../etc/passwd", "tensors/../000001.safetensors", "tensors/00001.safetensors",
+                           "tensors/00000a.safetensors", "tensors/0000000000000000001.safetensors",
+                           "tensors/000001.safetensors.json", "traces/000001.safetensors"}) {
+    record["tensors"]["file"] = file;
+    Rewrite(before + JournalLine(record) + JournalLine({{"type", "end"}, {"complete", true}}));
+    const auto run = ReadRun(dir_, TensorLoading::kLater);
+    ASSERT_FALSE(run) << file;
+    EXPECT_NE(run.error().Text().find("tensors file"), std::string::npos) << file;
+  }
 }
 
 TEST_F(JournalTest, ContinuesAfterATornEnd) {
