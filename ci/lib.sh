@@ -9,6 +9,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 build="$root/build/release"
 ulpscope="$build/bin/ulpscope"
 venv="$root/.venv"
+full_speed="-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG"
 
 # The exit code of "usage or environment wrong", the same as the program's own.
 readonly kExitEnvironment=4
@@ -16,9 +17,11 @@ readonly kExitEnvironment=4
 # Debian 12 and Ubuntu 24.04 have all of these under these names.
 readonly kPackages=(
   build-essential cmake git ninja-build pkg-config
-  libboost-dev libcli11-dev libexpected-dev libfmt-dev libgmock-dev libgtest-dev libmpfr-dev libgmp-dev
+  libboost-dev libcli11-dev libexpected-dev libfmt-dev
   libopenblas-dev libpugixml-dev libsqlite3-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
 )
+# The tests' own: a first matrix does without (ULPSCOPE_TESTS=OFF).
+readonly kTestPackages=(libgmock-dev libgtest-dev libmpfr-dev libgmp-dev)
 # Backends that are left out where these cannot be had, and what makes the second build of anything quick.
 readonly kOptionalPackages=(ccache libblis-serial-dev libdnnl-dev)
 # What tests start besides (ci/setup --services), and what they hold junit.xml, the manual page and completion in zsh against. The
