@@ -236,6 +236,20 @@ count() {
   say "$leg: $good passed, $bad failed ($took s)"
 }
 
+# longest_first LOGS: the script files of standard input, by the seconds that each took when it last ran (LOGS has
+# them): with two at a time, none of the long ones then runs alone at the end. What never ran may be long: it comes first.
+longest_first() {
+  local file name took
+  while IFS= read -r file; do
+    name="${file#"$root"/}"
+    took=99999
+    if [[ -f "$1/${name//\//_}.log.counts" ]]; then
+      read -r _ _ took <"$1/${name//\//_}.log.counts"
+    fi
+    printf '%s\t%s\n' "$took" "$file"
+  done | sort -s -k1,1nr | cut -f2-
+}
+
 # slowest_legs: the ten that took longest.
 slowest_legs() {
   say "slowest legs:"

@@ -196,6 +196,15 @@ class Counting(unittest.TestCase):
         self.assertEqual(named[2::3], [f"leg{n}" for n in range(31, 21, -1)])
 
 
+    def test_scripts_start_with_those_that_took_longest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, counts in (("tests_a.py", "3 0 7"), ("tests_b.py", "1 0 120"), ("tests_c_d.sh", "9 1 30")):
+                (pathlib.Path(folder) / f"{name}.log.counts").write_text(counts + "\n", encoding="utf-8")
+            given = [f"{ROOT}/tests/{name}" for name in ("a.py", "b.py", "c/d.sh", "new.py")]
+            done = bash(f"printf '%s\\n' {' '.join(given)} | longest_first {folder}")
+            self.assertEqual(done.stdout.splitlines(), [given[3], given[1], given[2], given[0]], done.stderr)
+
+
 class Building(unittest.TestCase):
     def test_progress_is_told_without_a_terminal(self):
         lines = "[0/2] Re-checking globbed directories...\\nwarning\\n"
