@@ -36,7 +36,7 @@ bool TakesPart(const CaseResult& result) {
   return kind == OutcomeKind::kCompleted || kind == OutcomeKind::kRaised || kind == OutcomeKind::kCrashed;
 }
 
-bool Disjoint(const std::vector<PrecisionModel>& a, const std::vector<PrecisionModel>& b) {
+bool NoneInBoth(const std::vector<PrecisionModel>& a, const std::vector<PrecisionModel>& b) {
   return std::none_of(a.begin(), a.end(), [&](const PrecisionModel& model) {
     return std::find(b.begin(), b.end(), model) != b.end();
   });
@@ -64,8 +64,8 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
   const auto few_tried = [](const Classification& each) {
     return each.rests_on_likelihood && each.models.size() >= each.models_proved.size();
   };
-  if (Disjoint(a.models_proved, b.models_proved) && !few_tried(a) && !few_tried(b)) return Basis::kProved;
-  return Disjoint(a.models, b.models) ? Basis::kLikely : Basis::kSame;
+  if (NoneInBoth(a.models_proved, b.models_proved) && !few_tried(a) && !few_tried(b)) return Basis::kProved;
+  return NoneInBoth(a.models, b.models) ? Basis::kLikely : Basis::kSame;
 }
 
 /// The comparison of one case: its participants, their values in program order, and the relation of each
@@ -268,7 +268,7 @@ class Comparison {
   Basis PartInOrder(size_t i, size_t j, const std::string& name) const {
     if (PartInLastBits(i, j, name) == Basis::kSame) return Basis::kSame;
     const Classification &a = FindValue(i, name)->classification, &b = FindValue(j, name)->classification;
-    return SumsAlone(a) && SumsAlone(b) && !Disjoint(a.models, b.models) ? Basis::kProved : Basis::kSame;
+    return SumsAlone(a) && SumsAlone(b) && !NoneInBoth(a.models, b.models) ? Basis::kProved : Basis::kSame;
   }
 
   Basis PartInBits(size_t i, size_t j, const std::string& name) const {
