@@ -67,8 +67,7 @@ double StepIn(const AccSpec& acc, double s, TwoDoubles t) {
 
 double StoreIn(const AccSpec& acc, TwoDoubles value) {
   if (acc.exact()) return value.hi;
-  if (acc.combine != nullptr)
-    return RoundTo(value, *acc.combine, acc.rounding, acc.subnormals);
+  if (acc.combine != nullptr) return RoundTo(value, *acc.combine, acc.rounding, acc.subnormals);
   if (acc.via_float32) return RoundTo(RoundTo(value, Binary32()), *acc.format, acc.rounding, acc.subnormals);
   return RoundTo(value, *acc.format, acc.rounding, acc.subnormals);
 }

@@ -257,9 +257,9 @@ std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduc
     return product.probe != kOrdinary && k < LeastCrossLength(product.probe) ? std::vector<std::string>()
                                                                              : std::vector{product.probe};
   // What tells narrow sums of products are the products' own bits; a sum of single values needs a tie.
-  std::vector<std::string> probes = product.IsSum()
-                                        ? std::vector<std::string>{"tie", "swamp", "wide", "half"}
-                                        : std::vector<std::string>{"single", "cancel", "swamp", "wide", "half"};
+  std::vector<std::string> probes =
+      product.IsSum() ? std::vector<std::string>{"tie", "swamp", "wide", "half"}
+                      : std::vector<std::string>{"single", "cancel", "swamp", "wide", "half"};
   // Single values of 16 bits are stored between chunks as they are: their split leaves no trace.
   const FloatFormat* format = FormatOf(product.a.tensor->dtype);
   const bool traced = !product.IsSum() || (format != nullptr && format->precision > Binary16().precision);

@@ -90,7 +90,8 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
     }
   }
   result_.says.push_back(
-      "every result is one of the two neighbours of the exact value, nearer than any order tried of a float32 sum "
+      "every result is one of the two neighbours of the exact value, nearer than any order tried of a "
+      "float32 sum "
       "comes, but not always the nearest");
   too_near_ = true;
   likely->clear();
@@ -160,7 +161,8 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
     if (trial.match.matches > 0) return;
     best = std::max(best, trial.log_likelihood);
     if (model.acc == "float32" && model.cuts.empty())
-      proposals.push_back({.in = model.in, .acc = std::string(kJoinedWider), .mid = model.mid, .prod = model.prod});
+      proposals.push_back(
+          {.in = model.in, .acc = std::string(kJoinedWider), .mid = model.mid, .prod = model.prod});
   }
   if (proposals.empty()) return;
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
@@ -259,7 +261,9 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
   // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
-  if (open) std::erase_if(likely, [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); });
+  if (open)
+    std::erase_if(likely,
+                  [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); });
   return likely;
 }
 

@@ -195,7 +195,8 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
     } else if (facet == "acc") {
       std::vector<std::string> all = words;
       // A class holds what the bank does not list.
-      if (ContainsAccumulator(words, std::string(kJoinedWider)) && !Contains(words, std::string(kJoinedWider)))
+      if (ContainsAccumulator(words, std::string(kJoinedWider)) &&
+          !Contains(words, std::string(kJoinedWider)))
         all.emplace_back(kJoinedWider);
       each(all, [](const std::string& word, Proposal* with) {
         if (ParseAcc(word)) with->acc = word;

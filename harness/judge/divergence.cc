@@ -523,10 +523,11 @@ class Comparison {
         if (!Completed(i) || !Completed(j) || (known_[i] && known_[j])) continue;
         const Basis basis = PartInPrecision(i, j, names_[v]);
         if (basis == Basis::kSame) continue;
-        pairs.push_back({.i = i,
-                         .j = j,
-                         .basis = basis,
-                         .deeds = FindDeeds(case_, names_[v], *FindValue(i, names_[v]), *FindValue(j, names_[v]))});
+        pairs.push_back(
+            {.i = i,
+             .j = j,
+             .basis = basis,
+             .deeds = FindDeeds(case_, names_[v], *FindValue(i, names_[v]), *FindValue(j, names_[v]))});
       }
     }
     return pairs;
@@ -554,7 +555,8 @@ class Comparison {
     std::vector<std::pair<std::pair<std::string, std::string>, Parted>> classes;
     std::vector<std::pair<size_t, Parted>> unexplained;
     const auto at = [](auto& list, const auto& key) -> Parted& {
-      const auto known = std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == key; });
+      const auto known =
+          std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == key; });
       if (known != list.end()) return known->second;
       return list.emplace_back(key, Parted{}).second;
     };
@@ -575,7 +577,9 @@ class Comparison {
     for (const Pair& pair : pairs) {
       if (IsUnexplained(pair.i, v) || IsUnexplained(pair.j, v)) continue;
       if (!pair.deeds) {
-        const auto how = [&](size_t member) { return DescribeClass(case_, names_[v], *FindValue(member, names_[v])); };
+        const auto how = [&](size_t member) {
+          return DescribeClass(case_, names_[v], *FindValue(member, names_[v]));
+        };
         std::string left = how(pair.i), right = how(pair.j);
         const bool turned = right < left;
         if (turned) std::swap(left, right);
@@ -585,7 +589,8 @@ class Comparison {
                  !(is_told(pair.i, pair.deeds->a) && is_told(pair.j, pair.deeds->b))) {
         const bool turned = pair.deeds->b.singular < pair.deeds->a.singular;
         Join(turned ? pair.j : pair.i, turned ? pair.i : pair.j, pair.basis, v,
-             &at(both, turned ? std::pair{pair.deeds->b, pair.deeds->a} : std::pair{pair.deeds->a, pair.deeds->b}));
+             &at(both,
+                 turned ? std::pair{pair.deeds->b, pair.deeds->a} : std::pair{pair.deeds->a, pair.deeds->b}));
       }
     }
     std::vector<Finding> findings;
@@ -593,18 +598,21 @@ class Comparison {
       findings.push_back({.parted = parted, .what = CauseOf(what), .sentence = std::move(sentence)});
     };
     for (const auto& [deed, parted] : deeds) {
-      const Side doers = MakeSide(parted.left, parted.speakers[0]), others = MakeSide(parted.right, parted.speakers[1]);
+      const Side doers = MakeSide(parted.left, parted.speakers[0]),
+                 others = MakeSide(parted.right, parted.speakers[1]);
       tell(parted, deed.singular,
            DeedSentence(doers, others, names_[v], deed, parted.all_proved ? "proved" : "likely",
                         Although(doers, others, names_[v])));
     }
     for (const auto& [two, parted] : both)
-      tell(parted, two.first.singular + ";" + two.second.singular, Said(DivergenceKind::kPrecision, parted).sentence);
+      tell(parted, two.first.singular + ";" + two.second.singular,
+           Said(DivergenceKind::kPrecision, parted).sentence);
     for (const auto& [two, parted] : classes)
       tell(parted, two.first + ";" + two.second, Said(DivergenceKind::kPrecision, parted).sentence);
     for (const auto& [who, parted] : unexplained) {
       tell(parted, fmt::format("unexplained {} {}", who, v),
-           UnexplainedSentence(MakeSide(parted.left, who), MakeSide(parted.right, parted.speakers[1]), names_[v]));
+           UnexplainedSentence(MakeSide(parted.left, who), MakeSide(parted.right, parted.speakers[1]),
+                               names_[v]));
     }
     return findings;
   }

@@ -45,8 +45,8 @@ struct Explanation {
 /// What is done to an operand before it is read.
 struct Change {
   const FloatFormat* format = nullptr;
-  bool flush = false;  ///< subnormals count as zero
-  bool zero = false;   ///< everything does
+  bool flush = false;                   ///< subnormals count as zero
+  bool zero = false;                    ///< everything does
   const TensorData* instead = nullptr;  ///< other numbers of the same shape
 };
 using Changes = std::map<std::string, Change>;
@@ -855,7 +855,8 @@ class StepJudge {
     const Explanation& simplest = found.front();
     const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
     // Of steps inside an op two forms name one rounding by two names.
-    if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || has_steps_.contains(last)))) return;
+    if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || has_steps_.contains(last))))
+      return;
     std::set<PrecisionModel> models(result->models.begin(), result->models.end());
     std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
     const size_t before = models.size();
@@ -1306,9 +1307,10 @@ class StepJudge {
   std::set<size_t> has_steps_;                 ///< those that compute in steps inside one op
   std::map<size_t, std::vector<Step>> forms_;  ///< steps that were explained as a single step of another op
   std::set<size_t> exact_;                     ///< those that round nothing of what they read
-  std::set<size_t> given_;            ///< those without a reference: what they gave is taken as it is
+  std::set<size_t> given_;             ///< those without a reference: what they gave is taken as it is
   std::map<size_t, Changes> changes_;  ///< operands that a step was found to read in another format
-  std::map<size_t, std::set<std::string>> narrow_;  ///< sums that were found to be in a narrow format: their accumulators
+  std::map<size_t, std::set<std::string>>
+      narrow_;                        ///< sums that were found to be in a narrow format: their accumulators
   std::map<size_t, Uses> explained_;  ///< the unrounded uses by which a step's own results were explained
 };
 

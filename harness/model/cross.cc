@@ -244,15 +244,15 @@ struct CrossFamily {
   std::vector<CrossTerm> (*line)(CrossSide side, int bits, int64_t k, int64_t line);
 };
 constexpr std::array<CrossFamily, 10> kCrossFamilies{{{"single", 1, SingleLine},
-                                                     {"cancel", 3, CancelLine},
-                                                     {"swamp", 3, SwampLine},
-                                                     {"wide", 3, WideLine},
-                                                     {"tie", 3, FineLine},
-                                                     {"half", 2, HalfLine},
-                                                     {"chunk", 2, ChunkLine},
-                                                     {"squares", 2, SquaresLine},
-                                                     {"opposed", 2, OpposedLine},
-                                                     {"exponents", 2, ExponentsLine}}};
+                                                      {"cancel", 3, CancelLine},
+                                                      {"swamp", 3, SwampLine},
+                                                      {"wide", 3, WideLine},
+                                                      {"tie", 3, FineLine},
+                                                      {"half", 2, HalfLine},
+                                                      {"chunk", 2, ChunkLine},
+                                                      {"squares", 2, SquaresLine},
+                                                      {"opposed", 2, OpposedLine},
+                                                      {"exponents", 2, ExponentsLine}}};
 
 /// Lines of one operand alone have no partner that picks terms.
 bool IsOfOneOperand(std::string_view name) {

@@ -32,13 +32,9 @@ bool IsNumbered(std::string_view name, std::string_view before, std::string_view
 }
 
 /// A journal is data from outside: the file it names must be one of its own.
-bool IsTensorsFile(const std::string& name) {
-  return IsNumbered(name, "tensors/", ".safetensors");
-}
+bool IsTensorsFile(const std::string& name) { return IsNumbered(name, "tensors/", ".safetensors"); }
 
-bool IsTraceFile(const std::string& name) {
-  return IsNumbered(name, "traces/", ".json");
-}
+bool IsTraceFile(const std::string& name) { return IsNumbered(name, "traces/", ".json"); }
 
 Result<RecordedResult> ResultFromJson(const json& record) {
   std::string error;

@@ -784,15 +784,15 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
       step("add", {{"inductor"}, {"eager", "aot"}}, {"add_2"},
            "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
            "add[0] is 1 against 2.");
-  EXPECT_EQ(
-      told({add}),
-      " Observing all steps changes y on inductor; there, inductor likely computes add from the "
-      "unrounded elu; eager and aot likely do not; likewise for add_2.");
+  EXPECT_EQ(told({add}),
+            " Observing all steps changes y on inductor; there, inductor likely computes add from the "
+            "unrounded elu; eager and aot likely do not; likewise for add_2.");
   EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), kNoReason)
       << "no word of the one that changed";
   EXPECT_EQ(told({step("add", {{"jax"}, {"inductor"}}, {}, "jax rounds add; inductor does not.")}), kNoReason)
       << "nor of those that it differs from";
-  EXPECT_EQ(told({step("add", {{"eager"}, {"inductor"}}, {}, "eager rounds add; inductor does not.")}), kNoReason)
+  EXPECT_EQ(told({step("add", {{"eager"}, {"inductor"}}, {}, "eager rounds add; inductor does not.")}),
+            kNoReason)
       << "what another one does on the way is no reason of its own";
   EXPECT_EQ(told({}), kNoReason);
   EXPECT_TRUE(told({add, add, add, add}).ends_with("add_2. 2 more steps part."))

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "harness/judge/classify.h"
+#include "harness/num/error_free.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
-#include "harness/num/error_free.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
 
@@ -98,11 +98,14 @@ TEST(Likelihood, FewResultsThatAllWantBitsAreNoAccident) {
 }
 
 /// float32 lanes, each sum rounded to `bits`, the lanes joined in `joined` bits.
-TensorData InLanes(const Case& c, const std::map<std::string, TensorData>& inputs, size_t width, int bits, int joined) {
+TensorData InLanes(const Case& c, const std::map<std::string, TensorData>& inputs, size_t width, int bits,
+                   int joined) {
   const TensorData &a = inputs.at("a"), &b = inputs.at("b");
   const int64_t m = c.tensors[0].shape[0], k = c.tensors[0].shape[1], n = c.tensors[1].shape[1];
   TensorData product = TensorData::Zeros(DType::kFloat32, {m, n});
-  const auto round = [](TwoDoubles sum, int to) { return to >= 53 ? sum.hi : RoundTo(sum, FormatOfBits(to)); };
+  const auto round = [](TwoDoubles sum, int to) {
+    return to >= 53 ? sum.hi : RoundTo(sum, FormatOfBits(to));
+  };
   for (int64_t i = 0; i < m * n; ++i) {
     std::vector<double> lanes(width, 0);
     for (int64_t x = 0; x < k; ++x) {
@@ -125,18 +128,22 @@ TEST(Likelihood, LanesThatAreJoinedInFloat64AreNotSaidToBeJoinedInFloat32) {
     ASSERT_TRUE(oracle);
     // 12 lanes are among no orders that are tried.
     const Classification wider = ClassifyValue(**oracle, "product", InLanes(c, inputs, 12, 24, 53));
-    EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == kJoinedWider; })) << wider.label;
+    EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == kJoinedWider; }))
+        << wider.label;
     const auto values = EmulateProgram(c, inputs, PrecisionModel(), "lanes4");
     ASSERT_TRUE(values);
     const Classification plain = ClassifyValue(**oracle, "product", values->at("product"));
-    EXPECT_FALSE(Holds(plain, [](const PrecisionModel& model) { return model.acc == kJoinedWider; })) << plain.label;
+    EXPECT_FALSE(Holds(plain, [](const PrecisionModel& model) { return model.acc == kJoinedWider; }))
+        << plain.label;
   }
 }
 
 // Sums in 23 bits err twice as much as float32's, as its worst orders do; but no result has a last bit.
 TEST(Likelihood, ResultsWithoutALastBitAreNoFloat32Sums) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kFloat32, 16, 64, 16);
-  const auto plain = [](const PrecisionModel& model) { return model.acc == "float32" && model.mid == "none"; };
+  const auto plain = [](const PrecisionModel& model) {
+    return model.acc == "float32" && model.mid == "none";
+  };
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const auto inputs = testing::NormalInputs(c, seed);
     auto oracle = OpenCaseOracle(c, inputs);

@@ -387,8 +387,7 @@ TEST(Local, AFewNarrowSumsDoNotSayHowTheirTermsWereRead) {
   program.observe = {"x", "s"};
   TensorData x = NormalInputs(program, 5).at("z"), s = TensorData::Zeros(DType::kFloat32, {kRows});
   for (int64_t i = 0; i < x.size(); ++i) x.Set(i, std::fabs(x.At(i)));
-  for (int64_t i = 0; i < x.size(); ++i)
-    s.Set(i / kTerms, Bf16(s.At(i / kTerms) + RoundTo(x.At(i), Tf32())));
+  for (int64_t i = 0; i < x.size(); ++i) s.Set(i / kTerms, Bf16(s.At(i / kTerms) + RoundTo(x.At(i), Tf32())));
   const Classification judged = Judge(program, {{"z", x}}, {{"x", x}, {"s", s}}).at("s");
   EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
   EXPECT_THAT(judged.reads.at("x"), ::testing::IsSupersetOf({"stored", "tf32", "float16"})) << judged.label;
@@ -406,17 +405,16 @@ TEST(Local, WhatGivesNoResultHidesNoOtherFormat) {
                      testing::Tensor("z", DType::kFloat32, {1, kFew})};
   Step shifted = MakeStep("add", {"x"}, "a");
   shifted.of.push_back({.name = {}, .scalar = Attr{-1.3}});
-  program.program = {shifted,
-                     MakeStep("sub", {"a", "y"}, "d"),
-                     MakeStep("softmax", {"d"}, "s", {{"dim", testing::Integer(1)}}),
-                     MakeStep("mean", {"s"}, "m",
-                              {{"dim", testing::Integer(0)},
-                               {"keepdim", Attr{true}},
-                               {"dtype", Attr{"float32"}}}),
-                     MakeStep("tanh", {"m"}, "t"),
-                     MakeStep("linear", {"t", "w"}, "p"),
-                     MakeStep("sub", {"z", "p"}, "b"),
-                     MakeStep("sub", {"b", "p"}, "c")};
+  program.program = {
+      shifted,
+      MakeStep("sub", {"a", "y"}, "d"),
+      MakeStep("softmax", {"d"}, "s", {{"dim", testing::Integer(1)}}),
+      MakeStep("mean", {"s"}, "m",
+               {{"dim", testing::Integer(0)}, {"keepdim", Attr{true}}, {"dtype", Attr{"float32"}}}),
+      MakeStep("tanh", {"m"}, "t"),
+      MakeStep("linear", {"t", "w"}, "p"),
+      MakeStep("sub", {"z", "p"}, "b"),
+      MakeStep("sub", {"b", "p"}, "c")};
   program.observe = {"a", "d", "s", "m", "t", "p", "b", "c"};
   const auto inputs = NormalInputs(program, 5);
   const auto r = [](double value) { return RoundTo(value, Binary32()); };

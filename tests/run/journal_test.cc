@@ -220,9 +220,10 @@ TEST_F(JournalTest, NoFileOutsideTheRunIsRead) {
                         {"observation", ToJson(Observation{})},
                         {"tensors", {{"file", ""}, {"crc", "00000000"}}}};
   const std::string before = Text();
-  for (const char* file : {"../../../etc/passwd", "tensors/../000001.safetensors", "tensors/00001.safetensors",
-                           "tensors/00000a.safetensors", "tensors/0000000000000000001.safetensors",
-                           "tensors/000001.safetensors.json", "traces/000001.safetensors"}) {
+  for (const char* file :
+       {"../../../etc/passwd", "tensors/../000001.safetensors", "tensors/00001.safetensors",
+        "tensors/00000a.safetensors", "tensors/0000000000000000001.safetensors",
+        "tensors/000001.safetensors.json", "traces/000001.safetensors"}) {
     record["tensors"]["file"] = file;
     Rewrite(before + JournalLine(record) + JournalLine({{"type", "end"}, {"complete", true}}));
     const auto run = ReadRun(dir_, TensorLoading::kLater);
