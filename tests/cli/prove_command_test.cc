@@ -101,7 +101,7 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   const json& first = report["results"][0];
   EXPECT_EQ(first["id"], "mine/proved");
   EXPECT_EQ(first["values"]["y"]["contract"], "CONFORMS");
-  ASSERT_EQ(first["proved_on"].size(), 4u);
+  ASSERT_EQ(first["proved_on"].size(), 5u);
   EXPECT_EQ(first["proved_on"][2], json({{"input", "swamp"}}));
   EXPECT_THAT(first["values"]["y"]["excluded"].dump(), HasSubstr("on the further input single: "));
   EXPECT_EQ(Records("r", "result", "mine/proved~swamp"), 2);
@@ -138,7 +138,7 @@ TEST_F(ProveCommand, ACompanionThatCrashesProvesNothingAndIsNamed) {
       Run("run mine.yaml -k proved -v -o r -b " + ShellQuote("faulty:fault=segv,case=mine/proved~swamp"));
   const json result = Report("r")["results"][0];
   EXPECT_EQ(result["outcome"]["kind"], "completed") << run.out;
-  ASSERT_EQ(result["proved_on"].size(), 4u) << run.out;
+  ASSERT_EQ(result["proved_on"].size(), 5u) << run.out;
   EXPECT_EQ(result["proved_on"][2]["input"], "swamp");
   EXPECT_EQ(result["proved_on"][2]["left_out"], "crashed SIGSEGV");
   EXPECT_FALSE(result["proved_on"][1].contains("left_out"));
