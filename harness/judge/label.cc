@@ -162,6 +162,12 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
     return word.starts_with("float32") || word.starts_with("blockfma") || word == kJoinedWider;
   });
   const bool compensated = std::find(words.begin(), words.end(), "compensated") != words.end();
+  // Joined wider or not: a sum in float32 is no wider one throughout.
+  const bool joined = std::find(words.begin(), words.end(), kJoinedWider) != words.end();
+  if (joined && std::all_of(words.begin(), words.end(), [](const std::string& word) {
+        return word == "float32" || word == kJoinedWider;
+      }))
+    return "float32 (parts may be joined wider)";
   if (all([](const AccSpec& acc) { return acc.wide(); }))
     return !more ? "float32 or wider" : compensated ? "more than plain float32" : "more than float32";
   for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
