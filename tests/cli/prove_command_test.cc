@@ -91,7 +91,8 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   const auto proved = Run("run mine.yaml -k proved -o r -v -b " + honest + "," + ShellQuote(kNarrowBackend));
   EXPECT_EQ(proved.code, 1) << proved.out << proved.err;
   EXPECT_THAT(proved.out, HasSubstr("1 PASS  1 FAIL"));
-  EXPECT_THAT(Flat(proved.out), HasSubstr("judged on 5 further inputs too: single, cancel, swamp, wide, half"));
+  EXPECT_THAT(Flat(proved.out),
+              HasSubstr("judged on 5 further inputs too: single, cancel, swamp, wide, half"));
   EXPECT_THAT(proved.out, HasSubstr("1 case x 2 backends"));
   const json report = Report("r");
   testing::SchemaValidator validator(
