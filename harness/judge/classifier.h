@@ -191,6 +191,9 @@ class Classifier {
   /// not to nearest. What the search finds for them takes its place.
   void DoubtLikelihood(std::set<PrecisionModel>* likely);
 
+  /// Those that give every bit of the sample in some order, and that no element excludes: they join the trials.
+  std::set<PrecisionModel> KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses);
+
   /// Units that cut their terms give every bit, and no plain sum does: a sum that was rounded to some bits before its store may too.
   void TryBitsBeforeStore(std::set<PrecisionModel>* likely);
   /// Errors that are smaller than a model's in every order are not that model's: a wider sum whose store is not to nearest.

@@ -36,6 +36,24 @@ void Classifier::DoubtForms() {
   result_.kind = ClassificationKind::kUnmodelled;
 }
 
+std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses) {
+  std::set<PrecisionModel> found;
+  for (auto& hypothesis : hypotheses) {
+    Trial trial;
+    trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
+    if (trial.match.matches == 0) continue;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    trial.hypothesis->Forget();
+    if (!trial.survived) continue;
+    trial.log_likelihood = trial.match.log_likelihood;
+    trial.residuals = trial.match.residuals;
+    found.insert(trial.hypothesis->model());
+    trials_.push_back(std::move(trial));
+  }
+  return found;
+}
+
 void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const int precision = FormatOf(observed_.dtype)->precision;
   if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
@@ -47,19 +65,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   std::vector<Proposal> proposals;
   for (int bits = precision + 1; bits < Binary32().precision; ++bits)
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
-  for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
-    Trial trial;
-    trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
-    if (trial.match.matches == 0) continue;
-    trial.hypothesis = std::move(hypothesis);
-    Try(&trial, 0, elements_.size());
-    trial.hypothesis->Forget();
-    if (!trial.survived) continue;
-    trial.log_likelihood = trial.match.log_likelihood;
-    trial.residuals = trial.match.residuals;
-    likely->insert(trial.hypothesis->model());
-    trials_.push_back(std::move(trial));
-  }
+  likely->merge(KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals)));
 }
 
 void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
@@ -91,8 +97,7 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
   }
   result_.says.push_back(
       "every result is one of the two neighbours of the exact value, nearer than any order tried of a "
-      "float32 sum "
-      "comes, but not always the nearest");
+      "float32 sum comes, but not always the nearest");
   too_near_ = true;
   likely->clear();
 }
@@ -203,20 +208,7 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
   }
   const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };
   if (!std::all_of(shape_.cut_points.begin(), shape_.cut_points.end(), own)) return;
-  std::set<PrecisionModel> found;
-  for (auto& hypothesis : oracle_.StepBank(value_, observed_.dtype, kMostWork)) {
-    Trial trial;
-    trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
-    if (trial.match.matches == 0) continue;
-    trial.hypothesis = std::move(hypothesis);
-    Try(&trial, 0, elements_.size());
-    trial.hypothesis->Forget();
-    if (!trial.survived) continue;
-    trial.log_likelihood = trial.match.log_likelihood;
-    trial.residuals = trial.match.residuals;
-    found.insert(trial.hypothesis->model());
-    trials_.push_back(std::move(trial));
-  }
+  std::set<PrecisionModel> found = KeepMatching(oracle_.StepBank(value_, observed_.dtype, kMostWork));
   if (found.empty()) return;
   for (const PrecisionModel& model : found) {
     for (const auto& [step, format] : model.cuts) {

@@ -296,12 +296,14 @@ class Comparison {
     return difference != nullptr && difference->number > 0 ? Basis::kProved : Basis::kSame;
   }
 
+  bool IsUnexplained(size_t i, const std::string& name) const {
+    const ValueResult* value = FindValue(i, name);
+    return value != nullptr && value->classification.kind == ClassificationKind::kUnmodelled;
+  }
+
   /// Of a step that nothing explains on `i` alone there is a finding already, beside others who compute it otherwise.
   bool IsToldUnexplained(size_t i, size_t j, const std::string& name) const {
-    const auto unmodelled = [&](size_t member) {
-      return FindValue(member, name)->classification.kind == ClassificationKind::kUnmodelled;
-    };
-    if (operands_.empty() || !unmodelled(i) || unmodelled(j)) return false;
+    if (operands_.empty() || !IsUnexplained(i, name) || IsUnexplained(j, name)) return false;
     for (size_t other = 0; other < members_.size(); ++other) {
       if (other != i && Completed(other) && PartInPrecision(i, other, name) != Basis::kSame) return true;
     }
@@ -533,11 +535,6 @@ class Comparison {
     return pairs;
   }
 
-  bool IsUnexplained(size_t i, size_t v) const {
-    const ValueResult* value = FindValue(i, names_[v]);
-    return value != nullptr && value->classification.kind == ClassificationKind::kUnmodelled;
-  }
-
   static void Join(size_t doer, size_t other, Basis basis, size_t v, Parted* parted) {
     if (parted->left.empty()) {
       parted->speakers[0] = doer;
@@ -563,7 +560,7 @@ class Comparison {
     const std::vector<Pair> pairs = PairsOf(v);
     for (const Pair& pair : pairs) {
       for (const auto& [mine, other] : {std::pair{pair.i, pair.j}, std::pair{pair.j, pair.i}}) {
-        if (IsUnexplained(mine, v)) Join(mine, other, Basis::kProved, v, &at(unexplained, mine));
+        if (IsUnexplained(mine, names_[v])) Join(mine, other, Basis::kProved, v, &at(unexplained, mine));
       }
       if (!pair.deeds) continue;
       if (pair.deeds->b.Nothing()) Join(pair.i, pair.j, pair.basis, v, &at(deeds, pair.deeds->a));
@@ -575,7 +572,7 @@ class Comparison {
       });
     };
     for (const Pair& pair : pairs) {
-      if (IsUnexplained(pair.i, v) || IsUnexplained(pair.j, v)) continue;
+      if (IsUnexplained(pair.i, names_[v]) || IsUnexplained(pair.j, names_[v])) continue;
       if (!pair.deeds) {
         const auto how = [&](size_t member) {
           return DescribeClass(case_, names_[v], *FindValue(member, names_[v]));
