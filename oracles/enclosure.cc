@@ -74,8 +74,21 @@ inline double Magnitude(Interval a) { return std::max(std::fabs(a.lo), std::fabs
 /// An infinity or a NaN for certain. A sum that takes one in is never finite again.
 bool IsNotFinite(Interval a) { return HasNan(a) || (a.lo == a.hi && !std::isfinite(a.lo)); }
 
+/// The neighbours of [a.lo, a.hi] in a format.
+Interval Outwards(const FloatFormat& format, Interval a) {
+  const auto neighbour = [&](double value, double direction) {
+    const double inwards = RoundTo(value, format, Rounding::kTowardZero);
+    if (inwards == value || std::signbit(value) != std::signbit(direction)) return inwards;
+    return RoundTo(inwards + std::copysign(Ulp(inwards, format), direction), format);
+  };
+  return {.lo = neighbour(a.lo, -1), .hi = neighbour(a.hi, 1)};
+}
+
 template <class Spec>
 Interval Rounded(const Spec& spec, Interval a) {
+  if constexpr (requires { spec.faithful; }) {
+    if (spec.faithful && !HasNan(a)) return Outwards(*spec.format, a);
+  }
   const double low = spec.Apply(a.lo);
   return {.lo = low, .hi = a.hi == a.lo ? low : spec.Apply(a.hi)};
 }

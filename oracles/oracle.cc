@@ -50,6 +50,7 @@ class ConcreteOracle : public CaseOracle {
                      .shape = view.shape,
                      .declared = view.dtype,
                      .reduction_length = path.reduction_length,
+                     .sums = 0,
                      .terms = path.terms,
                      .work_of_one = WorkOf(shared_->plan, path, 1),
                      .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
@@ -70,6 +71,7 @@ class ConcreteOracle : public CaseOracle {
           shared_->plan.size(cut) < shared_->plan.size(node->second))
         shape.sum_cuts.push_back(shape.cut_points.back());
     }
+    for (const int id : path.reductions) shape.sums = std::max(shape.sums, shared_->plan.size(id));
     std::set<std::string> tensors;
     for (const int id : path.nodes) {
       const PlanNode& read = shared_->plan.at(id);
@@ -187,6 +189,7 @@ class ConcreteOracle : public CaseOracle {
         choice.in = proposal.in;
         if (plain.acc != "exact") choice.acc = proposal.acc;
         choice.mid = proposal.mid;
+        if (!proposal.out.empty()) choice.out = proposal.out;
         if (made->path.has_products) choice.prod = proposal.prod;
         choice = Canonical(shared_->plan, made->path, std::move(choice));
         if (seen.insert(ModelOf(shared_->plan, made->path, choice).Name()).second)

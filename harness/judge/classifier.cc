@@ -193,6 +193,7 @@ void Classifier::Conclude() {
   TryRest(&likely);
   if (!HardOnly() && options_.search) TryBitsBeforeStore(&likely);
   if (!HardOnly() && options_.search) DoubtTooNear(&likely);
+  if (!HardOnly() && options_.search) TryFaithful(&likely);
   if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
   if (!HardOnly() && options_.search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);

@@ -199,6 +199,10 @@ class Classifier {
   /// Errors that are smaller than a model's in every order are not that model's: a wider sum whose store is not to nearest.
   void DoubtTooNear(std::set<PrecisionModel>* likely);
 
+  /// A wider sum whose store keeps either neighbour errs no more than a float32 sum whose errors stay within one unit: where no
+  /// order gives the bits, nothing tells the two apart.
+  void TryFaithful(std::set<PrecisionModel>* likely);
+
   /// Errors tell that a sum is one of float32's, not that its parts were joined in float32 too.
   void TryJoinedWider(std::set<PrecisionModel>* likely);
 

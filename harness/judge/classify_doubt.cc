@@ -14,6 +14,9 @@ namespace {
 /// Of so many results it is no accident that each is a neighbour of the exact value.
 constexpr size_t kFaithfulLeast = 32;
 
+/// Bits that sums in other orders differ by, at the most that people sum and without cancellation.
+constexpr int kRoomOfOrders = 6;
+
 }  // namespace
 
 void Classifier::DoubtForms() {
@@ -102,6 +105,43 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
   likely->clear();
 }
 
+void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
+  if (likely->empty() || only_ != nullptr || shape_.has_steps || shape_.reduction_length < 2) return;
+  double best = -kInf;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!trial.survived || !likely->contains(model)) continue;
+    const auto acc = ParseAcc(model.acc);
+    if (trial.match.matches > 0 || trial.hypothesis->order_free() || !acc || !acc->wide()) return;
+    best = std::max(best, trial.log_likelihood);
+  }
+  // Which neighbour is kept is a matter of chance: of results that lie between two it is not the nearest at every fourth or so.
+  constexpr int64_t kLeastShare = 8, kFewest = 4;
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  int64_t others = 0, between = 0;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    if (!std::isfinite(references_[i].hi)) continue;
+    const double off = std::fabs((stored_[i] - references_[i].hi) - references_[i].lo);
+    if (!(off < Ulp(references_[i].hi, format))) return;
+    others += off > Ulp(references_[i].hi, format) / 2 ? 1 : 0;
+    between += references_[i].lo != 0 || !IsRepresentable(references_[i].hi, format) ? 1 : 0;
+  }
+  if (others < kFewest || others * kLeastShare < between) return;
+  const Proposal proposal{.in = {}, .acc = "exact", .out = std::string(format.name) + "_faithful"};
+  for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
+    Trial trial;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    trial.hypothesis->Forget();
+    if (!trial.survived) continue;
+    // Never what others are measured against.
+    trial.log_likelihood = best - 1e-6;
+    trial.residuals.fits = true;
+    likely->insert(trial.hypothesis->model());
+    trials_.push_back(std::move(trial));
+  }
+}
+
 void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
   if (likely->empty() || only_ != nullptr) return;
   for (const Trial& trial : trials_) {
@@ -158,10 +198,8 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
   if (shape_.has_steps || shape_.reduction_length < kLeastJoined || only_ != nullptr) return;
   std::vector<Proposal> proposals;
   double best = -kInf;
-  std::set<PrecisionModel> known;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
-    known.insert(model);
     if (!trial.survived || !likely->contains(model)) continue;
     if (trial.match.matches > 0) return;
     best = std::max(best, trial.log_likelihood);
@@ -171,7 +209,14 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
   }
   if (proposals.empty()) return;
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
-    if (known.contains(hypothesis->model())) continue;
+    const auto has_this = [&](const Trial& trial) { return trial.hypothesis->model() == hypothesis->model(); };
+    if (const auto before = std::find_if(trials_.begin(), trials_.end(), has_this); before != trials_.end()) {
+      // A contract named it.
+      if (!before->survived) continue;
+      before->log_likelihood = std::max(before->log_likelihood, best);
+      likely->insert(before->hypothesis->model());
+      continue;
+    }
     Trial trial;
     trial.hypothesis = std::move(hypothesis);
     Try(&trial, 0, elements_.size());
@@ -251,6 +296,18 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     const bool matches = trials_[i].match.matches > 0;
     if (all.contains(model) && (!narrow || matches)) likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
+  }
+  // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded
+  // on their way leave no more bits either.
+  const auto rounded_last = [this](const PrecisionModel& model) {
+    return bits_ > 0 && bits_ < Binary32().precision - kRoomOfOrders && model.mid == fmt::format("p{}", bits_);
+  };
+  for (size_t i = before; i < trials_.size(); ++i) {
+    const Trial& trial = trials_[i];
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (trial.match.matches > 0 || !likely.contains(model) || !rounded_last(model)) continue;
+    if (2 * FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size()) > sample_.size())
+      likely.erase(model);
   }
   // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
   if (open)

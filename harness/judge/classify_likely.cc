@@ -91,9 +91,8 @@ PrecisionModel Classifier::OnEachElement(PrecisionModel model) const {
 
 double Classifier::SampledOfLine() const {
   if (!shape_.has_steps || shape_.reduction_length < 2 || sample_.empty()) return 1;
-  const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
   const auto sampled = static_cast<double>(sample_.size());
-  return std::max(1.0, sampled / static_cast<double>(std::max<int64_t>(1, lines)));
+  return std::max(1.0, sampled / static_cast<double>(std::max<int64_t>(1, shape_.sums)));
 }
 
 std::set<PrecisionModel> Classifier::Likely() {
@@ -230,12 +229,15 @@ void Classifier::MatchSteps(std::set<PrecisionModel>* likely) {
 bool Classifier::Fits(const Trial& trial) const {
   const Residuals& residuals = trial.residuals;
   if (!shape_.has_steps || shape_.reduction_length < 2)
-    return residuals.fits && trial.fit >= options_.worst_fit;
-  const int64_t lines = (result_.elements + shape_.reduction_length - 1) / shape_.reduction_length;
-  const auto together = static_cast<double>(std::min(shape_.reduction_length, result_.elements));
+    return residuals.fits && !residuals.too_near && trial.fit >= options_.worst_fit;
+  const int64_t sums = std::max<int64_t>(1, std::min(shape_.sums, result_.elements));
+  // A few sums may all be nearer than they mostly are.
+  constexpr int64_t kFewest = 16;
+  if (sums >= kFewest && residuals.too_near) return false;
+  const auto together = static_cast<double>(result_.elements) / static_cast<double>(sums);
   return trial.fit / std::sqrt(together) >= options_.worst_fit &&
          (residuals.fits || FitsOrders(residuals.ratio, residuals.largest, residuals.lean,
-                                       std::min(residuals.count, static_cast<size_t>(lines))));
+                                       std::min(residuals.count, static_cast<size_t>(sums))));
 }
 
 void Classifier::MatchMore(std::set<PrecisionModel>* likely) {

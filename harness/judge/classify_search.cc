@@ -44,8 +44,9 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
       const int wide = ParseAcc(model.model().acc)->bits(),
                 lost = static_cast<int>(std::lround(std::log2(ratio)));
       for (int p = wide - lost - 2; p <= wide - lost + 2; ++p) {
-        if (p >= 4 && p < std::min(wide, 52))
-          proposals.push_back({.in = {}, .acc = "p" + std::to_string(p), .mid = "none"});
+        if (p < 4 || p >= std::min(wide, 52)) continue;
+        proposals.push_back({.in = {}, .acc = "p" + std::to_string(p), .mid = "none"});
+        proposals.push_back({.in = {}, .mid = "p" + std::to_string(p)});
       }
     }
   }
@@ -62,14 +63,15 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
 }
 
 void Classifier::MeasureFloors() {
-  const bool sums = shape_.reduction_length > 0 && shape_.cut_points.empty() && !sample_.empty();
-  // Beside a rounding that was found, nothing is asked of others.
-  const bool plain =
-      std::any_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
-        const auto acc = ParseAcc(model.acc);
-        return model.in.empty() && model.mid == "none" && acc && acc->wide();
-      });
-  if (!sums || !plain) return;
+  if (shape_.reduction_length == 0 || !shape_.cut_points.empty() || sample_.empty()) return;
+  // Beside a rounding that was found, nothing is asked but of the other operand.
+  const PrecisionModel* plain = nullptr;
+  for (const PrecisionModel& model : result_.models) {
+    const auto acc = ParseAcc(model.acc);
+    const bool wide = model.mid == "none" && acc && acc->wide();
+    if (wide && (plain == nullptr || model.in.size() < plain->in.size())) plain = &model;
+  }
+  if (plain == nullptr) return;
   double best = -kInf;
   for (const Trial& trial : trials_) {
     if (trial.survived) best = std::max(best, trial.log_likelihood);
@@ -98,12 +100,18 @@ void Classifier::MeasureFloors() {
     }
     return high;
   };
-  result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
-  result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
+  if (plain->in.empty()) {
+    result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
+    result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
+    if (shape_.has_products)
+      result_.floors["prod"] = floor([](const std::string& bits) { return Proposal{.in = {}, .prod = bits}; });
+  }
   for (const auto& operand : shape_.operands) {
-    if (operand.starts_with("scalar.")) continue;
+    if (operand.starts_with("scalar.") || plain->in.contains(operand)) continue;
     result_.floors["in." + operand] = floor([&](const std::string& bits) {
-      return Proposal{.in = {{operand, bits + "_rne"}}};
+      Proposal proposal{.in = plain->in};
+      proposal.in[operand] = bits + "_rne";
+      return proposal;
     });
   }
 }

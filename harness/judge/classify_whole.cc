@@ -114,13 +114,23 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   } else if (likely->empty()) {
     if (MissingByOrders(natural, static_cast<int64_t>(looked.size()), bits) < enough) return;
   } else {
-    // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones.
+    // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones. Whether
+    // products are rounded first says nothing of that: the orders of either are orders of both.
+    const auto roundless = [](PrecisionModel model) {
+      model.prod = "exact";
+      return model;
+    };
+    std::map<PrecisionModel, int64_t> wants;
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
       if (!likely->contains(model) || StoresIn(model, bits)) continue;
-      if (MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits) >= enough)
-        likely->erase(model);
+      int64_t& most = wants[roundless(model)];
+      most = std::max(most, MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits));
     }
+    std::erase_if(*likely, [&](const PrecisionModel& model) {
+      const auto want = wants.find(roundless(model));
+      return !StoresIn(model, bits) && want != wants.end() && want->second >= enough;
+    });
     if (!likely->empty()) return;
   }
   const std::string more = missing.results == 0 ? "fewer than any order tried leaves"

@@ -56,6 +56,7 @@ double Median(std::vector<double> values) {
 struct Law {
   std::vector<double> centre, width;  ///< c_i and w_i
   double kappa_low = kInf, kappa_high = 0, bias_low = 0, bias_high = 0;
+  double largest = 0;  ///< error of any element in any order, in units of its width
   double still = 0;  ///< share of elements that rounding errors do not move to another stored value
 };
 
@@ -95,6 +96,7 @@ Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
       if (law.width[i] == 0) continue;
       const double r = (run[i] - centre[i]) / law.width[i];
       square += r * r;
+      if (std::isfinite(r)) law.largest = std::max(law.largest, std::fabs(r));
       bias += std::signbit(centre[i]) ? -r : r;
     }
     const double kappa = std::sqrt(square / static_cast<double>(n));
@@ -165,14 +167,17 @@ double LogLaw(const Hypothesis& hypothesis, const Law& law, std::span<const doub
   double best = -kInf;
   for (const double factor : {0.8, 1.0, 1.25}) {
     const double sigma = std::max(factor * kappa / std::sqrt(std::max(1 - law.still, 1e-3)), 1e-12);
+    const double longest = std::max(4 * sigma, law.largest);
     for (const double b : {0.0, shift}) {
       double sum = 0;
       for (size_t i = 0; i < cells.index.size(); ++i) {
         const double middle = (cells.low[i] + cells.high[i]) / 2,
                      reach = std::max((cells.high[i] - cells.low[i]) / 2, cells.floor);
         const double mean = std::signbit(law.centre[cells.index[i]]) ? -b : b;
+        // Beside the tails of the law, one as long as the largest error of the simulated orders.
         const double moved = 0.97 * CellProbability(middle - reach, middle + reach, mean, sigma) +
-                             0.03 * CellProbability(middle - reach, middle + reach, mean, 4 * sigma);
+                             0.03 * CellProbability(middle - reach, middle + reach, mean, 4 * sigma) +
+                             0.001 * CellProbability(middle - reach, middle + reach, mean, longest);
         sum += std::log((cells.quiet[i] ? still : 0.0) + (1 - still) * moved + 1e-300);
       }
       best = std::max(best, sum);
@@ -234,9 +239,18 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   const Law& law = learnt.law;
   std::vector<Moments> orders(learnt.runs.size());
   Moments observed;
-  double largest = 0;
+  double largest = 0, off = 0;
+  std::vector<double> off_by(learnt.runs.size(), 0);
   for (size_t i = 0; i < stored.size(); ++i) {
-    const bool quiet = hypothesis.Store(law.centre[i]) == stored[i];
+    const double centre = hypothesis.Store(law.centre[i]);
+    const auto square_off = [&](double value) {
+      const double error = value == centre || law.width[i] == 0 ? 0 : (value - law.centre[i]) / law.width[i];
+      return std::isfinite(error) ? error * error : 0;
+    };
+    off += square_off(stored[i]);
+    for (size_t order = 0; order < learnt.runs.size(); ++order)
+      off_by[order] += square_off(hypothesis.Store(learnt.runs[order][i]));
+    const bool quiet = centre == stored[i];
     if (law.width[i] == 0) {
       if (!quiet) return {.ratio = kInf, .largest = kInf, .lean = kInf, .count = 0, .fits = false};
       continue;
@@ -265,6 +279,11 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   }
   residuals.lean = lean;
   residuals.count = observed.count;
+  // The last addition alone leaves half a unit of the sum. What is joined as a tree errs by few of these.
+  constexpr double kFar = 16;
+  constexpr size_t kFewest = 16;
+  const double least = *std::min_element(off_by.begin(), off_by.end());
+  residuals.too_near = observed.count >= kFewest && off * kFar * kFar < least;
   residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }

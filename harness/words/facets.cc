@@ -207,8 +207,10 @@ std::optional<RoundSpec> ParseIn(std::string_view word) {
 }
 
 std::optional<RoundSpec> ParseProd(std::string_view word) {
-  if (std::find(ProdWords().begin(), ProdWords().end(), word) == ProdWords().end()) return std::nullopt;
-  return RoundSpec{.format = FindFormat(word)};
+  if (std::find(ProdWords().begin(), ProdWords().end(), word) != ProdWords().end())
+    return RoundSpec{.format = FindFormat(word)};
+  const FloatFormat* bits = word.starts_with('p') ? FormatOrBits(word) : nullptr;
+  return bits == nullptr ? std::nullopt : std::optional(RoundSpec{.format = bits});
 }
 
 std::optional<AccSpec> ParseAcc(std::string_view word) {
@@ -239,8 +241,9 @@ std::optional<RoundSpec> ParseMid(std::string_view word) {
 
 std::optional<RoundSpec> ParseOut(std::string_view word) {
   const bool flushed = TakeSuffix(&word, "+ftz");
-  auto spec = ParseFormatAndMode(word);
-  if (!spec || !ParseDType(spec->format->name)) return std::nullopt;
+  const bool faithful = TakeSuffix(&word, "_faithful");
+  auto spec = faithful ? std::optional(RoundSpec{.format = FindFormat(word), .faithful = true}) : ParseFormatAndMode(word);
+  if (!spec || spec->format == nullptr || !ParseDType(spec->format->name)) return std::nullopt;
   if (flushed) spec->subnormals = Subnormals::kFlushed;
   return spec;
 }
@@ -309,20 +312,22 @@ const std::vector<FacetRow>& Facets() {
     for (const DType dtype : AllDTypes()) {
       if (IsFloating(dtype)) stored.emplace_back(Name(dtype));
     }
+    std::vector<std::string> outs = AllRoundingNames();
+    outs.emplace_back("faithful");
     const std::string formats = Alternatives(FormatNames()), modes = "_" + Alternatives(AllRoundingNames());
     return std::vector<FacetRow>{
         {"in", "a word for how an operand is rounded (as_is, bfloat16_rne, tf32_rna ...)",
          "^(as_is|" + Join(splits, "|") + "|(" + formats + "|" + std::string(kBitsPattern) + ")" + modes +
              ")([+]daz)?$",
          Knows<ParseIn>},
-        {"prod", "exact, float32, float16 or bfloat16", "^" + Alternatives(ProdWords()) + "$",
-         Knows<ParseProd>},
+        {"prod", "exact, float32, float16, bfloat16 or p<bits>",
+         "^(" + Join(ProdWords(), "|") + "|" + std::string(kBitsPattern) + ")$", Knows<ParseProd>},
         {"acc", "a word for the accumulator (float32, at_least_float32, bfloat16, blockfma(8,24,rz) ...)",
          AccPattern(), KnowsAcc},
         {"mid", "none, bfloat16, float16, tf32, float32 or p<bits>",
          "^(none|" + formats + "|" + std::string(kBitsPattern) + ")$", Knows<ParseMid>},
-        {"out", "a dtype and a rounding, as in float32_rne",
-         "^" + Alternatives(stored) + modes + "([+]ftz)?$", Knows<ParseOut>}};
+        {"out", "a dtype and a rounding, as in float32_rne; _faithful: one of the two neighbours, not always the nearest",
+         "^" + Alternatives(stored) + "_" + Alternatives(outs) + "([+]ftz)?$", Knows<ParseOut>}};
   }();
   return rows;
 }

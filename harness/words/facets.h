@@ -32,6 +32,9 @@ struct RoundSpec {
   /// bf16x3, x6, x9, tf32x3: the operand is the sum of this many values of `format`, each the rounding of
   /// what is left, and a product is the sum of `passes` products of such pieces, the largest ones.
   int pieces = 1, passes = 1;
+  /// A store that keeps one of the two neighbours, which of them is not known, as stochastic rounding does. Apply takes the
+  /// nearest.
+  bool faithful = false;
 
   bool drops_operands() const { return daz_below > kNeverDropped; }
   bool none() const { return format == nullptr && !drops_operands(); }
