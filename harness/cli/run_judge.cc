@@ -25,6 +25,7 @@
 #include "harness/judge/local.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/step_contract.h"
+#include "harness/judge/tensor_diff.h"
 #include "harness/record/observation_json.h"
 #include "oracles/oracle.h"
 #include "reports/decisive.h"
@@ -348,26 +349,47 @@ class RunJudge {
     if (changed.empty() || seen.size() < 2) return;
     std::optional<std::vector<Divergence>> steps;
     for (Divergence& each : *divergences) {
-      if (each.kind != DivergenceKind::kValue || each.backends.size() != 2 || !each.sentence.ends_with(")."))
-        continue;
-      const std::vector<std::string> who = ChangedIn(each, changed);
+      if (each.kind != DivergenceKind::kValue || each.backends.size() != 2) continue;
+      const std::vector<ObservedChange> who = ChangedIn(each, participants, opened, changed);
       if (who.empty()) continue;
-      if (!steps) steps = StepDivergences(test_case, participants, opened, seen);
-      each.sentence += ObservedStepsSentence(each, who, *steps);
+      const bool has_cause = !each.sentence.ends_with(").");
+      if (!steps && !has_cause) steps = StepDivergences(test_case, participants, opened, seen);
+      each.sentence += ObservedStepsSentence(each, who, has_cause ? nullptr : &*steps);
     }
   }
 
+  static const TensorData* FindValueOf(const Observation& observation, const std::string& name) {
+    const auto found = observation.values.find(name);
+    return found == observation.values.end() ? nullptr : &found->second;
+  }
+
   /// Those of its backends on which its value is another one where the steps are observed.
-  static std::vector<std::string> ChangedIn(const Divergence& divergence,
-                                            const std::map<std::string, std::vector<std::string>>& changed) {
-    std::vector<std::string> who;
-    for (const auto& group : divergence.backends) {
-      for (const auto& backend : group) {
-        const auto values = changed.find(backend);
-        if (values != changed.end() &&
-            std::find(values->second.begin(), values->second.end(), divergence.value) != values->second.end())
-          who.push_back(backend);
+  static std::vector<ObservedChange> ChangedIn(const Divergence& divergence, const std::vector<Participant>& participants,
+                                               const std::vector<std::optional<OpenedRecord>>& opened,
+                                               const std::map<std::string, std::vector<std::string>>& changed) {
+    const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    std::vector<ObservedChange> who;
+    for (size_t i = 0; i < participants.size(); ++i) {
+      const std::string& backend = participants[i].result->backend;
+      const auto values = changed.find(backend);
+      if (values == changed.end() || !holds(values->second, divergence.value)) continue;
+      const bool left = holds(divergence.backends[0], backend);
+      if (!left && !holds(divergence.backends[1], backend)) continue;
+      const TensorData *asked = FindValueOf(*participants[i].observation, divergence.value),
+                       *observed = FindValueOf(opened[i]->record.observation, divergence.value);
+      if (asked == nullptr || observed == nullptr || asked->shape != observed->shape || asked->dtype != observed->dtype)
+        continue;
+      ObservedChange change{.backend = backend, .of = CompareTensors(*asked, *observed), .same_as = {}};
+      for (const Participant& other : participants) {
+        if (!holds(divergence.backends[left ? 1 : 0], other.result->backend)) continue;
+        const TensorData* theirs = FindValueOf(*other.observation, divergence.value);
+        if (theirs != nullptr && theirs->shape == observed->shape && theirs->dtype == observed->dtype &&
+            CompareTensors(*theirs, *observed).Same())
+          change.same_as.push_back(other.result->backend);
       }
+      who.push_back(std::move(change));
     }
     return who;
   }

@@ -224,9 +224,10 @@ class Classifier {
   /// hardly an error, it is the reading that errs.
   bool DoubtReading(std::set<PrecisionModel>* likely);
 
-  /// Of the errors of the sample's first elements against `references`, in units in the last place: a few that cancellation
+  /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.
-  double MedianError(std::span<const Reference> references) const;
+  double MedianError(std::span<const Reference> references, std::span<const double> stored) const;
+  double ErrorInUlps(const Reference& reference, double stored) const;
 
   // Every element (classify_whole.cc)
 

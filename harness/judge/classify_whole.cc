@@ -225,7 +225,7 @@ void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>&
   const auto place = PlaceOf(observed_.shape, looked, odd);
   if (!place) {
     result_.says.push_back(
-        fmt::format("{} of {} results are further off than {} comes, [{}] the first", odd.size(),
+        fmt::format("{} of {} elements are further from the exact value than {} comes, e.g. [{}]", odd.size(),
                     looked.size(), natural.order_free() ? "one rounding" : "a sum in " + natural.model().acc,
                     Join(Coordinates(odd[0], observed_.shape), ", ")));
     return;

@@ -48,7 +48,7 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
 
 /// True if `acc` is one of `words` or lies in a class that they name. blockfma(n,F,mode) <= blockfma;
 /// float32, float32_rz and block units of that width <= float32_class; that, float64, compensated and exact
-/// <= at_least_float32.
+/// <= at_least_float32. None holds a sum that drops subnormals.
 bool ContainsAccumulator(const std::vector<std::string>& words, const std::string& acc);
 
 }  // namespace ulpscope

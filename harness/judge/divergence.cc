@@ -661,6 +661,7 @@ class Comparison {
     for (const size_t member : members) {
       side.names.push_back(members_[member].result->backend);
       side.all.push_back(members_[member].observation);
+      side.results.push_back(members_[member].result);
     }
     return side;
   }

@@ -42,6 +42,11 @@ std::string Or(const std::vector<std::string>& words) {
 
 std::string StepInside(std::string_view cut, std::string_view value) {
   std::string name(cut.substr(std::min(cut.size(), value.size() + 1)));
+  // As they are written in a formula. 1 + erf(t) is erfc(-t), in which nothing cancels.
+  for (const auto& [step, written] : {std::pair{"one_plus_tanh", "1 + tanh"}, {"erfc", "1 + erf"},
+                                      {"exp_in_denominator", "exp in the denominator"}}) {
+    if (name == step) return written;
+  }
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
 }
@@ -146,6 +151,12 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
 
 std::string JoinAccumulators(const std::vector<std::string>& words, int64_t longest) {
   if (words.empty()) return "";
+  constexpr std::string_view kFlushed = "+ftz";
+  if (std::all_of(words.begin(), words.end(), [&](const std::string& word) { return word.ends_with(kFlushed); })) {
+    std::vector<std::string> plain;
+    for (const std::string& word : words) plain.push_back(word.substr(0, word.size() - kFlushed.size()));
+    return JoinAccumulators(plain, longest) + ", subnormals flushed to zero";
+  }
   if (words.size() == 1) return words[0];
   std::vector<AccSpec> accs;
   for (const auto& word : words) {
@@ -167,9 +178,9 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
   if (joined && std::all_of(words.begin(), words.end(), [](const std::string& word) {
         return word == "float32" || word == kJoinedWider;
       }))
-    return "float32 (parts may be joined wider)";
+    return "float32 (partial sums may be added in float64)";
   if (all([](const AccSpec& acc) { return acc.wide(); }))
-    return !more ? "float32 or wider" : compensated ? "more than plain float32" : "more than float32";
+    return !more ? "float32 or wider" : compensated ? "a format wider than float32, or compensated" : "a format wider than float32";
   for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
     if (all([&](const AccSpec& acc) { return acc.partial == nullptr && acc.format == format; }))
       return std::string(format->name);

@@ -57,11 +57,14 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
     const std::string what = IsInside(value, operand)
                                  ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
                                  : Braced(NumberPhrase(test_case, operand, value));
-    const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0;
+    const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');
+    // Of what another step gave it is said which of its uses this is.
+    const bool is_step = !IsInside(value, operand) && test_case.FindTensor(operand) == nullptr;
     const std::string when =
-        is_number ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
-                  : "";
+        is_number || is_step
+            ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
+            : "";
     auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
     if (!in) continue;
     const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
@@ -143,9 +146,12 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   // Where every step is rounded, what it was computed in before shows in none.
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
   const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
-  auto acc = Compare(left.facets, right.facets, "acc", "", steps ? "computes" : "accumulates",
-                     steps ? "compute" : "accumulate",
-                     (steps ? "the steps inside " : "") + Braced(value) + " in {}", accumulators);
+  // Of an op that sums and does more, what is known is the format of its sums.
+  const bool sums = left.label.find("accumulated in") != std::string::npos ||
+                    right.label.find("accumulated in") != std::string::npos;
+  const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
+  auto acc = Compare(left.facets, right.facets, "acc", "", sums || !steps ? "accumulates" : "computes",
+                     sums || !steps ? "accumulate" : "compute", what + Braced(value) + " in {}", accumulators);
   if (!acc) return acc;
   // Beside a format that is known, one that is not is another one: that is all there is to say of it.
   const auto told = [](const Classification& each) {
@@ -214,7 +220,7 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
   if (!found.empty()) return Together(found);
   if (auto prod =
-          Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product to {}"))
+          Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product in " + Braced(value) + " to {}"))
     return prod;
   if (auto out = Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}"))
     return out;

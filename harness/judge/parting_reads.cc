@@ -65,8 +65,6 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
                    operand == value
                        ? "subnormal results of " + value + " as zero"
                        : fmt::format("subnormals of {} as zero when computing {}", operand, value));
-      if (mine.size() == 1)
-        return Say("rounds", "round", fmt::format("{} to {} before computing {}", operand, mine[0], value));
       return Say("reads", "read",
                  fmt::format("{} as {} when computing {}", operand, Join(mine, " or "), value));
     };

@@ -15,15 +15,21 @@
 namespace ulpscope {
 namespace {
 
-/// What the numbers of an unexplained value show, in parentheses; else how far from the exact value they are.
+/// What the numbers of an unexplained value show, in parentheses, an explanation of the whole value before what they only exclude.
 std::string Shows(const Classification& classification) {
-  // How near a rejected model comes says nothing of the value.
+  const std::string* told = nullptr;
   for (const std::string& says : classification.says) {
-    if (says.find("nearest model") == std::string::npos && says.find("no form tried") == std::string::npos)
-      return " (" + says + ")";
+    // How near a rejected model comes says nothing of the value.
+    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos) continue;
+    if (told == nullptr || (says.starts_with("as if") && !told->starts_with("as if"))) told = &says;
   }
+  return told == nullptr ? "" : " (" + *told + ")";
+}
+
+/// How far from the exact values the results are, where nothing else is shown of them.
+std::string HowFar(const Classification& classification) {
   const double ulp = classification.max_ulp;
-  return std::isfinite(ulp) ? fmt::format(" (up to {:.2g} ulp from the exact value)", ulp) : "";
+  return std::isfinite(ulp) ? fmt::format(" (up to {} ulp from the exact value)", Ulps(ulp)) : "";
 }
 
 std::string DescribeOutcome(const Side& side) {
@@ -54,6 +60,19 @@ std::string DescribeOutcome(const Side& side) {
   return text;
 }
 
+/// "17", "17 to 20": in how many elements each of a side shows what it does.
+std::string ShownCounts(const Side& side, const std::string& value) {
+  const Classification& own = ValueOf(side, value).classification;
+  int64_t fewest = own.shown_count, most = own.shown_count;
+  for (const CaseResult* each : side.results) {
+    const auto found = each->values.find(value);
+    if (found == each->values.end() || found->second.classification.shown_of != own.shown_of) continue;
+    fewest = std::min(fewest, found->second.classification.shown_count);
+    most = std::max(most, found->second.classification.shown_count);
+  }
+  return fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
+}
+
 /// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of an element in which the side is of one mind; empty where what is
 /// written gives all that was looked at.
 std::string BesideWhatIsWritten(const Side& side, const std::string& value) {
@@ -67,7 +86,7 @@ std::string BesideWhatIsWritten(const Side& side, const std::string& value) {
   return fmt::format(": {}{} is {}{}, as written {} ({} of {} elements{})", value,
                      Bracketed(Coordinates(shown[k], data->shape)), FormatDecimal(data->At(shown[k])),
                      OnWhom(side, value, shown[k]), FormatDecimal(classification.as_written[k]),
-                     classification.shown_count, classification.shown_of,
+                     ShownCounts(side, value), classification.shown_of,
                      classification.shown_of < data->size() ? " looked at" : "");
 }
 
@@ -81,7 +100,8 @@ std::string Spell(const Cast& cast) {
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
   const Classification& classification = result.classification;
   if (classification.kind == ClassificationKind::kUnmodelled) {
-    return "in a way that is not explained" + Shows(classification);
+    const std::string shows = Shows(classification);
+    return "in a way that is not explained" + (shows.empty() ? HowFar(classification) : shows);
   }
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.facets_in) {
@@ -154,9 +174,11 @@ std::string DeedSentence(const Side& doers, const Side& others, const std::strin
 std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
   std::string witness = BesideWhatIsWritten(who, value);
   if (witness.empty()) witness = Witness(who, others, value);
+  const Classification& classification = ValueOf(who, value).classification;
+  std::string shows = Shows(classification);
+  if (shows.empty() && witness.empty()) shows = HowFar(classification);
   return fmt::format("{} {} {} in a way that is not explained{}{}.", JoinNames(who.names),
-                     Verb(who, "computes", "compute"), value, Shows(ValueOf(who, value).classification),
-                     witness);
+                     Verb(who, "computes", "compute"), value, shows, witness);
 }
 
 std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& b, const std::string& value,
@@ -189,18 +211,29 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
                      Witness(first, second, value));
 }
 
-std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<std::string>& changed,
-                                  const std::vector<Divergence>& steps) {
+std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
+                                  const std::vector<Divergence>* steps) {
   const auto holds = [](const Words& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  Words effects;
+  for (const ObservedChange& each : changed) {
+    const double ulp = each.of.largest_ulp;
+    effects.push_back(fmt::format("{} ({} of {} elements{}{})", each.backend, each.of.number + each.of.special,
+                                  each.of.elements, ulp > 0 ? fmt::format(", by up to {} ulp", Ulps(ulp)) : "",
+                                  each.same_as.empty() ? "" : ", to the bits of " + JoinNames(each.same_as)));
+  }
+  const std::string changes =
+      fmt::format(" Observing all steps changes {} on {}", divergence.value, JoinNames(effects));
+  if (steps == nullptr) return changes + ".";
   // One of `changed` on one side of the step, and whom it parts from on the other.
   const auto parts = [&](const Divergence& step) {
     // What others do on the way is no reason of its own doing: of a step the doers come first.
     for (const size_t side : {0, 1}) {
       const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
-      const bool me = std::any_of(changed.begin(), changed.end(), [&](const std::string& name) {
-        return holds(mine, name) && holds(step.backends[0], name);
+      const bool me = std::any_of(changed.begin(), changed.end(), [&](const ObservedChange& each) {
+        // With the bits of the other side its steps are no reason to part from it.
+        return each.same_as.empty() && holds(mine, each.backend) && holds(step.backends[0], each.backend);
       });
       const bool them = std::any_of(other.begin(), other.end(),
                                     [&](const std::string& name) { return holds(step.backends[1], name); });
@@ -211,7 +244,7 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
   constexpr size_t kMostTold = 2;
   Words told;
   size_t more = 0;
-  for (const Divergence& step : steps) {
+  for (const Divergence& step : *steps) {
     if (step.kind != DivergenceKind::kPrecision || step.backends.size() != 2 || !parts(step)) continue;
     if (told.size() == kMostTold) {
       ++more;
@@ -223,9 +256,9 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     if (!step.also.empty()) text += fmt::format("; likewise for {}", JoinNames(step.also));
     told.push_back(std::move(text));
   }
-  const std::string changes =
-      fmt::format(" Observing all steps changes {} on {}", divergence.value, JoinNames(changed));
-  if (told.empty()) return changes + ", so the steps do not tell why.";
+  if (told.empty())
+    return fmt::format("{}: what {} when {} alone is asked for, no step tells.", changes,
+                       changed.size() == 1 ? "it does" : "they do", divergence.value);
   return fmt::format("{}; there, {}{}.", changes, Join(told, ". "),
                      more == 0   ? ""
                      : more == 1 ? ". 1 more step parts"

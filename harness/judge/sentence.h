@@ -37,10 +37,17 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.
 std::string RangeSentence(const Side& a, const Side& b, const std::string& value, Infinity infinity);
-/// What the steps of another run show of a divergence that has no cause: " Observing all steps changes y on A; there, ...",
-/// of those `steps` in which one of `changed` does what a backend on the other side does not; else that they do not tell why.
-std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<std::string>& changed,
-                                  const std::vector<Divergence>& steps);
+/// What observing all steps changes on one backend.
+struct ObservedChange {
+  std::string backend;
+  TensorDifference of;                ///< its value as it was asked, against the one beside its steps
+  std::vector<std::string> same_as;  ///< backends of the other side whose bits it has then
+};
+/// What the steps of another run show of a divergence: " Observing all steps changes y on A (17 of 64 elements, by up to 3 ulp);
+/// there, ...", of those `steps` in which one of `changed` does what a backend on the other side does not; else that no step tells
+/// why. `steps`: null where the divergence has a cause already.
+std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
+                                  const std::vector<Divergence>* steps);
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right);
 

@@ -169,7 +169,7 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
     return fmt::format("{} in the {} of {} ({}, e.g. {}).", differs,
                        signs ? "signs of zeros" : "special values", value, share, witness);
   }
-  const std::string spread = ShortestDecimal(largest);
+  const std::string spread = Ulps(largest);
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
     if (kind == DivergenceKind::kBits)
       return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}); {}.", differs, value, share, spread,
@@ -190,13 +190,13 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
-    return fmt::format("{} in {} ({}{}, e.g. {}): as it was asked, {}.", differs, value, share, size, witness,
-                       Join(asked, "; "));
+    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}.", differs, value, share, size, witness,
+                       value, Join(asked, "; "));
   }
   for (const Side* side : {&a, &b}) {
     if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
-    return fmt::format("{} in {} ({}{}, e.g. {}): as it was asked, {}{} {} nothing on the way to {}.",
-                       differs, value, share, size, witness, JoinNames(side->names),
+    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}{} {} nothing on the way to {}.",
+                       differs, value, share, size, witness, value, JoinNames(side->names),
                        ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
                        Verb(*side, "rounds", "round"), value);
   }

@@ -1,6 +1,10 @@
 // What a sentence takes of a side.
 #include "harness/judge/side.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -13,6 +17,13 @@ std::string JoinNames(const std::vector<std::string>& names) {
   if (names.size() < 2) return names.empty() ? "" : names.front();
   const std::vector<std::string> head(names.begin(), names.end() - 1);
   return Join(head, ", ") + " and " + names.back();
+}
+
+std::string Ulps(double distance) {
+  constexpr double kWhole = 100, kMostDigits = 1e6;
+  if (distance == std::floor(distance) && distance < kMostDigits) return fmt::format("{:.0f}", distance);
+  if (distance < kWhole) return fmt::format("{:.2g}", distance);
+  return distance < kMostDigits ? fmt::format("{:.0f}", distance) : fmt::format("{:.3g}", distance);
 }
 
 std::string Bracketed(const std::vector<int64_t>& coordinates) { return "[" + Join(coordinates, ",") + "]"; }

@@ -16,12 +16,15 @@ struct Side {
   std::vector<std::string> names;
   Participant speaker;                       ///< one of them, whose classes and elements are told
   std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
+  std::vector<const CaseResult*> results = {};  ///< of every one
 };
 
 /// Picks the verb that fits the number of names.
 std::string_view Verb(const Side& side, std::string_view singular, std::string_view plural);
 /// "a", "a and b", "a, b and c".
 std::string JoinNames(const std::vector<std::string>& names);
+/// A distance in units in the last place, with the digits that a person reads: 0.73, 4.9, 282, 1.57e+07.
+std::string Ulps(double distance);
 /// "[0,3]".
 std::string Bracketed(const std::vector<int64_t>& coordinates);
 /// The first line of text that others wrote: control characters become spaces, cut to `limit` bytes at a

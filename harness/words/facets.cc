@@ -270,10 +270,13 @@ std::string Brief(const AccSpec& spec) {
 
 const std::vector<AccClass>& AccClasses() {
   static const std::vector<AccClass> classes{
-      {"at_least_float32", [](const AccSpec& acc) { return acc.wide(); }},
+      // What drops subnormals has not all numbers of float32: who accepts that says so, as in [at_least_float32, float32+ftz].
+      {"at_least_float32",
+       [](const AccSpec& acc) { return acc.wide() && acc.subnormals == Subnormals::kGradual; }},
       {"float32_class",
        [](const AccSpec& acc) {
-         return acc.wide() && acc.bits() == Binary32().precision && !acc.compensated;
+         return acc.wide() && acc.subnormals == Subnormals::kGradual && acc.bits() == Binary32().precision &&
+                !acc.compensated;
        }},
       {"blockfma", [](const AccSpec& acc) { return acc.block > 0; }}};
   return classes;

@@ -125,8 +125,10 @@ def others():
     yield kernel("int8_tensor", "int8 operands, one scale per tensor", _integers(None))
     yield kernel("int8_row", "int8 operands, one scale per row and column", _integers(1))
     for kind, parts, terms in (("bf16", 2, 2), ("bf16", 2, 3), ("tf32", 2, 3), ("bf16", 3, 6)):
-        word = f"{kind}x{terms}" if terms > 2 else "other"
-        words = {"in": {"x": word, "w": word}, "mid": "none"}
+        word = f"{kind}x{terms}"
+        # Two products of two pieces are the first piece of x times w in 16 bits.
+        inside = {"x": word, "w": word} if terms > 2 else {"x": "bfloat16_rne"}
+        words = {"in": inside, "mid": "none"}
         yield kernel(f"{kind}x{terms}", f"operands split into {parts} of {kind}, {terms} products of the pieces",
                      _splits(kind, parts, terms), inputs=F32, words=words)
     half = ("bfloat16", "float16")

@@ -430,15 +430,15 @@ TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
   };
   const std::string exp = "product.exp_in_denominator", total = "product.total";
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}})}),
-            "a rounds the exp in denominator inside product to bfloat16");
+            "a rounds the exp in the denominator inside product to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}})}),
             "a rounds each step inside product to bfloat16");
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}})}),
-            "a rounds the exp in denominator and total inside product to bfloat16");
+            "a rounds the exp in the denominator and total inside product to bfloat16");
   // That one alone is no model's.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}, {total, "bfloat16"}, {"product.shifted", "none"}}),
                         inside({{exp, "bfloat16"}, {total, "none"}, {"product.shifted", "bfloat16"}})}),
-            "a rounds the exp in denominator and other steps inside product to bfloat16");
+            "a rounds the exp in the denominator and other steps inside product to bfloat16");
   // A step, or every one of them: no facet has a single word, and all models have bfloat16.
   EXPECT_EQ(SentenceOf({inside({{exp, "bfloat16"}}), inside({{total, "bfloat16"}}), inside({}, "bfloat16")}),
             "a rounds at least one step inside product to bfloat16");
@@ -453,7 +453,7 @@ TEST(Divergence, WhatMayBeReadAsStoredIsNoDeed) {
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].sentence.substr(0, found[0].sentence.find(':')),
-            "a likely rounds x to bfloat16 before computing product; b likely does not");
+            "a likely reads x as bfloat16 when computing product; b likely does not");
 }
 
 TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
@@ -776,17 +776,28 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
     return made;
   };
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
-  const std::string kNoReason = " Observing all steps changes y on inductor, so the steps do not tell why.";
+  const std::string kEffect = " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
+                    kNoReason = kEffect + ": what it does when y alone is asked for, no step tells.";
+  const TensorDifference difference{.elements = 8, .number = 3, .largest_ulp = 2.5};
   const auto told = [&](const std::vector<Divergence>& steps) {
-    return ObservedStepsSentence(result, {"inductor"}, steps);
+    return ObservedStepsSentence(result, {{.backend = "inductor", .of = difference, .same_as = {}}}, &steps);
   };
   const Divergence add =
       step("add", {{"inductor"}, {"eager", "aot"}}, {"add_2"},
            "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
            "add[0] is 1 against 2.");
   EXPECT_EQ(told({add}),
-            " Observing all steps changes y on inductor; there, inductor likely computes add from the "
-            "unrounded elu; eager and aot likely do not; likewise for add_2.");
+            kEffect + "; there, inductor likely computes add from the unrounded elu; eager and aot likely do not; "
+                      "likewise for add_2.");
+  const std::vector<Divergence> steps{add};
+  const std::vector<ObservedChange> same{{.backend = "inductor", .of = difference, .same_as = {"eager"}}};
+  EXPECT_EQ(ObservedStepsSentence(result, same, &steps),
+            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager): what "
+            "it does when y alone is asked for, no step tells.")
+      << "steps that lead to eager's bits are no reason to part from eager";
+  EXPECT_EQ(ObservedStepsSentence(result, same, nullptr),
+            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager).")
+      << "a cause is known already";
   EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), kNoReason)
       << "no word of the one that changed";
   EXPECT_EQ(told({step("add", {{"jax"}, {"inductor"}}, {}, "jax rounds add; inductor does not.")}), kNoReason)

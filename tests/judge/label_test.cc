@@ -99,7 +99,11 @@ TEST(ContainsAccumulator, ClassesHoldWhatKeepsTheirBits) {
     EXPECT_EQ(inside("blockfma", word), acc.block > 0) << word;
   }
   EXPECT_EQ(at_least, in_float32_class + 3) << "exact, float64 and compensated";
-  EXPECT_TRUE(inside("float32_class", "float32_rz+ftz"));
+  for (const char* drops : {"float32+ftz", "float32_rz+ftz", "float64+ftz"}) {
+    EXPECT_FALSE(inside("at_least_float32", drops)) << "a sum that drops subnormals has not all numbers of float32";
+    EXPECT_TRUE(ContainsAccumulator({"at_least_float32", drops}, drops));
+  }
+  EXPECT_TRUE(inside("float32_class", "float32_rz"));
   EXPECT_FALSE(inside("at_least_float32", "blockfma(8,24,rne_float16)"));
   EXPECT_FALSE(inside("at_least_float32", "blockfma(32,20,rz)"));
   EXPECT_TRUE(inside("blockfma(8,24,rz)", "blockfma(8,24,rz)"));

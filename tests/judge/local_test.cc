@@ -110,7 +110,7 @@ TEST(Local, ExponentialsAreRoundedForOneOfTheirUses) {
     for (int64_t i = 0; i < kLine; ++i) total = in_float32(total + exp(i, below));
     for (int64_t i = 0; i < kLine; ++i) y.Set(i, in_float32(exp(i, !below) / total));
     const Classification judged = JudgeOne("softmax", x, y).at("y");
-    EXPECT_NE(judged.label.find(below ? "the exp in denominator inside rounded to bfloat16"
+    EXPECT_NE(judged.label.find(below ? "the exp in the denominator inside rounded to bfloat16"
                                       : "the exp in numerator inside rounded to bfloat16"),
               std::string::npos)
         << judged.label;

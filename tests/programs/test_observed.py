@@ -75,7 +75,8 @@ class Observed(unittest.TestCase):
         [(kind, sentence)] = self.sentences("stores,fuses")
         self.assertEqual(kind, "value", sentence)
         self.assertRegex(sentence, r"^stores differs from fuses in total \(\d+ of 256 elements")
-        self.assertTrue(sentence.endswith(f". Observing all steps changes total on fuses; there, {SHOWN}."), sentence)
+        self.assertRegex(sentence, r"\. Observing all steps changes total on fuses \(\d+ of 256 elements, by up to [0-9.]+ ulp\); "
+                         rf"there, {SHOWN}\.$")
 
     def test_where_nothing_changes_it_is_the_finding_itself(self):
         [(kind, sentence)] = self.sentences("stores,steady")

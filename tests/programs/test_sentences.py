@@ -40,7 +40,9 @@ def sentences(programs, folder):
         if report is None:
             raise AssertionError(why)
         for each in report["divergences"]:
-            said[plans.program_of(each["case"])].append(f"{each['kind']}: " + each["sentence"].replace(f":keep={folder / f'group{number}' / 'keep'}", ""))
+            also = f" Likewise {', '.join(each['also'])}." if each["also"] else ""
+            line = f"{each['kind']}: {each['sentence']}{also}"
+            said[plans.program_of(each["case"])].append(line.replace(f":keep={folder / f'group{number}' / 'keep'}", ""))
     return said
 
 

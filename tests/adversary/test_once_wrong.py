@@ -1,0 +1,61 @@
+"""Cells that were judged wrongly once: a false label, a true model excluded, an honest kernel that fits nothing, a wrong CONFORMS.
+
+usage: test_once_wrong.py
+"""
+
+import os
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "backends/python"), str(HERE.parents[1] / "tests/support")]
+
+try:
+    import ml_dtypes
+    import numpy  # noqa: F401
+except ImportError:
+    ml_dtypes = None
+else:
+    import cells as cell_list
+    import score
+
+# salt, seed of the run -> kernel, number of the cell: all of sums up to 16,384.
+WRONG = {
+    ("s25f", 19): ("out_sr", 1),  # exact sums, stochastically rounded: "float32"
+    ("s25f", 28): ("backward_f32_lanes16", 2),  # honest: "errors that lean as those of cut sums do"
+    ("s25f", 44): ("out_sr", 3),
+    ("s25f", 45): ("bf16x2", 3),  # w as it is, where 16 bits of it would do
+    ("s25f", 74): ("mid_p23", 5),  # products in float32, of results that all want their last bit
+    ("s25f", 81): ("prod_p20", 6),  # products as they are, where 20 bits of them would do
+    ("s25f", 86): ("mean_in_p16", 6),  # a sum in bfloat16, of errors that are a thousandth of its own
+    ("s26a", 3): ("sum_mid_p20", 0),  # a sum in 20 bits, where one rounding to 20 bits does it
+    ("s26a", 32): ("out_sr", 2),
+    ("s26a", 44): ("out_sr", 3),
+    ("s26a", 82): ("out_sr", 6),
+    ("s26a", 92): ("f32_blocks_in_f64", 7),  # float32 blocks that are added in float64: "float32", since the contract named both
+    ("s26b", 2): ("f32_lanes4", 0),  # honest: "errors that lean as those of truncating sums do"
+    ("s26b", 28): ("tanh_read_p20", 2),  # CONFORMS: most results are 1, whatever x is rounded to
+    ("s26b", 40): ("acc_float32_ftz", 3),  # CONFORMS: float32 that flushes subnormals to zero
+}
+
+
+@unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
+class OnceWrong(unittest.TestCase):
+    def test_is_right(self):
+        longest = 16384
+        for (salt, seed), (kernel, number) in WRONG.items():
+            cell = cell_list.cell(score.KERNELS[kernel], number, salt, longest)
+            with self.subTest(cell=f"{salt} {cell.name}", about=cell.about()):
+                rows, _ = score.run_batch((seed, [cell], False, float("inf")))
+                self.assertEqual(len(rows), 1)
+                self.assertNotIn("trouble", rows[0])
+                wrong = {gate: bad for gate, bad in score.findings(rows).items() if bad}
+                self.assertFalse(wrong, f"{rows[0]['verdict']} {rows[0]['models'][:3]} {rows[0]['says']} {rows[0]['false']}")
+                if rows[0]["class"] == "honest":
+                    self.assertNotEqual(rows[0]["verdict"], "UNMODELLED", rows[0]["says"])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    unittest.main()
