@@ -34,8 +34,9 @@ struct Explanation {
   Classification classification;
   bool plain = false;                               ///< nothing is narrower than the program asks for
   std::map<std::string, std::string> changed = {};  ///< operands read in another format, or flushed
-  bool few = false;                                 ///< open because there are few results to tell by
-  bool narrow_number = false;  ///< plain where a Python number is rounded to 16 bits alone
+  std::set<std::string> open = {};  ///< operands that give the same bits unrounded and as they are stored
+  bool few = false;                 ///< open because there are few results to tell by
+  bool narrow_number = false;       ///< plain where a Python number is rounded to 16 bits alone
 
   /// A kernel that keeps what it computes in float32 rounds no number to 16 bits: where another one of a longer chain is as good,
   /// that one is meant.
@@ -649,7 +650,10 @@ class StepJudge {
       return stored;
     }
     JoinFew(last, *stored, &found);
-    for (Explanation& each : found) NameCopies(last, &each);
+    for (Explanation& each : found) {
+      NameCopies(last, &each);
+      OpenNeedless(last, &each);
+    }
     const Explanation& simplest = found.front();
     explained_[last] = simplest.unrounded;
     for (const std::string& operand : operands) {
@@ -669,6 +673,14 @@ class StepJudge {
         if (each.unrounded.contains({last, operand})) together.push_back(NameOfUse(last, operand));
       }
       if (each.changed.empty()) result.together.push_back(Join(together, "+"));
+      for (const std::string& operand : each.open) {
+        const std::string name = NameOfUse(last, operand);
+        auto& open = result.reads[name];
+        if (std::find(open.begin(), open.end(), "stored") == open.end()) open.emplace_back("stored");
+        auto fewer = together;
+        std::erase(fewer, name);
+        result.together.push_back(Join(fewer, "+"));
+      }
       for (const std::string& operand : operands)
         words.try_emplace(NameOfUse(last, operand),
                           each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
@@ -773,6 +785,21 @@ class StepJudge {
         each->changed[NameOfUse(last, operand)] = std::string(format->name);
         break;
       }
+    }
+  }
+
+  /// Of operands read before they were rounded those that give no bit more than what is stored: with them the bounds hold an
+  /// element that they do not hold without them, and bits alone tell what was read.
+  void OpenNeedless(size_t last, Explanation* each) {
+    constexpr int64_t kMostElements = 256;
+    if (!each->plain || !each->changed.empty() || each->unrounded.empty()) return;
+    const auto elements = ElementsToCheck(values_.at(steps_[last].step.as).shape, kMostElements);
+    std::optional<double> with;
+    for (const std::string& operand : ComputedOperands(last)) {
+      Uses fewer = each->unrounded;
+      if (fewer.erase({last, operand}) == 0) continue;
+      if (!with) with = ShareWith(last, each->unrounded, elements);
+      if (*with >= 0 && ShareWith(last, fewer, elements) >= *with) each->open.insert(operand);
     }
   }
 

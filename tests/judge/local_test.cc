@@ -295,6 +295,41 @@ TEST(Local, ALineWhoseMeanIsExactDoesNotRoundItToBfloat16) {
   }
 }
 
+TEST(Local, WhatIsReadWithoutAGainMayHaveBeenStored) {
+  // c = exp(x) is stored in bfloat16 and its cast in float32, from what was not rounded; d = p - c of the product before its rounding
+  // and of the stored c. One p - c cancels, and the kernel's product is off by as much as an exponential may be: c alone leaves
+  // room for that.
+  Case program;
+  program.id = "needless~opened";
+  program.companion_of = "needless";
+  for (const char* name : {"x", "y", "z"})
+    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kCount}));
+  program.program = {MakeStep("exp", {"x"}, "e"), MakeStep("cast", {"e"}, "c", {{"dtype", Attr{"float32"}}}),
+                     MakeStep("mul", {"y", "z"}, "p"), MakeStep("sub", {"p", "c"}, "d")};
+  program.observe = {"e", "c", "p", "d"};
+  auto inputs = NormalInputs(program, 5);
+  std::map<std::string, TensorData> values{{"e", TensorData::Zeros(DType::kBfloat16, {kCount})},
+                                           {"p", TensorData::Zeros(DType::kBfloat16, {kCount})},
+                                           {"c", TensorData::Zeros(DType::kFloat32, {kCount})},
+                                           {"d", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  constexpr int64_t kOff = 3;
+  inputs.at("x").Set(kOff, 1);
+  inputs.at("y").Set(kOff, 1.0078125);
+  inputs.at("z").Set(kOff, 2.703125);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double e = RoundTo(std::exp(inputs.at("x").At(i)), Binary32());
+    const double p = inputs.at("y").At(i) * inputs.at("z").At(i) + (i == kOff ? 0x1p-22 : 0);
+    values.at("e").Set(i, Bf16(e));
+    values.at("c").Set(i, e);
+    values.at("p").Set(i, Bf16(p));
+    values.at("d").Set(i, RoundTo(p - e, Binary32()));
+  }
+  auto judged = Judge(program, inputs, values);
+  EXPECT_THAT(judged.at("c").reads["e"], ElementsAre("unrounded"));
+  EXPECT_THAT(judged.at("d").reads["p"], ElementsAre("unrounded")) << judged.at("d").label;
+  EXPECT_THAT(judged.at("d").reads["c"], ::testing::Contains("stored")) << judged.at("d").label;
+}
+
 TEST(Local, WhatWasFoundOfAProducerHoldsWhereItIsReadUnrounded) {
   // p = x y, s = p + z of p in bfloat16, d = s z of the unrounded s: in float32, stored in float16.
   Case program;
