@@ -272,25 +272,30 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
   std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
   if (sets.size() > most) sets.resize(most);
   const CutChoice declared = UniformCuts(plan, path, "none");
+  const std::string narrow = NarrowOf(plan, path);
   std::vector<Choice> choices;
   std::set<std::string> seen;
   for (const size_t set : sets) {
-    Choice choice{.in = {},
-                  .prod = "exact",
-                  .acc = "float32",
-                  .mid = "none",
-                  .out = std::string(Name(observed)) + "_rne",
-                  .cuts = declared,
-                  .mode = "_rne"};
-    size_t bit = 1;
-    for (const auto& [name, nodes] : groups) {
-      for (const int node : nodes) {
-        if ((set & bit) != 0) choice.cuts[node] = {NarrowOf(plan, path)};
+    const Choice choice{.in = {},
+                        .prod = "exact",
+                        .acc = "float32",
+                        .mid = "none",
+                        .out = std::string(Name(observed)) + "_rne",
+                        .cuts = declared,
+                        .mode = "_rne"};
+    // A total has the bits of what it was summed in, which need not be the format that steps are stored in.
+    for (const std::string& total : {narrow, std::string(narrow == "float16" ? "bfloat16" : "float16")}) {
+      Choice one = choice;
+      size_t bit = 1;
+      for (const auto& [name, nodes] : groups) {
+        for (const int node : nodes) {
+          if ((set & bit) != 0) one.cuts[node] = {IsReduction(plan.at(node).kind) ? total : narrow};
+        }
+        bit <<= 1;
       }
-      bit <<= 1;
+      one = Canonical(plan, path, std::move(one));
+      if (seen.insert(ModelOf(plan, path, one).Name()).second) choices.push_back(std::move(one));
     }
-    choice = Canonical(plan, path, std::move(choice));
-    if (seen.insert(ModelOf(plan, path, choice).Name()).second) choices.push_back(std::move(choice));
   }
   return choices;
 }

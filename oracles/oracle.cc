@@ -58,20 +58,16 @@ class ConcreteOracle : public CaseOracle {
                      .cut_points = {},
                      .line_cuts = {},
                      .sum_cuts = {},
+                     .term_cuts = {},
                      .tensors = {},
                      .has_products = path.has_products,
                      .has_steps = path.has_inner};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
-    for (const int cut : path.cut_points) {
-      shape.cut_points.push_back(NameOf(shared_->plan, cut));
-      if (shared_->plan.size(cut) < shared_->plan.size(node->second))
-        shape.line_cuts.push_back(shape.cut_points.back());
-      if (IsReduction(shared_->plan.at(cut).kind) && shared_->plan.size(cut) <= kFewSums &&
-          shared_->plan.size(cut) < shared_->plan.size(node->second))
-        shape.sum_cuts.push_back(shape.cut_points.back());
-    }
+    for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
     for (const int id : path.reductions) shape.sums = std::max(shape.sums, shared_->plan.size(id));
+    DescribeLines(node->second, path.has_inner ? PathOf(shared_->plan, node->second, StepsCut::kNamed) : path,
+                  &shape);
     std::set<std::string> tensors;
     for (const int id : path.nodes) {
       const PlanNode& read = shared_->plan.at(id);
@@ -223,6 +219,30 @@ class ConcreteOracle : public CaseOracle {
   /// Evaluators by the precision of their divisions and roots.
   using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
+
+  /// What elements of a value share, of all steps that have a name: also of those that only StepBank rounds.
+  void DescribeLines(int value, const ValuePath& path, ValueShape* shape) const {
+    const Plan& plan = shared_->plan;
+    std::set<int> few;
+    for (const int cut : path.cut_points) {
+      if (plan.size(cut) >= plan.size(value)) continue;
+      shape->line_cuts.push_back(NameOf(plan, cut));
+      if (!IsReduction(plan.at(cut).kind) || plan.size(cut) > kFewSums) continue;
+      shape->sum_cuts.push_back(NameOf(plan, cut));
+      few.insert(cut);
+    }
+    std::map<int, bool> summed;  // of what is read: by nothing but these sums
+    for (const int reader : path.nodes) {
+      for (const int arg : plan.at(reader).args) {
+        auto& only = summed.try_emplace(plan.Root(arg), true).first->second;
+        only = only && few.contains(reader);
+      }
+    }
+    for (const int cut : path.cut_points) {
+      if (const auto read = summed.find(cut); read != summed.end() && read->second)
+        shape->term_cuts.push_back(NameOf(plan, cut));
+    }
+  }
 
   std::vector<std::unique_ptr<Hypothesis>> BankOf(const std::string& value, DType observed,
                                                   Enumerate enumerate, Banks* banks) const {

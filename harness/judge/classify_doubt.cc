@@ -271,11 +271,23 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
       if (std::find(known.begin(), known.end(), step) == known.end()) known.push_back(step);
     }
   }
-  // A narrow sum that gives the bits as well is no better than these.
-  if (narrow)
-    likely->insert(found.begin(), found.end());
-  else
-    *likely = std::move(found);
+  // A narrow sum that gives the bits as well is no better than these. Nor is one in an order that was not tried, where nothing but a
+  // handful of sums, or what only they read, is rounded: chance gives the totals of one order rounded in another one.
+  const auto sums_alone = [this](const PrecisionModel& model) {
+    return std::all_of(model.cuts.begin(), model.cuts.end(), [this](const auto& cut) {
+      const auto among = [&](const std::vector<std::string>& cuts) {
+        return std::find(cuts.begin(), cuts.end(), cut.first) != cuts.end();
+      };
+      return among(shape_.sum_cuts) || among(shape_.term_cuts);
+    });
+  };
+  const auto is_narrow_sum = [](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    return acc && !acc->wide() && model.mid == "none" && model.cuts.empty() && model.out.ends_with("_rne");
+  };
+  if (!narrow && std::none_of(found.begin(), found.end(), sums_alone)) likely->clear();
+  if (!narrow) std::erase_if(*likely, [&](const PrecisionModel& model) { return !is_narrow_sum(model); });
+  likely->merge(found);
   result_.says.clear();
 }
 

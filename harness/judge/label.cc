@@ -117,16 +117,23 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
   for (const auto& cut : shape.cut_points) classification->cuts[cut] = {};
   // Steps that are computed in 16 bits, all of them, are each rounded to 16 bits.
   const bool steps_alone = shape.has_steps && shape.reduction_length == 0 && !shape.name.empty();
+  constexpr int64_t kFewTotals = 6;
   for (const PrecisionModel& model : classification->models) {
     const auto acc = ParseAcc(model.acc);
     const bool narrow = steps_alone && acc && acc->binary() && acc->bits() <= Binary16().precision;
     if (shape.has_products) Insert(&facets["prod"], model.prod);
     if (shape.reduction_length > 0 || shape.has_steps) Insert(&facets["acc"], model.acc);
-    // A total that is rounded to a format may have been summed in it.
+    // A total that is rounded to a format may have been summed in it, and then each term was rounded to it first.
     for (const std::string& sum : shape.sum_cuts) {
       const auto cut = model.cuts.find(sum);
-      if (cut != model.cuts.end() && acc && acc->wide() && ParseAcc(cut->second))
-        Insert(&facets["acc"], cut->second);
+      if (cut == model.cuts.end() || !acc || !acc->wide() || !ParseAcc(cut->second)) continue;
+      Insert(&facets["acc"], cut->second);
+      // Each eighth number of float16 is one of bfloat16: of so few totals chance makes all of them such.
+      if (cut->second == "bfloat16" && shape.sums <= kFewTotals) Insert(&facets["acc"], "float16");
+      for (const std::string& term : shape.term_cuts) {
+        if (const auto words = classification->cuts.find(term); words != classification->cuts.end())
+          Insert(&words->second, "none");
+      }
     }
     Insert(&facets["mid"], model.mid);
     Insert(&facets["out"], model.out);

@@ -82,10 +82,10 @@ struct ValueShape {
   int64_t most_models = 0;              ///< at most so many are listed; 0 where that is few
   std::vector<std::string> operands;    ///< operands whose input rounding is a facet
   std::vector<std::string> cut_points;  ///< named intermediates
-  std::vector<std::string>
-      line_cuts;  ///< those of them that several elements of the value share: a total, a mean
-  std::vector<std::string> sum_cuts;  ///< those that are sums, too few to tell what they were summed in
-  std::vector<std::string> tensors;   ///< of the case, of a floating dtype, that the value rests on
+  std::vector<std::string> line_cuts;   ///< steps that several elements of the value share: a total, a mean
+  std::vector<std::string> sum_cuts;    ///< steps that are sums, too few to tell what they were summed in
+  std::vector<std::string> term_cuts;   ///< steps that nothing but such sums read
+  std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on
   bool has_products = false;
   bool has_steps =
       false;  ///< elementary steps inside one op are on the path: they have a format of their own

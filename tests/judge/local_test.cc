@@ -330,6 +330,74 @@ TEST(Local, WhatIsReadWithoutAGainMayHaveBeenStored) {
   EXPECT_THAT(judged.at("d").reads["c"], ::testing::Contains("stored")) << judged.at("d").label;
 }
 
+TEST(Local, ASoftmaxOfOneLineMayHaveSummedInTheBitsOfItsTotal) {
+  // One total: exponentials in bfloat16 add up to what a sum in float16 gives.
+  constexpr int64_t kLine = 8;
+  int told = 0;
+  for (uint64_t seed = 1; seed < 40; ++seed) {
+    Case program;
+    program.tensors = {testing::Tensor("x", DType::kFloat32, {kLine})};
+    TensorData x = NormalInputs(program, seed).at("x"), y = x;
+    double top = -10, total = 0;
+    for (int64_t i = 0; i < kLine; ++i) x.Set(i, RoundTo(x.At(i) / 8, Binary32()));
+    for (int64_t i = 0; i < kLine; ++i) top = std::max(top, x.At(i));
+    const auto exp = [&](int64_t i) {
+      return RoundTo(std::exp(RoundTo(x.At(i) - top, Binary32())), Binary32());
+    };
+    for (int64_t i = 0; i < kLine; ++i) total = RoundTo(total + RoundTo(exp(i), Binary16()), Binary16());
+    for (int64_t i = 0; i < kLine; ++i) y.Set(i, RoundTo(exp(i) / total, Binary32()));
+    const Classification judged = JudgeOne("softmax", x, y).at("y");
+    if (judged.kind == ClassificationKind::kUnmodelled) continue;
+    ++told;
+    EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("float16")) << seed << ": " << judged.label;
+    const auto terms = judged.cuts.find("y.exp_in_denominator");
+    if (terms != judged.cuts.end()) {
+      EXPECT_THAT(terms->second, ::testing::Contains("none")) << seed;
+    }
+  }
+  EXPECT_GT(told, 10);
+}
+
+TEST(Local, OfFewLinesARoundedSumMayBeASumInThatFormat) {
+  constexpr int64_t kLines = 4, kLine = 48, kParts = 4;
+  for (const uint64_t seed : {16, 17}) {  // of 120, the second has totals that one rounding gives
+    Case program;
+    program.id = "lines~opened";
+    program.companion_of = "lines";
+    program.tensors = {testing::Tensor("z", DType::kBfloat16, {kLines, kLine})};
+    program.program = {
+        MakeStep("relu", {"z"}, "x"),
+        MakeStep("layer_norm", {"x"}, "y", {{"normalized_shape", testing::Integers({kLine})}})};
+    program.observe = {"x", "y"};
+    const auto inputs = NormalInputs(program, seed);
+    std::map<std::string, TensorData> values{{"x", inputs.at("z")}, {"y", inputs.at("z")}};
+    for (int64_t i = 0; i < kLines * kLine; ++i) values.at("x").Set(i, std::max(0.0, inputs.at("z").At(i)));
+    const TensorData& x = values.at("x");
+    const auto r = [](double value) { return RoundTo(value, Binary32()); };
+    for (int64_t line = 0; line < kLines; ++line) {
+      const auto sum = [&](const std::function<double(int64_t)>& term) {
+        double total = 0;
+        for (int64_t part = 0; part < kParts; ++part) {
+          double partial = 0;
+          for (int64_t i = 0; i < kLine / kParts; ++i)
+            partial = Bf16(partial + Bf16(term(line * kLine + part * (kLine / kParts) + i)));
+          total = Bf16(total + partial);
+        }
+        return total;
+      };
+      const double mean = r(sum([&](int64_t i) { return x.At(i); }) / kLine);
+      const auto centred = [&](int64_t i) { return r(x.At(i) - mean); };
+      const double variance = r(sum([&](int64_t i) { return r(centred(i) * centred(i)); }) / kLine);
+      const double rstd = r(1 / r(std::sqrt(r(variance + 1e-5))));
+      for (int64_t i = line * kLine; i < (line + 1) * kLine; ++i)
+        values.at("y").Set(i, Bf16(r(centred(i) * rstd)));
+    }
+    const Classification judged = Judge(program, inputs, values).at("y");
+    if (judged.kind == ClassificationKind::kUnmodelled) continue;
+    EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << seed << ": " << judged.label;
+  }
+}
+
 TEST(Local, WhatWasFoundOfAProducerHoldsWhereItIsReadUnrounded) {
   // p = x y, s = p + z of p in bfloat16, d = s z of the unrounded s: in float32, stored in float16.
   Case program;
