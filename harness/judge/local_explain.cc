@@ -1,0 +1,131 @@
+// What counts as an explanation of a step's results, and which explanations stand beside each other.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "harness/judge/classify_options.h"
+#include "harness/judge/step_judge.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+bool StepJudge::IsPlainScalar(const std::string& word, const FloatFormat& result) {
+  const auto spec = ParseIn(word);
+  return spec &&
+         (spec->format == nullptr || (spec->bits() >= result.precision && spec->format->emin <= result.emin));
+}
+
+bool StepJudge::IsPlain(const PrecisionModel& model, const std::string& value) const {
+  const auto acc = ParseAcc(model.acc);
+  const FloatFormat& result = *FormatOf(values_.at(value).dtype);
+  const FloatFormat* product = FindFormat(model.prod);
+  // A multiplication and an addition of their own in the result's format are as plain as one that does both.
+  const bool whole = model.prod == "exact" || (product != nullptr && product->precision >= result.precision &&
+                                               product->precision >= Binary32().precision);
+  // Stores round to nearest, ties to even: another one is believed where nothing is that any of them has.
+  return acc && model.out.ends_with("_rne") && (acc->exact() || (acc->wide() && acc->block == 0)) && whole &&
+         (model.mid == "none" || model.mid == "float32") &&
+         std::all_of(model.in.begin(), model.in.end(),
+                     [&](const auto& in) {
+                       return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
+                     }) &&
+         std::none_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+           return cut.first.starts_with(value + ".") && cut.second != "float32";
+         });
+}
+
+void StepJudge::Keep(size_t last, const Uses& uses, std::string piece, std::optional<Classification> found,
+                     std::vector<Explanation>* all) const {
+  if (!found || !found->fits) return;
+  const std::string& value = steps_[last].step.as;
+  const bool plain = std::any_of(found->models.begin(), found->models.end(),
+                                 [&](const PrecisionModel& model) { return IsPlain(model, value); });
+  // Where nothing but zeros is left, any format of a small range gives them.
+  const TensorData& observed = values_.at(value);
+  bool numbers = plain;
+  for (int64_t i = 0; i < observed.size() && !numbers; ++i)
+    numbers = observed.At(i) != 0 && std::isfinite(observed.At(i));
+  if (!numbers) return;
+  found->piece = std::move(piece);
+  if (found->kind == ClassificationKind::kExactOnly && found->max_ulp == 0)
+    found->label += " of its operands";
+  const bool wide_numbers =
+      std::any_of(found->models.begin(), found->models.end(), [&](const PrecisionModel& model) {
+        return IsPlain(model, value) && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
+                 return IsPlainScalar(in.second, Binary32());
+               });
+      });
+  all->push_back({.unrounded = uses,
+                  .classification = std::move(*found),
+                  .plain = plain,
+                  .narrow_number = plain && !wide_numbers});
+}
+
+std::vector<StepJudge::Explanation> StepJudge::Best(size_t last, std::vector<Explanation> all) const {
+  const bool narrow = FormatOf(values_.at(steps_[last].step.as).dtype)->precision <= Binary16().precision;
+  double best = 0;
+  int64_t looked = 0;
+  for (const Explanation& each : all) {
+    best = std::max(best, each.classification.reproduced);
+    looked = std::max(looked, std::min(each.classification.checked, ClassifyOptions().likelihood_elements));
+  }
+  const auto n = static_cast<double>(std::max<int64_t>(looked, 1));
+  const double margin = 3 * std::sqrt(n * best * (1 - best) + 1) / n;
+  std::erase_if(all, [&](const Explanation& each) {
+    const double share = each.classification.reproduced;
+    // Of the last bits of functions chance alone gives one form more than another: that accuses nobody. Behind steps inside
+    // an op the last bit of an operand is one of theirs.
+    const bool as_stored = each.plain && each.unrounded.empty() && each.changed.empty();
+    if (!narrow && as_stored && (best < kNearlyAll || has_steps_.contains(last))) return false;
+    return share < best - margin || (narrow && share < kNearlyAll) || (!each.plain && share < kNearlyEvery);
+  });
+  // Of narrow ones the one that gives most: of two forms of an op's steps one may hold only what the other gives. What a step
+  // rounds is said before what a sum might be summed in.
+  const auto sums_wide = [](const Explanation& each) {
+    const auto& models = each.classification.models;
+    return std::all_of(models.begin(), models.end(), [](const PrecisionModel& model) {
+      const auto acc = ParseAcc(model.acc);
+      return acc && acc->wide();
+    });
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Explanation& a, const Explanation& b) {
+    if (a.plain && b.plain) return a.IsOdd() < b.IsOdd();
+    if (a.plain || b.plain) return a.plain;
+    if (a.classification.reproduced != b.classification.reproduced)
+      return a.classification.reproduced > b.classification.reproduced;
+    return sums_wide(a) > sums_wide(b);
+  });
+  return all;
+}
+
+bool StepJudge::GivesNoMore(size_t last, const Explanation& each, const Classification& stored) const {
+  const auto wide = [&](const std::string& value) {
+    return FormatOf(values_.at(value).dtype)->precision > Binary16().precision;
+  };
+  const auto reads_narrow = [&](const Use& use) {
+    const auto by = ComputedBy(use.second);
+    return use.first == last && by && !wide(steps_[*by].step.as);
+  };
+  if (each.unrounded.empty() || !wide(steps_[last].step.as) ||
+      std::any_of(each.unrounded.begin(), each.unrounded.end(), reads_narrow))
+    return false;
+  const double share = each.classification.reproduced;
+  const auto n = static_cast<double>(
+      std::max<int64_t>(1, std::min(each.classification.checked, ClassifyOptions().likelihood_elements)));
+  if (share >= kNearlyAll) return false;
+  // Of norms and functions every library has its own last bits.
+  return has_steps_.contains(last) ||
+         share - stored.reproduced < 3 * std::sqrt(n * share * (1 - share) + 1) / n;
+}
+
+bool StepJudge::AnyWide(const Classification& result) {
+  const auto acc = result.facets.find("acc");
+  return acc == result.facets.end() || acc->second.empty() ||
+         std::any_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+           const auto spec = ParseAcc(word);
+           return !spec || spec->wide();
+         });
+}
+
+}  // namespace ulpscope

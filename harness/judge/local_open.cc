@@ -1,0 +1,162 @@
+// What is open beside an explanation: few results, sums in narrow formats and needless uses tell less than their bits.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "harness/judge/classify_options.h"
+#include "harness/judge/label.h"
+#include "harness/judge/sample.h"
+#include "harness/judge/step_judge.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+void StepJudge::OpenNeedless(size_t last, Explanation* each) {
+  constexpr int64_t kMostElements = 256;
+  if (!each->plain || !each->changed.empty() || each->unrounded.empty()) return;
+  const auto elements = ElementsToCheck(values_.at(steps_[last].step.as).shape, kMostElements);
+  std::optional<double> with;
+  for (const std::string& operand : ComputedOperands(last)) {
+    Uses fewer = each->unrounded;
+    if (fewer.erase({last, operand}) == 0) continue;
+    if (!with) with = ShareWith(last, each->unrounded, elements);
+    if (*with >= 0 && ShareWith(last, fewer, elements) >= *with) each->open.insert(operand);
+  }
+}
+
+void StepJudge::LoadInto(Classification* result) const {
+  if (!alone_ || alone_->has_products || alone_->reduction_length == 0) return;
+  const auto loads = [&](const std::string& word) {
+    const FloatFormat* format = FindFormat(word);
+    const auto& accs = result->facets["acc"];
+    return format != nullptr && !accs.empty() && std::all_of(accs.begin(), accs.end(), [&](const auto& each) {
+             const auto acc = ParseAcc(each);
+             return acc && acc->binary() && acc->bits() == format->precision;
+           });
+  };
+  for (auto& [operand, words] : result->reads) {
+    if (!words.empty() && std::all_of(words.begin(), words.end(), loads)) words.emplace_back("stored");
+  }
+}
+
+void StepJudge::OpenToSum(size_t last, Classification* result) const {
+  if (CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) >= kFewNumbers || !sums_.contains(last))
+    return;
+  int least = Binary32().precision;
+  for (const PrecisionModel& model : result->models) {
+    const auto acc = ParseAcc(model.acc);
+    if (!acc || acc->wide()) return;
+    least = std::min(least, acc->bits());
+  }
+  for (const std::string& operand : ComputedOperands(last)) {
+    auto& words = result->reads[NameOfUse(last, operand)];
+    const auto is = [&](std::string_view word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (!is("stored")) continue;
+    for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
+      if (format->precision >= least && format->precision < FormatOf(DataOf(operand)->dtype)->precision &&
+          !is(format->name))
+        words.emplace_back(format->name);
+    }
+  }
+}
+
+size_t StepJudge::CountNumbers(const TensorData& data, size_t most) {
+  std::set<double> numbers;
+  for (int64_t i = 0; i < data.size() && numbers.size() < most; ++i) {
+    if (data.At(i) != 0 && std::isfinite(data.At(i))) numbers.insert(std::fabs(data.At(i)));
+  }
+  return numbers.size();
+}
+
+void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<Explanation>* found) {
+  const Explanation simplest = found->front();
+  if (simplest.unrounded.empty() && simplest.changed.empty()) return;
+  const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;
+  // Of a sum in a narrow format in an order that was not tried an operand's rounding makes up for the order.
+  if (!few && simplest.plain) return;
+  std::vector<Explanation> others;
+  if (few && simplest.changed.empty()) InOtherFormats(last, &others);
+  std::erase_if(others, [&](const Explanation& each) {
+    return each.classification.reproduced < simplest.classification.reproduced;
+  });
+  const bool is_stored = std::any_of(found->begin(), found->end(), [](const Explanation& each) {
+    return each.unrounded.empty() && each.changed.empty();
+  });
+  if (!is_stored) Keep(last, {}, "step", stored, &others);
+  for (Explanation& each : others) {
+    each.few = true;
+    found->push_back(std::move(each));
+  }
+}
+
+void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
+  const Explanation& simplest = found.front();
+  const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
+  // Of steps inside an op two forms name one rounding by two names.
+  if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || has_steps_.contains(last))))
+    return;
+  std::set<PrecisionModel> models(result->models.begin(), result->models.end());
+  std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
+  const size_t before = models.size();
+  for (const Explanation& each : found) {
+    const Classification& other = each.classification;
+    if (!each.few && (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
+                      other.reproduced < simplest.classification.reproduced))
+      continue;
+    models.insert(other.models.begin(), other.models.end());
+    proved.insert(other.models_proved.begin(), other.models_proved.end());
+  }
+  if (models.size() > before) TakeModels(last, models, proved, result);
+}
+
+void StepJudge::TakeModels(size_t last, const std::set<PrecisionModel>& models,
+                           const std::set<PrecisionModel>& proved, Classification* result) const {
+  result->models.assign(models.begin(), models.end());
+  result->models_proved.assign(proved.begin(), proved.end());
+  result->kind = ClassificationKind::kIndistinguishable;
+  result->facets.clear();
+  result->facets_in.clear();
+  result->cuts.clear();
+  ValueShape shape = *alone_;
+  for (const PrecisionModel& model : models) {  // a form has steps of its own
+    for (const auto& [cut, word] : model.cuts) {
+      if (std::find(shape.cut_points.begin(), shape.cut_points.end(), cut) == shape.cut_points.end())
+        shape.cut_points.push_back(cut);
+    }
+  }
+  ProjectFacets(shape, result);
+  const double together = std::exchange(result->max_ulp, std::min(result->max_ulp, 0.5));
+  result->label = LabelOf(shape, values_.at(steps_[last].step.as).dtype, *result);
+  result->max_ulp = together;
+}
+
+std::optional<Classification> StepJudge::LeaveOpen(size_t last, const Classification& narrow) {
+  const std::string& value = steps_[last].step.as;
+  const auto plain = [&](const PrecisionModel& model) { return IsPlain(model, value); };
+  if (!narrow.fits || !alone_ || std::any_of(narrow.models.begin(), narrow.models.end(), plain) ||
+      std::none_of(narrow.models_proved.begin(), narrow.models_proved.end(), plain))
+    return std::nullopt;
+  const TensorData& observed = values_.at(value);
+  const auto elements = ElementsToCheck(observed.shape, ClassifyOptions().likelihood_elements);
+  const bool lines = alone_->has_steps && alone_->reduction_length > 1;
+  const auto n = static_cast<double>(elements.size()) /
+                 static_cast<double>(lines ? std::min(alone_->reduction_length, observed.size()) : 1);
+  const double share = narrow.reproduced;
+  if (ShareWith(last, {}, elements) < share - 3 * std::sqrt(n * share * (1 - share) + 1) / n)
+    return std::nullopt;
+  std::set<PrecisionModel> models(narrow.models.begin(), narrow.models.end());
+  const std::set<PrecisionModel> proved(narrow.models_proved.begin(), narrow.models_proved.end());
+  std::copy_if(proved.begin(), proved.end(), std::inserter(models, models.end()), plain);
+  Classification open = narrow;
+  open.piece = "step";
+  open.rests_on_likelihood = true;
+  TakeModels(last, models, proved, &open);
+  for (const std::string& operand : ComputedOperands(last)) open.reads[NameOfUse(last, operand)] = {"stored"};
+  return open;
+}
+
+}  // namespace ulpscope
