@@ -11,6 +11,7 @@
 #include "oracles/evaluate.h"
 #include "oracles/exact_arithmetic.h"
 #include "oracles/expand.h"
+#include "oracles/fast/blas.h"
 #include "oracles/fast/references.h"
 #include "oracles/hypothesis.h"
 #include "oracles/inputs.h"
@@ -337,5 +338,7 @@ Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::
   return std::make_unique<ConcreteOracle>(std::make_shared<Shared>(std::move(*plan), std::move(inputs)), c.id,
                                           options);
 }
+
+void BindOracleLibraries() { fast::Blas::GetWithoutThreads(); }
 
 }  // namespace ulpscope

@@ -29,6 +29,9 @@ struct OracleOptions {
   std::function<void(int64_t element, Reference*)> plant_fault = {};
 };
 
+/// Binds what the fast path calls. For a process that has no other thread yet; without it, it is bound when it is first asked for.
+void BindOracleLibraries();
+
 /// Expands the program and keeps the inputs. Values that the oracle cannot define answer Describe with the
 /// reason.
 Result<std::unique_ptr<CaseOracle>> OpenCaseOracle(const Case& c, std::map<std::string, TensorData> inputs,

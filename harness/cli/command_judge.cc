@@ -7,6 +7,7 @@
 #include "harness/cli/report_details.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
+#include "oracles/oracle.h"
 
 namespace ulpscope {
 namespace {
@@ -28,6 +29,7 @@ Result<void> WriteJudged(const JudgedRun& judged, const std::string& folder, con
 }
 
 int RunJudgeCommand(const JudgeArguments& arguments) {
+  BindOracleLibraries();
   const auto judged = Judge(arguments, Source::kAnew);
   if (!judged) return UsageError(judged.error());
   if (auto written = WriteJudged(**judged, arguments.run, arguments.outputs); !written)

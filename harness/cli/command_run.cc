@@ -30,6 +30,7 @@
 #include "harness/cli/workspace.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/scheduler.h"
+#include "oracles/oracle.h"
 
 namespace ulpscope {
 namespace {
@@ -310,6 +311,7 @@ int Watch(const RunArguments& arguments) {
 }
 
 int Run(RunArguments arguments) {
+  BindOracleLibraries();
   if (arguments.exit_first) arguments.max_failures = 1;
   if (arguments.watch) return Watch(arguments);
   WatchedFiles watched;

@@ -17,6 +17,7 @@
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/shrink.h"
 #include "harness/cli/terminal.h"
+#include "oracles/oracle.h"
 
 namespace ulpscope {
 namespace {
@@ -131,6 +132,7 @@ Result<void> WriteShrunkFiles(const ShrinkOutput& output, const Shrunk& shrunk, 
 }
 
 int RunShrink(const ShrinkArguments& arguments) {
+  BindOracleLibraries();
   auto workspace = OpenWorkspace(arguments.adapters);
   if (!workspace) return UsageError(workspace.error());
   const auto backends = TwoBackends(arguments.backends, workspace->registry);

@@ -219,10 +219,15 @@ double BlockStep(const AccSpec& acc, double start, std::span<const SumTerm> term
   constexpr int kNone = -4000;
   bool finite = std::isfinite(start);
   int largest = start == 0 || !finite ? kNone : std::max(ExponentOf(start), -126);
+  // Zeros, infinities and NaNs by their bits: branches that nothing predicts cost more than all the rest.
+  constexpr uint64_t kInfinity = uint64_t{0x7ff} << 52;
+  uint64_t widest = 0;
   for (const SumTerm& term : terms) {
-    if (term.value.hi != 0) largest = std::max(largest, term.exponent);
-    finite = finite && std::isfinite(term.value.hi);
+    const uint64_t size = std::bit_cast<uint64_t>(term.value.hi) & ~(uint64_t{1} << 63);
+    widest = std::max(widest, size);
+    largest = std::max(largest, size == 0 ? kNone : term.exponent);
   }
+  finite = finite && widest < kInfinity;
   if (!finite) {
     double sum = start;
     for (const SumTerm& term : terms) sum += term.value.hi;

@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <optional>
+
 namespace ulpscope::fast {
 namespace {
 
@@ -40,6 +43,20 @@ const Blas* Blas::Get() {
     return &blas;
   }();
   return kBound;
+}
+
+const Blas* Blas::GetWithoutThreads() {
+  constexpr const char* kThreads = "OPENBLAS_NUM_THREADS";
+  const char* set = std::getenv(kThreads);
+  const std::optional<std::string> before = set == nullptr ? std::nullopt : std::optional<std::string>(set);
+  setenv(kThreads, "1", 1);
+  const Blas* blas = Get();
+  // Adapters inherit the environment as it was.
+  if (before)
+    setenv(kThreads, before->c_str(), 1);
+  else
+    unsetenv(kThreads);
+  return blas;
 }
 
 void Blas::Multiply(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, Layout layout_a,

@@ -18,6 +18,9 @@ class Blas {
  public:
   /// Null when the library cannot be bound.
   static const Blas* Get();
+  /// Get, for a process that has no other thread yet: the library is kept from making threads of its own, which would wait in
+  /// sched_yield beside the oracle's and take up to a third of the processor time of a small run.
+  static const Blas* GetWithoutThreads();
 
   /// c[i * ldc + j] for i < m, j < n. kRows: a[i * lda + k], b[j * ldb + k]; kColumns: a[k * lda + i], b[k *
   /// ldb + j].
