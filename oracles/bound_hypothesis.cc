@@ -95,7 +95,7 @@ class BoundHypothesis : public Hypothesis {
     const int64_t at = shared_->plan.RootIndex(bank_->node, element);
     const auto& in = In();
     if (in[0].pieces > 1 || in[1].pieces > 1) {
-      if (root.args.size() == 3) return {};
+      if (root.args.size() == 3 && Addend(at).hi != 0) return {};
       return StoreEach(SumsOfPasses(binding_.acc, in, Probe().Raw(bank_->path.root, at)));
     }
     std::vector<SumTerm> terms;
@@ -109,8 +109,7 @@ class BoundHypothesis : public Hypothesis {
       terms.push_back(term);
     }
     if (root.args.size() == 3) {
-      const TwoDoubles addend =
-          Multiply(TwoDoubles{.hi = root.Get<Contraction>().beta, .lo = 0}, Probe().At(root.args[2], at));
+      const TwoDoubles addend = Addend(at);
       if (terms.size() == SumTrees::kMostSlots) return {};
       SumTerm term = TermOf(addend.hi, 1);
       term.value = addend;
@@ -171,6 +170,10 @@ class BoundHypothesis : public Hypothesis {
   }
 
  private:
+  /// What the root adds to its products.
+  TwoDoubles Addend(int64_t at) const {
+    return Multiply(TwoDoubles{.hi = Root().Get<Contraction>().beta, .lo = 0}, Probe().At(Root().args[2], at));
+  }
   const PlanNode& Root() const { return shared_->plan.at(bank_->path.root); }
   const std::vector<RoundSpec>& Stores() const {
     return binding_.store[static_cast<size_t>(bank_->path.root)];

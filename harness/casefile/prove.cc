@@ -345,10 +345,11 @@ std::vector<Companion> CompanionsOf(const Case& test_case) {
     }
     if (!probes.empty()) asked.emplace_back(&product, std::move(probes));
   }
-  for (const auto& [product, probes] : asked) {
-    for (const std::string& probe : probes) {
-      const int64_t rounds = RoundsOf(*product, probe);
-      for (int64_t round = 0; round < rounds && companions.size() < kMostCompanions; ++round) {
+  // Each probe once before any a second time: where there are too many, none is left out.
+  for (int64_t round = 0; round < kMostRounds; ++round) {
+    for (const auto& [product, probes] : asked) {
+      for (const std::string& probe : probes) {
+        if (round >= RoundsOf(*product, probe) || companions.size() >= kMostCompanions) continue;
         std::string name = asked.size() > 1 ? product->value + "." + probe : probe;
         if (round > 0) name += "." + std::to_string(round + 1);
         companions.push_back(MakeCompanion(test_case, *product, probe, round, std::move(name)));
