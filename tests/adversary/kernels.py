@@ -1,5 +1,9 @@
 """All kernels, by name. `kernels.py` alone prints the table."""
 
+import apart_chains
+import apart_narrow
+import apart_orders
+import apart_wrong
 import heldout_chains
 import heldout_operands
 import heldout_orders
@@ -11,9 +15,10 @@ import wrongs
 
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
+APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
 
 
-def load(tables=FIRST + HELD_OUT):
+def load(tables=FIRST + HELD_OUT + APART):
     kernels = {}
     for table in tables:
         for kernel in table.table():
