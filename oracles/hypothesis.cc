@@ -292,8 +292,9 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
                         .out = std::string(Name(observed)) + "_rne",
                         .cuts = declared,
                         .mode = "_rne"};
-    // A total has the bits of what it was summed in, which need not be the format that steps are stored in.
-    for (const std::string& total : {narrow, std::string(narrow == "float16" ? "bfloat16" : "float16")}) {
+    // Of a wide result the steps are tried in bfloat16 alone; a total has the bits of what it was summed in, which may be float16.
+    const bool wide = FormatOf(observed)->precision > Binary16().precision;
+    for (const std::string& total : {narrow, std::string(wide ? "float16" : narrow)}) {
       Choice one = choice;
       size_t bit = 1;
       for (const auto& [name, nodes] : groups) {

@@ -219,7 +219,9 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
   }
   if (proposals.empty()) return;
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
-    const auto has_this = [&](const Trial& trial) { return trial.hypothesis->model() == hypothesis->model(); };
+    const auto has_this = [&](const Trial& trial) {
+      return trial.hypothesis->model() == hypothesis->model();
+    };
     if (const auto before = std::find_if(trials_.begin(), trials_.end(), has_this); before != trials_.end()) {
       // A contract named it.
       if (!before->survived) continue;
@@ -285,7 +287,10 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
     const auto acc = ParseAcc(model.acc);
     return acc && !acc->wide() && model.mid == "none" && model.cuts.empty() && model.out.ends_with("_rne");
   };
-  if (!narrow && std::none_of(found.begin(), found.end(), sums_alone)) likely->clear();
+  // Each by chance in a quarter of cases: more of them than this are less likely so than what is set aside.
+  const double totals = static_cast<double>(shape_.sums) * static_cast<double>(shape_.sum_cuts.size());
+  const bool few = totals * std::log(4) < std::log(options_.keep_factor);
+  if (!narrow && !(few && std::any_of(found.begin(), found.end(), sums_alone))) likely->clear();
   if (!narrow) std::erase_if(*likely, [&](const PrecisionModel& model) { return !is_narrow_sum(model); });
   likely->merge(found);
   result_.says.clear();
@@ -322,7 +327,8 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
   // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded
   // on their way leave no more bits either.
   const auto rounded_last = [this](const PrecisionModel& model) {
-    return bits_ > 0 && bits_ < Binary32().precision - kRoomOfOrders && model.mid == fmt::format("p{}", bits_);
+    return bits_ > 0 && bits_ < Binary32().precision - kRoomOfOrders &&
+           model.mid == fmt::format("p{}", bits_);
   };
   for (size_t i = before; i < trials_.size(); ++i) {
     const Trial& trial = trials_[i];
