@@ -127,12 +127,14 @@ std::vector<StepJudge::Use> StepJudge::UsesOf(size_t last, const Uses& uses) con
   return all;
 }
 
-double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements) {
+double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements,
+                            PieceOptions how) {
   const auto piece = Cut(last, uses);
   if (!piece) return -1;
   const std::string& name = steps_[last].step.as;
   const TensorData& observed = values_.at(name);
-  auto oracle = open_(piece->program, piece->inputs, {.unrounded = piece->unrounded, .as_written = true});
+  how.unrounded = piece->unrounded;
+  auto oracle = open_(piece->program, piece->inputs, how);
   if (!oracle || !(*oracle)->Describe(name)) return -1;
   double best = -1;
   for (const auto& model : (*oracle)->Bank(name, observed.dtype))

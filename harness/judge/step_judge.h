@@ -146,7 +146,8 @@ class StepJudge {
   std::vector<Use> UsesOf(size_t last, const Uses& uses) const;
 
   /// The share of some results that the step gives bit by bit with these uses unrounded; -1 where it cannot be said.
-  double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements);
+  double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements,
+                   PieceOptions how = {.unrounded = {}, .as_written = true});
 
   /// The share of some results that a model gives bit by bit in one of its orders.
   static double BestShare(const Hypothesis& model, const TensorData& observed,
