@@ -16,6 +16,7 @@
 #include "harness/casefile/generate.h"
 #include "harness/casefile/open.h"
 #include "harness/casefile/prove.h"
+#include "harness/judge/as_written.h"
 #include "harness/judge/asked.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/combine.h"
@@ -364,9 +365,10 @@ class RunJudge {
   }
 
   /// Those of its backends on which its value is another one where the steps are observed.
-  static std::vector<ObservedChange> ChangedIn(const Divergence& divergence, const std::vector<Participant>& participants,
-                                               const std::vector<std::optional<OpenedRecord>>& opened,
-                                               const std::map<std::string, std::vector<std::string>>& changed) {
+  static std::vector<ObservedChange> ChangedIn(
+      const Divergence& divergence, const std::vector<Participant>& participants,
+      const std::vector<std::optional<OpenedRecord>>& opened,
+      const std::map<std::string, std::vector<std::string>>& changed) {
     const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
@@ -379,7 +381,8 @@ class RunJudge {
       if (!left && !holds(divergence.backends[1], backend)) continue;
       const TensorData *asked = FindValueOf(*participants[i].observation, divergence.value),
                        *observed = FindValueOf(opened[i]->record.observation, divergence.value);
-      if (asked == nullptr || observed == nullptr || asked->shape != observed->shape || asked->dtype != observed->dtype)
+      if (asked == nullptr || observed == nullptr || asked->shape != observed->shape ||
+          asked->dtype != observed->dtype)
         continue;
       ObservedChange change{.backend = backend, .of = CompareTensors(*asked, *observed), .same_as = {}};
       for (const Participant& other : participants) {
@@ -669,6 +672,16 @@ bool CaseClassifier::IsStepOfManyModels() const {
   return shape && shape->most_models >= kManyModels;
 }
 
+void CaseClassifier::ShowWritten(const std::map<std::string, TensorData>& values, Classified* classified) {
+  for (auto& [name, found] : classified->values) {
+    if (!IsMeasured(found.kind) || !found.as_written.empty() || IsAsWritten(found)) continue;
+    auto written = OpenCaseOracle(case_, inputs_, {.engine = engine_, .as_written = true});
+    if (!written) return;
+    ShowAsWritten(**written, name, values.at(name), &found);
+    pieces_ += (*written)->Counts();
+  }
+}
+
 Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>& values) {
   if (values.empty()) return {};
   const auto known =
@@ -701,6 +714,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       if (one_step) {
         TryForms(values, &classified);
         DoubtViolations(values, &classified);
+        if (options.evidence == Evidence::kAll) ShowWritten(values, &classified);
       } else if (case_.companion_of.empty())
         SayWhatFits(values, options, &classified);
     } else {

@@ -44,6 +44,8 @@ class CaseClassifier {
   void TryForms(const std::map<std::string, TensorData>& values, Classified* classified);
   /// No violation is proved where the ops that some framework makes of the one give the results as the contract asks.
   void DoubtViolations(const std::map<std::string, TensorData>& values, Classified* classified);
+  /// Of one step that is not computed as it is written, what that gives.
+  void ShowWritten(const std::map<std::string, TensorData>& values, Classified* classified);
   /// A program of one step, of which nothing is demanded, and which has many models (harness/judge/local.h).
   bool IsStepOfManyModels() const;
   std::map<std::string, Classification> StepByStep(const std::map<std::string, TensorData>& values);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/base/text.h"
+#include "harness/judge/as_written.h"
 #include "harness/judge/classify_options.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/step_judge.h"
@@ -83,7 +84,10 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
 
 std::optional<Classification> StepJudge::Judge(size_t last) {
   alone_.reset();
-  if (auto honest = Honest(last)) return honest;
+  if (auto honest = Honest(last)) {
+    if (!IsAsWritten(*honest)) ShowWritten(last, &*honest);
+    return honest;
+  }
   auto stored = Classify(last, Cut(last, {}), false);
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
   if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);
@@ -157,7 +161,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
     if (stored->fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &*stored);
     SayWhatCountsAsZero(last, &*stored);
     stored->piece = "step";
-    ShowAsWritten(last, &*stored);
+    ShowWritten(last, &*stored);
     return stored;
   }
   JoinFew(last, *stored, &found);
@@ -210,7 +214,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   result.rests_on_likelihood =
       result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
   if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
-    ShowAsWritten(last, &result);
+    ShowWritten(last, &result);
   return Said(steps_[last].step.as, std::move(result));
 }
 
@@ -256,6 +260,16 @@ void StepJudge::NoteNarrow(size_t last, const Classification& judged) {
   }
   if (sums_.contains(last) && !accumulators.empty() && accumulators.size() <= kMost)
     narrow_[last] = std::move(accumulators);
+}
+
+void StepJudge::ShowWritten(size_t last, Classification* result) {
+  const auto piece = Cut(last, {});
+  if (!piece) return;
+  const auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .as_written = true});
+  if (!oracle) return;
+  const std::string& name = steps_[last].step.as;
+  ShowAsWritten(**oracle, name, values_.at(name), result);
+  counts_ += (*oracle)->Counts();
 }
 
 Classification StepJudge::Said(const std::string& value, Classification classification) {

@@ -113,6 +113,9 @@ class StepJudge {
   /// The accumulators of a step whose sums are narrow in every model that is left.
   void NoteNarrow(size_t last, const Classification& judged);
 
+  /// Elements that the step gives otherwise where it is computed as it is written, from what is stored.
+  void ShowWritten(size_t last, Classification* result);
+
   /// The label, with what was read otherwise than as it is stored in front.
   static Classification Said(const std::string& value, Classification classification);
 
@@ -284,11 +287,6 @@ class StepJudge {
 
   /// What was observed, with what each plain model gives put back where there is a zero and the model has a subnormal.
   std::vector<TensorData> Unflushed(size_t last, const Changes& changes) const;
-
-  // As it is written (local_written.cc)
-
-  /// Elements that the step gives otherwise where it is computed as it is written, from what is stored: in any order that is tried.
-  void ShowAsWritten(size_t last, Classification* result);
 
   const Case& case_;
   const std::map<std::string, TensorData>& inputs_;

@@ -1,0 +1,65 @@
+// Simulates what is written, in every order that is known, beside what was observed.
+#include "harness/judge/as_written.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "harness/judge/sample.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
+
+namespace ulpscope {
+
+bool IsAsWritten(const Classification& classification) {
+  const auto whole_number = [](const auto& in) {
+    const auto spec = ParseIn(in.second);
+    return in.first.starts_with("scalar.") && spec &&
+           (spec->format == nullptr || spec->bits() >= Binary32().precision);
+  };
+  const auto plain = [&](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    return std::all_of(model.in.begin(), model.in.end(), whole_number) &&
+           (model.prod == "exact" || model.prod == "float32") && acc &&
+           (acc->exact() || (acc->wide() && acc->block == 0)) &&
+           (model.mid == "none" || model.mid == "float32") && model.out.ends_with("_rne") &&
+           std::all_of(model.cuts.begin(), model.cuts.end(),
+                       [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
+  };
+  return std::any_of(classification.models.begin(), classification.models.end(), plain);
+}
+
+void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
+                   Classification* result) {
+  constexpr int64_t kMostLookedAt = 1024, kMostTerms = int64_t{1} << 21;
+  constexpr size_t kMostShown = 64;
+  const auto shape = written.Describe(value);
+  if (!shape) return;
+  const auto looked = ElementsToCheck(
+      observed.shape,
+      std::clamp(kMostTerms / std::max<int64_t>(1, 4 * shape->terms), int64_t{64}, kMostLookedAt));
+  std::vector<bool> given(looked.size(), false);
+  std::vector<double> nearest(looked.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const auto& model : written.Bank(value, observed.dtype)) {
+    const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
+    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+      const auto run = model->Simulate(order, looked);
+      for (size_t k = 0; k < looked.size(); ++k) {
+        const double stored = model->Store(run[k]), here = observed.At(looked[k]);
+        given[k] = given[k] || stored == here || (std::isnan(stored) && std::isnan(here));
+        if (!(std::fabs(nearest[k] - here) <= std::fabs(stored - here))) nearest[k] = stored;
+      }
+    }
+  }
+  result->shown_by.clear();
+  result->as_written.clear();
+  result->shown_count = std::count(given.begin(), given.end(), false);
+  result->shown_of = static_cast<int64_t>(looked.size());
+  for (size_t k = 0; k < looked.size() && result->shown_by.size() < kMostShown; ++k) {
+    if (given[k]) continue;
+    result->shown_by.push_back(looked[k]);
+    result->as_written.push_back(nearest[k]);
+  }
+}
+
+}  // namespace ulpscope

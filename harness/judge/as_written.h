@@ -1,0 +1,21 @@
+// As it is written: what a step gives with sums in float32 and one rounding of its result, from the operands that the backend had.
+//
+// Of a step that is computed otherwise it is the other side of the finding: not what some other backend happens to give, which may
+// round elsewhere, but what this one would have given.
+#pragma once
+
+#include <string>
+
+#include "harness/model/oracle.h"
+
+namespace ulpscope {
+
+/// One of the models that are left computes what is written.
+bool IsAsWritten(const Classification& classification);
+
+/// Puts into `result` the elements of `observed` that what is written gives otherwise, in any order that is tried. `written`: an oracle
+/// of that one model.
+void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
+                   Classification* result);
+
+}  // namespace ulpscope

@@ -1,0 +1,70 @@
+// What is written beside what was computed: an inner rounding shows in the elements that one rounding gives otherwise.
+#include "harness/judge/as_written.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/judge/classify.h"
+#include "harness/num/float_format.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+constexpr int64_t kRows = 8, kTerms = 32, kColumns = 16;
+
+/// linear with a bias, all of it in bfloat16.
+struct Linear {
+  Case program;
+  std::map<std::string, TensorData> inputs;
+  TensorData once = TensorData::Zeros(DType::kBfloat16, {kRows, kColumns}), twice = once;
+
+  Linear() {
+    program.id = "linear";
+    program.tensors = {testing::Tensor("x", DType::kBfloat16, {kRows, kTerms}),
+                       testing::Tensor("w", DType::kBfloat16, {kColumns, kTerms}),
+                       testing::Tensor("b", DType::kBfloat16, {kColumns})};
+    program.program = {testing::MakeStep("linear", {"x", "w", "b"}, "y")};
+    program.observe = {"y"};
+    inputs = testing::NormalInputs(program, 7);
+    for (int64_t i = 0; i < kRows * kColumns; ++i) {
+      float sum = 0;
+      for (int64_t k = 0; k < kTerms; ++k)
+        sum += static_cast<float>(inputs.at("x").At(i / kColumns * kTerms + k) *
+                                  inputs.at("w").At(i % kColumns * kTerms + k));
+      const auto bias = static_cast<float>(inputs.at("b").At(i % kColumns));
+      once.Set(i, RoundTo(sum + bias, Bfloat16()));
+      twice.Set(i, RoundTo(static_cast<float>(RoundTo(sum, Bfloat16())) + bias, Bfloat16()));
+    }
+  }
+};
+
+TEST(AsWritten, ARoundedProductShowsWhereOneRoundingGivesSomethingElse) {
+  const Linear linear;
+  const auto written = OpenCaseOracle(linear.program, linear.inputs, {.as_written = true});
+  ASSERT_TRUE(written);
+  Classification rounded;
+  ShowAsWritten(**written, "y", linear.twice, &rounded);
+  int64_t differ = 0;
+  for (int64_t i = 0; i < linear.once.size(); ++i) differ += linear.once.At(i) != linear.twice.At(i) ? 1 : 0;
+  ASSERT_GT(differ, 0);
+  EXPECT_EQ(rounded.shown_count, differ);
+  EXPECT_EQ(rounded.shown_of, linear.once.size());
+  ASSERT_EQ(rounded.shown_by.size(), rounded.as_written.size());
+  for (size_t k = 0; k < rounded.shown_by.size(); ++k)
+    EXPECT_EQ(rounded.as_written[k], linear.once.At(rounded.shown_by[k]));
+  Classification plain;
+  ShowAsWritten(**written, "y", linear.once, &plain);
+  EXPECT_EQ(plain.shown_count, 0);
+}
+
+TEST(AsWritten, WhatMayBeWrittenIsNotShown) {
+  const Linear linear;
+  const auto oracle = OpenCaseOracle(linear.program, linear.inputs);
+  ASSERT_TRUE(oracle);
+  EXPECT_TRUE(IsAsWritten(ClassifyValue(**oracle, "y", linear.once)));
+  EXPECT_FALSE(IsAsWritten(ClassifyValue(**oracle, "y", linear.twice)));
+}
+
+}  // namespace
+}  // namespace ulpscope
