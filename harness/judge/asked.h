@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/judge/local.h"
+#include "harness/judge/open_piece.h"
 #include "harness/model/oracle.h"
 
 namespace ulpscope {

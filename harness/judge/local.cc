@@ -213,7 +213,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   OpenToSum(last, &result);
   result.rests_on_likelihood =
       result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
-  if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !AnyWide(result))
+  if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !IsAsWritten(result))
     ShowWritten(last, &result);
   return Said(steps_[last].step.as, std::move(result));
 }

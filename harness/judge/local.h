@@ -8,28 +8,14 @@
 // is the program's own.
 #pragma once
 
-#include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 
+#include "harness/judge/open_piece.h"
 #include "harness/model/oracle.h"
 
 namespace ulpscope {
-
-/// Opens an oracle for a piece of a program on these tensors.
-struct PieceOptions {
-  std::set<std::string> unrounded =
-      {};                   ///< values of the piece that are read before they are rounded to their dtype
-  bool natural = false;     ///< only sums in float32, and what the program itself rounds
-  bool as_written = false;  ///< sums in float32, and each value rounded that is not in `unrounded`: one model
-};
-using OpenPiece = std::function<Result<std::unique_ptr<CaseOracle>>(
-    const Case& piece, std::map<std::string, TensorData> inputs, const PieceOptions& options)>;
-
-/// Of a step with as many models as this, what an honest kernel computes is tried before all of them.
-constexpr int64_t kManyModels = 4096;
 
 /// `opened`: a program each of whose steps gives one new value (harness/casefile/open.h). `values`: what one backend computed
 /// for them; steps whose results or operands are not among them are left out. One classification for each step. What

@@ -119,13 +119,4 @@ bool StepJudge::GivesNoMore(size_t last, const Explanation& each, const Classifi
          share - stored.reproduced < 3 * std::sqrt(n * share * (1 - share) + 1) / n;
 }
 
-bool StepJudge::AnyWide(const Classification& result) {
-  const auto acc = result.facets.find("acc");
-  return acc == result.facets.end() || acc->second.empty() ||
-         std::any_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
-           const auto spec = ParseAcc(word);
-           return !spec || spec->wide();
-         });
-}
-
 }  // namespace ulpscope

@@ -20,7 +20,8 @@ std::string Shows(const Classification& classification) {
   const std::string* told = nullptr;
   for (const std::string& says : classification.says) {
     // How near a rejected model comes says nothing of the value.
-    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos) continue;
+    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos)
+      continue;
     if (told == nullptr || (says.starts_with("as if") && !told->starts_with("as if"))) told = &says;
   }
   return told == nullptr ? "" : " (" + *told + ")";
@@ -206,9 +207,11 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
+  std::string witness = other.Nothing() ? BesideWhatIsWritten(first, value) : "";
+  if (witness.empty()) witness = Witness(first, second, value);
   return fmt::format("{}{} {}; {}{} {}{}.", JoinNames(first.names), likely,
                      Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed,
-                     Witness(first, second, value));
+                     witness);
 }
 
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
@@ -219,8 +222,9 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
   Words effects;
   for (const ObservedChange& each : changed) {
     const double ulp = each.of.largest_ulp;
-    effects.push_back(fmt::format("{} ({} of {} elements{}{})", each.backend, each.of.number + each.of.special,
-                                  each.of.elements, ulp > 0 ? fmt::format(", by up to {} ulp", Ulps(ulp)) : "",
+    effects.push_back(fmt::format("{} ({} of {} elements{}{})", each.backend,
+                                  each.of.number + each.of.special, each.of.elements,
+                                  ulp > 0 ? fmt::format(", by up to {} ulp", Ulps(ulp)) : "",
                                   each.same_as.empty() ? "" : ", to the bits of " + JoinNames(each.same_as)));
   }
   const std::string changes =

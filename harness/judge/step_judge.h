@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/judge/flat_program.h"
-#include "harness/judge/local.h"
+#include "harness/judge/open_piece.h"
 #include "harness/model/oracle.h"
 #include "harness/num/float_format.h"
 
@@ -211,9 +211,6 @@ class StepJudge {
   /// An operand in float32 or wider that is said to be read before it was rounded, by results of which that gives no more than what
   /// is stored does: the bounds of the one hold an element that those of the other do not, and bits alone tell what was read.
   bool GivesNoMore(size_t last, const Explanation& each, const Classification& stored) const;
-
-  /// A sum in float32 or wider, or none, explains the results: they may be what is written.
-  static bool AnyWide(const Classification& result);
 
   // What is open (local_open.cc)
 
