@@ -182,7 +182,8 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     bool plain = false;
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
-      if (!trial.survived || !IsAsAsked(model) || !std::isfinite(trial.log_likelihood) || !Fits(trial)) continue;
+      if (!trial.survived || !IsAsAsked(model) || !std::isfinite(trial.log_likelihood) || !Fits(trial))
+        continue;
       likely->insert(model);
       plain = true;
     }

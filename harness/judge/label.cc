@@ -43,7 +43,8 @@ std::string Or(const std::vector<std::string>& words) {
 std::string StepInside(std::string_view cut, std::string_view value) {
   std::string name(cut.substr(std::min(cut.size(), value.size() + 1)));
   // As they are written in a formula. 1 + erf(t) is erfc(-t), in which nothing cancels.
-  for (const auto& [step, written] : {std::pair{"one_plus_tanh", "1 + tanh"}, {"erfc", "1 + erf"},
+  for (const auto& [step, written] : {std::pair{"one_plus_tanh", "1 + tanh"},
+                                      {"erfc", "1 + erf"},
                                       {"exp_in_denominator", "exp in the denominator"}}) {
     if (name == step) return written;
   }
@@ -159,7 +160,8 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
 std::string JoinAccumulators(const std::vector<std::string>& words, int64_t longest) {
   if (words.empty()) return "";
   constexpr std::string_view kFlushed = "+ftz";
-  if (std::all_of(words.begin(), words.end(), [&](const std::string& word) { return word.ends_with(kFlushed); })) {
+  if (std::all_of(words.begin(), words.end(),
+                  [&](const std::string& word) { return word.ends_with(kFlushed); })) {
     std::vector<std::string> plain;
     for (const std::string& word : words) plain.push_back(word.substr(0, word.size() - kFlushed.size()));
     return JoinAccumulators(plain, longest) + ", subnormals flushed to zero";
@@ -187,7 +189,9 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
       }))
     return "float32 (partial sums may be added in float64)";
   if (all([](const AccSpec& acc) { return acc.wide(); }))
-    return !more ? "float32 or wider" : compensated ? "a format wider than float32, or compensated" : "a format wider than float32";
+    return !more         ? "float32 or wider"
+           : compensated ? "a format wider than float32, or compensated"
+                         : "a format wider than float32";
   for (const FloatFormat* format : {&Bfloat16(), &Binary16()}) {
     if (all([&](const AccSpec& acc) { return acc.partial == nullptr && acc.format == format; }))
       return std::string(format->name);
