@@ -172,7 +172,8 @@ class BoundHypothesis : public Hypothesis {
  private:
   /// What the root adds to its products.
   TwoDoubles Addend(int64_t at) const {
-    return Multiply(TwoDoubles{.hi = Root().Get<Contraction>().beta, .lo = 0}, Probe().At(Root().args[2], at));
+    return Multiply(TwoDoubles{.hi = Root().Get<Contraction>().beta, .lo = 0},
+                    Probe().At(Root().args[2], at));
   }
   const PlanNode& Root() const { return shared_->plan.at(bank_->path.root); }
   const std::vector<RoundSpec>& Stores() const {

@@ -189,7 +189,8 @@ Result<PrecisionModel> ParsePrecisionModel(std::string_view name) {
       if (!ParseMid(word)) return bad("unknown mid rounding", word, Join(MidWords(), ", "));
       model.mid = word;
     } else if (facet == "out") {
-      if (!ParseOut(word)) return bad("unknown store", word, "DTYPE_rne, DTYPE_rz, DTYPE_rna or DTYPE_faithful");
+      if (!ParseOut(word))
+        return bad("unknown store", word, "DTYPE_rne, DTYPE_rz, DTYPE_rna or DTYPE_faithful");
       model.out = word;
     } else if (facet == "cuts") {
       model.cuts = entries(word);

@@ -104,7 +104,8 @@ void Classifier::MeasureFloors() {
     result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
     result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
     if (shape_.has_products)
-      result_.floors["prod"] = floor([](const std::string& bits) { return Proposal{.in = {}, .prod = bits}; });
+      result_.floors["prod"] =
+          floor([](const std::string& bits) { return Proposal{.in = {}, .prod = bits}; });
   }
   for (const auto& operand : shape_.operands) {
     if (operand.starts_with("scalar.") || plain->in.contains(operand)) continue;

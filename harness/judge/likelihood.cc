@@ -57,7 +57,7 @@ struct Law {
   std::vector<double> centre, width;  ///< c_i and w_i
   double kappa_low = kInf, kappa_high = 0, bias_low = 0, bias_high = 0;
   double largest = 0;  ///< error of any element in any order, in units of its width
-  double still = 0;  ///< share of elements that rounding errors do not move to another stored value
+  double still = 0;    ///< share of elements that rounding errors do not move to another stored value
 };
 
 /// w_i: mostly the element's own simulated error, partly the tensor's, spread as the proven bounds are.

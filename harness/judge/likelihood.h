@@ -17,9 +17,9 @@ namespace ulpscope {
 
 /// Errors beyond the rounding cell of what is stored, in units of what the model's own orders do at that element.
 struct Residuals {
-  double ratio = 0;    ///< their root mean square, over that of the worst simulated order before its store
-  double largest = 0;  ///< the largest, over the largest of all simulated orders
-  double lean = 0;     ///< how much further they lean than those of the nearest simulated order
+  double ratio = 0;       ///< their root mean square, over that of the worst simulated order before its store
+  double largest = 0;     ///< the largest, over the largest of all simulated orders
+  double lean = 0;        ///< how much further they lean than those of the nearest simulated order
   bool too_near = false;  ///< far smaller, as they are stored, than those of every simulated order
   size_t count = 0;
   bool fits = false;

@@ -57,7 +57,8 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
     const std::string what = IsInside(value, operand)
                                  ? "the " + Braced(StepInside(operand, value)) + " inside " + Braced(value)
                                  : Braced(NumberPhrase(test_case, operand, value));
-    const bool is_number = std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
+    const bool is_number =
+        std::isdigit(static_cast<unsigned char>(what.back())) != 0 && !what.starts_with("operand ");
     const size_t at = operand.find('@');
     // Of what another step gave it is said which of its uses this is.
     const bool is_step = !IsInside(value, operand) && test_case.FindTensor(operand) == nullptr;
@@ -150,8 +151,9 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const bool sums = left.label.find("accumulated in") != std::string::npos ||
                     right.label.find("accumulated in") != std::string::npos;
   const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
-  auto acc = Compare(left.facets, right.facets, "acc", "", sums || !steps ? "accumulates" : "computes",
-                     sums || !steps ? "accumulate" : "compute", what + Braced(value) + " in {}", accumulators);
+  auto acc =
+      Compare(left.facets, right.facets, "acc", "", sums || !steps ? "accumulates" : "computes",
+              sums || !steps ? "accumulate" : "compute", what + Braced(value) + " in {}", accumulators);
   if (!acc) return acc;
   // Beside a format that is known, one that is not is another one: that is all there is to say of it.
   const auto told = [](const Classification& each) {
@@ -219,8 +221,8 @@ std::optional<Parting> FindParting(const Case& test_case, const std::string& val
   }
   for (Parting& operand : FindOperands(test_case, value, left, right)) found.push_back(std::move(operand));
   if (!found.empty()) return Together(found);
-  if (auto prod =
-          Compare(left.facets, right.facets, "prod", "exact", "rounds", "round", "each product in " + Braced(value) + " to {}"))
+  if (auto prod = Compare(left.facets, right.facets, "prod", "exact", "rounds", "round",
+                          "each product in " + Braced(value) + " to {}"))
     return prod;
   if (auto out = Compare(left.facets, right.facets, "out", "", "stores", "store", Braced(value) + " as {}"))
     return out;

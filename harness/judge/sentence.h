@@ -40,7 +40,7 @@ std::string RangeSentence(const Side& a, const Side& b, const std::string& value
 /// What observing all steps changes on one backend.
 struct ObservedChange {
   std::string backend;
-  TensorDifference of;                ///< its value as it was asked, against the one beside its steps
+  TensorDifference of;               ///< its value as it was asked, against the one beside its steps
   std::vector<std::string> same_as;  ///< backends of the other side whose bits it has then
 };
 /// What the steps of another run show of a divergence: " Observing all steps changes y on A (17 of 64 elements, by up to 3 ulp);

@@ -190,8 +190,8 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
-    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}.", differs, value, share, size, witness,
-                       value, Join(asked, "; "));
+    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}.", differs, value, share, size,
+                       witness, value, Join(asked, "; "));
   }
   for (const Side* side : {&a, &b}) {
     if (!RoundsNothing(ValueOf(*side, value).classification)) continue;

@@ -14,8 +14,8 @@ namespace ulpscope {
 /// One side of a divergence: its backends and the member that speaks for it.
 struct Side {
   std::vector<std::string> names;
-  Participant speaker;                       ///< one of them, whose classes and elements are told
-  std::vector<const Observation*> all = {};  ///< of every one; null where a run has none
+  Participant speaker;                          ///< one of them, whose classes and elements are told
+  std::vector<const Observation*> all = {};     ///< of every one; null where a run has none
   std::vector<const CaseResult*> results = {};  ///< of every one
 };
 

@@ -75,8 +75,8 @@ struct ValueShape {
   Shape shape;
   DType declared = DType::kFloat32;  ///< by PyTorch's type rules
   int64_t reduction_length = 0;      ///< longest sum on the path; 0 without any
-  int64_t sums = 0;                  ///< most sums of one step on the path: elements that share one err together
-  int64_t terms = 0;                 ///< terms of all sums on the path: what one simulated element costs
+  int64_t sums = 0;   ///< most sums of one step on the path: elements that share one err together
+  int64_t terms = 0;  ///< terms of all sums on the path: what one simulated element costs
   /// Terms and steps that one element of the value and all of them rest on, each intermediate element once.
   int64_t work_of_one = 0, work_of_all = 0;
   int64_t most_models = 0;              ///< at most so many are listed; 0 where that is few

@@ -242,7 +242,8 @@ std::optional<RoundSpec> ParseMid(std::string_view word) {
 std::optional<RoundSpec> ParseOut(std::string_view word) {
   const bool flushed = TakeSuffix(&word, "+ftz");
   const bool faithful = TakeSuffix(&word, "_faithful");
-  auto spec = faithful ? std::optional(RoundSpec{.format = FindFormat(word), .faithful = true}) : ParseFormatAndMode(word);
+  auto spec = faithful ? std::optional(RoundSpec{.format = FindFormat(word), .faithful = true})
+                       : ParseFormatAndMode(word);
   if (!spec || spec->format == nullptr || !ParseDType(spec->format->name)) return std::nullopt;
   if (flushed) spec->subnormals = Subnormals::kFlushed;
   return spec;
@@ -329,7 +330,9 @@ const std::vector<FacetRow>& Facets() {
          AccPattern(), KnowsAcc},
         {"mid", "none, bfloat16, float16, tf32, float32 or p<bits>",
          "^(none|" + formats + "|" + std::string(kBitsPattern) + ")$", Knows<ParseMid>},
-        {"out", "a dtype and a rounding, as in float32_rne; _faithful: one of the two neighbours, not always the nearest",
+        {"out",
+         "a dtype and a rounding, as in float32_rne; _faithful: one of the two neighbours, not always the "
+         "nearest",
          "^" + Alternatives(stored) + "_" + Alternatives(outs) + "([+]ftz)?$", Knows<ParseOut>}};
   }();
   return rows;

@@ -776,7 +776,8 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
     return made;
   };
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
-  const std::string kEffect = " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
+  const std::string kEffect =
+                        " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
                     kNoReason = kEffect + ": what it does when y alone is asked for, no step tells.";
   const TensorDifference difference{.elements = 8, .number = 3, .largest_ulp = 2.5};
   const auto told = [&](const std::vector<Divergence>& steps) {
@@ -787,16 +788,19 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
            "inductor likely computes add from the unrounded elu; eager and aot likely do not: "
            "add[0] is 1 against 2.");
   EXPECT_EQ(told({add}),
-            kEffect + "; there, inductor likely computes add from the unrounded elu; eager and aot likely do not; "
-                      "likewise for add_2.");
+            kEffect +
+                "; there, inductor likely computes add from the unrounded elu; eager and aot likely do not; "
+                "likewise for add_2.");
   const std::vector<Divergence> steps{add};
   const std::vector<ObservedChange> same{{.backend = "inductor", .of = difference, .same_as = {"eager"}}};
   EXPECT_EQ(ObservedStepsSentence(result, same, &steps),
-            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager): what "
+            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of "
+            "eager): what "
             "it does when y alone is asked for, no step tells.")
       << "steps that lead to eager's bits are no reason to part from eager";
-  EXPECT_EQ(ObservedStepsSentence(result, same, nullptr),
-            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager).")
+  EXPECT_EQ(
+      ObservedStepsSentence(result, same, nullptr),
+      " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager).")
       << "a cause is known already";
   EXPECT_EQ(told({step("add", {{"eager"}, {"aot"}}, {}, "eager rounds add; aot does not.")}), kNoReason)
       << "no word of the one that changed";

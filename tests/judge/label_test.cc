@@ -100,7 +100,8 @@ TEST(ContainsAccumulator, ClassesHoldWhatKeepsTheirBits) {
   }
   EXPECT_EQ(at_least, in_float32_class + 3) << "exact, float64 and compensated";
   for (const char* drops : {"float32+ftz", "float32_rz+ftz", "float64+ftz"}) {
-    EXPECT_FALSE(inside("at_least_float32", drops)) << "a sum that drops subnormals has not all numbers of float32";
+    EXPECT_FALSE(inside("at_least_float32", drops))
+        << "a sum that drops subnormals has not all numbers of float32";
     EXPECT_TRUE(ContainsAccumulator({"at_least_float32", drops}, drops));
   }
   EXPECT_TRUE(inside("float32_class", "float32_rz"));
