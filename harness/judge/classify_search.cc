@@ -63,12 +63,13 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
 }
 
 void Classifier::MeasureFloors() {
-  if (shape_.reduction_length == 0 || !shape_.cut_points.empty() || sample_.empty()) return;
+  // A mean is a sum and one step more. What rounds several steps on its way has too many places for one number.
+  if (shape_.reduction_length == 0 || shape_.cut_points.size() > 1 || sample_.empty()) return;
   // Beside a rounding that was found, nothing is asked but of the other operand.
   const PrecisionModel* plain = nullptr;
   for (const PrecisionModel& model : result_.models) {
     const auto acc = ParseAcc(model.acc);
-    const bool wide = model.mid == "none" && acc && acc->wide();
+    const bool wide = model.mid == "none" && model.cuts.empty() && acc && acc->wide();
     if (wide && (plain == nullptr || model.in.size() < plain->in.size())) plain = &model;
   }
   if (plain == nullptr) return;

@@ -66,7 +66,9 @@ std::vector<Parting> FindOperands(const Case& test_case, const std::string& valu
         is_number || is_step
             ? " when computing " + Braced(at == std::string::npos ? value : operand.substr(at + 1))
             : "";
-    auto in = Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
+    auto in = is_step && !is_number
+                  ? Compare(left, right, operand, "as_is", "reads", "read", Braced(operand) + " as {}" + when)
+                  : Compare(left, right, operand, "as_is", "rounds", "round", what + " to {}" + when);
     if (!in) continue;
     const auto flushes = [](const Words& in_words) { return in_words == Words{"as_is+daz"}; };
     const Deed flush = Say("takes subnormal numbers of", "take subnormal numbers of", what + " as zero");

@@ -80,6 +80,19 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
   return narrow;
 }
 
+/// The format of at most 16 bits that a rounding of every model is to; "16 bits" where they have none in common, empty where a model
+/// has no such rounding.
+std::string NarrowInEach(const std::string& value, const Classification& classification) {
+  if (classification.models.empty()) return "";
+  std::set<std::string> always = NarrowIn(classification.models.front(), value);
+  for (const PrecisionModel& model : classification.models) {
+    const std::set<std::string> mine = NarrowIn(model, value);
+    if (mine.empty()) return "";
+    std::erase_if(always, [&](const std::string& format) { return !mine.contains(format); });
+  }
+  return always.empty() ? "16 bits" : *always.begin();
+}
+
 }  // namespace
 
 bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
@@ -101,30 +114,29 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
   if (!part) return std::nullopt;
   const bool a_rounds = !RoundedInside(value, a).empty(), b_rounds = !RoundedInside(value, b).empty();
   if (!a_rounds && !b_rounds) return std::nullopt;
-  return Parting{.a = a_rounds ? RoundsInside(value, a) : Deed{},
-                 .b = b_rounds ? RoundsInside(value, b) : Deed{}};
+  // Which step it is may not be known of one that all its models round something inside.
+  const auto deed = [&](const Classification& each, bool rounds) {
+    if (rounds) return RoundsInside(value, each);
+    const std::string format = RoundsMoreInside(value, each, {}) ? NarrowInEach(value, each) : "";
+    return format.empty()
+               ? Deed{}
+               : Say("rounds", "round", fmt::format("at least one step inside {} to {}", value, format));
+  };
+  return Parting{.a = deed(a, a_rounds), .b = deed(b, b_rounds)};
 }
 
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b) {
   if (a.models.empty() || b.models.empty()) return std::nullopt;
-  const auto narrow = [&](const Classification& each) {
-    return std::all_of(each.models.begin(), each.models.end(),
-                       [&](const PrecisionModel& model) { return !NarrowIn(model, value).empty(); });
-  };
   const auto wide = [&](const Classification& each) {
     return std::all_of(each.models.begin(), each.models.end(),
                        [&](const PrecisionModel& model) { return NarrowIn(model, value).empty(); });
   };
-  const bool left = narrow(a) && wide(b);
-  if (!left && !(narrow(b) && wide(a))) return std::nullopt;
+  const std::string in_a = NarrowInEach(value, a), in_b = NarrowInEach(value, b);
+  const bool left = !in_a.empty() && wide(b);
+  if (!left && !(!in_b.empty() && wide(a))) return std::nullopt;
   const Classification& rounds = left ? a : b;
-  std::set<std::string> always = NarrowIn(rounds.models.front(), value);
-  for (const PrecisionModel& model : rounds.models) {
-    const std::set<std::string> mine = NarrowIn(model, value);
-    std::erase_if(always, [&](const std::string& format) { return !mine.contains(format); });
-  }
-  const std::string format = always.empty() ? "16 bits" : *always.begin();
+  const std::string& format = left ? in_a : in_b;
   const Deed deed =
       Say("rounds", "round",
           HasStepsInside(value, rounds) ? fmt::format("at least one step inside {} to {}", value, format)

@@ -261,8 +261,8 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     told.push_back(std::move(text));
   }
   if (told.empty())
-    return fmt::format("{}: what {} when {} alone is asked for, no step tells.", changes,
-                       changed.size() == 1 ? "it does" : "they do", divergence.value);
+    return fmt::format("{}; what {} where they are not observed, the steps do not tell.", changes,
+                       changed.size() == 1 ? "it does" : "they do");
   return fmt::format("{}; there, {}{}.", changes, Join(told, ". "),
                      more == 0   ? ""
                      : more == 1 ? ". 1 more step parts"

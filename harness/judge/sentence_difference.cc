@@ -190,15 +190,16 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
-    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}.", differs, value, share, size,
-                       witness, value, Join(asked, "; "));
+    return fmt::format("{} in {} ({}{}, e.g. {}): where its steps are not observed, {}.", differs, value,
+                       share, size, witness, Join(asked, "; "));
   }
   for (const Side* side : {&a, &b}) {
     if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
-    return fmt::format("{} in {} ({}{}, e.g. {}): asked for {} alone, {}{} {} nothing on the way to {}.",
-                       differs, value, share, size, witness, value, JoinNames(side->names),
-                       ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
-                       Verb(*side, "rounds", "round"), value);
+    return fmt::format(
+        "{} in {} ({}{}, e.g. {}): where its steps are not observed, {}{} {} nothing on the way to {}.",
+        differs, value, share, size, witness, JoinNames(side->names),
+        ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
+        Verb(*side, "rounds", "round"), value);
   }
   return fmt::format("{} in {} ({}{}, e.g. {}).", differs, value, share, size, witness);
 }

@@ -29,7 +29,8 @@ int ErfGelu(Lowering& low, const OpCall& call) {
   const int x = call.args.at(0);
   const int factor =
       op.Stored(NodeKind::kStore, {low.IrrationalConstant(Irrational::kSqrtHalf, op.inner())}, "sqrt_half");
-  const int argument = op.Stored(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument");
+  const int argument =
+      op.Stored(NodeKind::kMul, {op.Step(NodeKind::kNeg, {x}, "minus"), factor}, "argument_of_erf");
   const int tail = op.Slack(op.Stored(NodeKind::kErfc, {argument}, "erfc"), {low.Scalar(1, op.inner())}, 16);
   const int half = op.Step(NodeKind::kMul, {x, low.Scalar(0.5, op.inner())}, "half");
   const int result = op.Step(NodeKind::kMul, {half, tail}, "result");
@@ -50,7 +51,7 @@ int TanhGelu(Lowering& low, const OpCall& call) {
               {op.Step(NodeKind::kStore, {low.IrrationalConstant(Irrational::kSqrtTwoOverPi, op.inner())},
                        "sqrt_two_over_pi"),
                sum},
-              "argument"),
+              "argument_of_tanh"),
       {sum}, 8);
   const int one = low.Scalar(1, op.inner());
   const int tail = op.Slack(

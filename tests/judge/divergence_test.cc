@@ -778,7 +778,8 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
   Divergence result = step("y", {{"eager", "aot"}, {"inductor"}}, {}, "");
   const std::string kEffect =
                         " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp)",
-                    kNoReason = kEffect + ": what it does when y alone is asked for, no step tells.";
+                    kNoReason =
+                        kEffect + "; what it does where they are not observed, the steps do not tell.";
   const TensorDifference difference{.elements = 8, .number = 3, .largest_ulp = 2.5};
   const auto told = [&](const std::vector<Divergence>& steps) {
     return ObservedStepsSentence(result, {{.backend = "inductor", .of = difference, .same_as = {}}}, &steps);
@@ -793,10 +794,10 @@ TEST(Divergence, StepsOfAnotherRunAreSaidAsThat) {
                 "likewise for add_2.");
   const std::vector<Divergence> steps{add};
   const std::vector<ObservedChange> same{{.backend = "inductor", .of = difference, .same_as = {"eager"}}};
-  EXPECT_EQ(ObservedStepsSentence(result, same, &steps),
-            " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of "
-            "eager): what "
-            "it does when y alone is asked for, no step tells.")
+  EXPECT_EQ(
+      ObservedStepsSentence(result, same, &steps),
+      " Observing all steps changes y on inductor (3 of 8 elements, by up to 2.5 ulp, to the bits of eager); "
+      "what it does where they are not observed, the steps do not tell.")
       << "steps that lead to eager's bits are no reason to part from eager";
   EXPECT_EQ(
       ObservedStepsSentence(result, same, nullptr),
