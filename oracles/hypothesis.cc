@@ -93,15 +93,14 @@ std::vector<std::string> AccumulatorsFor(const Plan& plan, const ValuePath& path
   for (const auto& [operand, dtype] : path.operands) add(dtype);
   add(plan.at(path.root).dtype);
   add(observed);
-  // A sum that is rounded once, into the format of the result, is stored: one block, or one product. It is no narrow sum.
+  // A sum that one block holds is rounded once, into the format of the result: that is its store, and no narrow sum.
   const PlanNode& root = plan.at(path.root);
   const bool alone =
       IsReduction(root.kind) && root.args.size() <= 2 && root.alpha() == 1 && path.reductions.size() == 1;
   const auto is_store = [&](const AccSpec& acc) {
-    const int64_t together = acc.block > 0 ? acc.block : 1;
-    return alone && acc.partial == nullptr && acc.format != nullptr &&
-           acc.format->precision < Binary32().precision && *acc.format == *FormatOf(observed) &&
-           path.reduction_length <= together;
+    return alone && acc.block > 0 && acc.format->precision < Binary32().precision &&
+           *acc.format == *FormatOf(observed) && path.reduction_length > 1 &&
+           path.reduction_length <= acc.block;
   };
   std::vector<std::string> words;
   for (const auto& word : AccWords()) {

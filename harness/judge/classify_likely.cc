@@ -231,9 +231,12 @@ bool Classifier::Fits(const Trial& trial) const {
   if (!shape_.has_steps || shape_.reduction_length < 2)
     return residuals.fits && !residuals.too_near && trial.fit >= options_.worst_fit;
   const int64_t sums = std::max<int64_t>(1, std::min(shape_.sums, result_.elements));
-  // A few sums may all be nearer than they mostly are.
+  // A few sums may all be nearer than they mostly are; and the other steps inside need not be rounded one by one, as orders have it:
+  // what is too near for float32 was computed by fewer of them.
   constexpr int64_t kFewest = 16;
-  if (sums >= kFewest && residuals.too_near) return false;
+  const auto acc = ParseAcc(trial.hypothesis->model().acc);
+  const bool narrow = acc && acc->bits() <= Binary16().precision;
+  if (sums >= kFewest && narrow && residuals.too_near) return false;
   const auto together = static_cast<double>(result_.elements) / static_cast<double>(sums);
   return trial.fit / std::sqrt(together) >= options_.worst_fit &&
          (residuals.fits || FitsOrders(residuals.ratio, residuals.largest, residuals.lean,

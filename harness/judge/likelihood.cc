@@ -241,6 +241,8 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   Moments observed;
   double largest = 0, off = 0;
   std::vector<double> off_by(learnt.runs.size(), 0);
+  std::vector<size_t> moved(learnt.runs.size(),
+                            0);  // elements that an order does not leave at the centre's stored value
   for (size_t i = 0; i < stored.size(); ++i) {
     const double centre = hypothesis.Store(law.centre[i]);
     const auto square_off = [&](double value) {
@@ -248,8 +250,11 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
       return std::isfinite(error) ? error * error : 0;
     };
     off += square_off(stored[i]);
-    for (size_t order = 0; order < learnt.runs.size(); ++order)
-      off_by[order] += square_off(hypothesis.Store(learnt.runs[order][i]));
+    for (size_t order = 0; order < learnt.runs.size(); ++order) {
+      const double square = square_off(hypothesis.Store(learnt.runs[order][i]));
+      off_by[order] += square;
+      moved[order] += square > 0 ? 1 : 0;
+    }
     const bool quiet = centre == stored[i];
     if (law.width[i] == 0) {
       if (!quiet) return {.ratio = kInf, .largest = kInf, .lean = kInf, .count = 0, .fits = false};
@@ -283,7 +288,8 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   constexpr double kFar = 16;
   constexpr size_t kFewest = 16;
   const double least = *std::min_element(off_by.begin(), off_by.end());
-  residuals.too_near = observed.count >= kFewest && off * kFar * kFar < least;
+  // Where a coarse store hides most errors, it tells nothing that none shows.
+  residuals.too_near = *std::min_element(moved.begin(), moved.end()) >= kFewest && off * kFar * kFar < least;
   residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }
