@@ -84,11 +84,8 @@ Interval Outwards(const FloatFormat& format, Interval a) {
   return {.lo = neighbour(a.lo, -1), .hi = neighbour(a.hi, 1)};
 }
 
-template <class Spec>
-Interval Rounded(const Spec& spec, Interval a) {
-  if constexpr (requires { spec.faithful; }) {
-    if (spec.faithful && !HasNan(a)) return Outwards(*spec.format, a);
-  }
+Interval Rounded(const RoundSpec& spec, Interval a) {
+  if (spec.faithful && !HasNan(a)) return Outwards(*spec.format, a);
   const double low = spec.Apply(a.lo);
   return {.lo = low, .hi = a.hi == a.lo ? low : spec.Apply(a.hi)};
 }

@@ -177,7 +177,7 @@ void Classifier::MeasureErrors() {
     references_.push_back(reference);
     result_.max_ulp = std::max(result_.max_ulp,
                                std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
-    const double error = std::fabs((stored - reference.hi) - reference.lo);
+    const double error = DistanceFrom(reference, stored);
     result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
   }
   result_.checked = static_cast<int64_t>(elements_.size());

@@ -1,6 +1,7 @@
 // The classifier of one value: what its parts share. Only classif*.cc include it; everybody else asks classify.h.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -228,6 +229,10 @@ class Classifier {
   /// has blown up do not count.
   double MedianError(std::span<const Reference> references, std::span<const double> stored) const;
   double ErrorInUlps(const Reference& reference, double stored) const;
+  /// How far `stored` lies from the exact value, both words of it.
+  static double DistanceFrom(const Reference& reference, double stored) {
+    return std::fabs((stored - reference.hi) - reference.lo);
+  }
 
   // Every element (classify_whole.cc)
 

@@ -82,8 +82,7 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
   const FloatFormat& format = *FormatOf(observed_.dtype);
   const auto exact = oracle_.References(value_, sample_);
   const auto far_off = [&](size_t i, double stored) {
-    const double off = std::fabs((stored - exact[i].hi) - exact[i].lo);
-    return !(off < Ulp(exact[i].hi, format));
+    return !(DistanceFrom(exact[i], stored) < Ulp(exact[i].hi, format));
   };
   for (size_t i = 0; i < sample_.size(); ++i) {
     if (exact[i].kind == ReferenceKind::kUndecided || far_off(i, sample_stored_[i])) return;
@@ -121,7 +120,7 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
   int64_t others = 0, between = 0;
   for (size_t i = 0; i < stored_.size(); ++i) {
     if (!std::isfinite(references_[i].hi)) continue;
-    const double off = std::fabs((stored_[i] - references_[i].hi) - references_[i].lo);
+    const double off = DistanceFrom(references_[i], stored_[i]);
     if (!(off < Ulp(references_[i].hi, format))) return;
     others += off > Ulp(references_[i].hi, format) / 2 ? 1 : 0;
     between += references_[i].lo != 0 || !IsRepresentable(references_[i].hi, format) ? 1 : 0;

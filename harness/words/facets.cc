@@ -38,11 +38,16 @@ std::vector<std::string> FormatNames() {
   return names;
 }
 
-/// A format by its name, or by the bits that it keeps of float32: p12.
-const FloatFormat* FormatOrBits(std::string_view word) {
-  if (const FloatFormat* format = FindFormat(word)) return format;
+/// A format by the bits that it keeps of float32: p12.
+const FloatFormat* FindBits(std::string_view word) {
   const auto bits = word.starts_with('p') ? Number(word.substr(1), 2, 52) : std::nullopt;
   return bits ? &FormatOfBits(*bits) : nullptr;
+}
+
+/// A format by its name, or by its bits.
+const FloatFormat* FormatOrBits(std::string_view word) {
+  const FloatFormat* format = FindFormat(word);
+  return format != nullptr ? format : FindBits(word);
 }
 
 constexpr std::string_view kBitsPattern = "p([2-9]|[1-4][0-9]|5[0-2])";
@@ -209,13 +214,13 @@ std::optional<RoundSpec> ParseIn(std::string_view word) {
 std::optional<RoundSpec> ParseProd(std::string_view word) {
   if (std::find(ProdWords().begin(), ProdWords().end(), word) != ProdWords().end())
     return RoundSpec{.format = FindFormat(word)};
-  const FloatFormat* bits = word.starts_with('p') ? FormatOrBits(word) : nullptr;
+  const FloatFormat* bits = FindBits(word);
   return bits == nullptr ? std::nullopt : std::optional(RoundSpec{.format = bits});
 }
 
 std::optional<AccSpec> ParseAcc(std::string_view word) {
   const bool flushed = TakeSuffix(&word, "+ftz");
-  if (const FloatFormat* bits = word.starts_with('p') ? FormatOrBits(word) : nullptr)
+  if (const FloatFormat* bits = FindBits(word))
     return AccSpec{.format = bits, .subnormals = flushed ? Subnormals::kFlushed : Subnormals::kGradual};
   const size_t open = word.find('(');
   const std::string_view head = word.substr(0, open);
