@@ -114,18 +114,22 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
     if (trial.match.matches > 0 || trial.hypothesis->order_free() || !acc || !acc->wide()) return;
     best = std::max(best, trial.log_likelihood);
   }
-  // Which neighbour is kept is a matter of chance: of results that lie between two it is not the nearest at every fourth or so.
-  constexpr int64_t kLeastShare = 8, kFewest = 4;
+  // Which neighbour is kept is a matter of chance, as a stochastic rounding has it: the nearer one the likelier.
+  constexpr int64_t kFewest = 4;
+  constexpr double kBelow = 4;  // standard deviations
   const FloatFormat& format = *FormatOf(observed_.dtype);
-  int64_t others = 0, between = 0;
+  int64_t others = 0;
+  double due = 0, variance = 0;
   for (size_t i = 0; i < stored_.size(); ++i) {
     if (!std::isfinite(references_[i].hi)) continue;
-    const double off = DistanceFrom(references_[i], stored_[i]);
-    if (!(off < Ulp(references_[i].hi, format))) return;
-    others += off > Ulp(references_[i].hi, format) / 2 ? 1 : 0;
-    between += references_[i].lo != 0 || !IsRepresentable(references_[i].hi, format) ? 1 : 0;
+    const double off = DistanceFrom(references_[i], stored_[i]) / Ulp(references_[i].hi, format);
+    if (!(off < 1)) return;
+    others += stored_[i] != RoundTo(TwoDoubles{.hi = references_[i].hi, .lo = references_[i].lo}, format) ? 1 : 0;
+    const double farther = std::min(off, 1 - off);
+    due += farther;
+    variance += farther * (1 - farther);
   }
-  if (others < kFewest || others * kLeastShare < between) return;
+  if (others < kFewest || static_cast<double>(others) < due - kBelow * std::sqrt(variance)) return;
   const Proposal proposal{.in = {}, .acc = "exact", .out = std::string(format.name) + "_faithful"};
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
     Trial trial;

@@ -73,23 +73,29 @@ void Classifier::MeasureFloors() {
     if (wide && (plain == nullptr || model.in.size() < plain->in.size())) plain = &model;
   }
   if (plain == nullptr) return;
-  double best = -kInf;
+  // What is as likely as one that is kept is not seen either.
+  double best = -kInf, kept = kInf;
   for (const Trial& trial : trials_) {
-    if (trial.survived) best = std::max(best, trial.log_likelihood);
+    if (!trial.survived) continue;
+    best = std::max(best, trial.log_likelihood);
+    const auto& models = result_.models;
+    if (std::isfinite(trial.log_likelihood) &&
+        std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end())
+      kept = std::min(kept, trial.log_likelihood);
   }
-  const auto may_be = [&](const Proposal& proposal) {
-    for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
+  const double least = std::min(kept, best - std::log(options_.keep_factor));
+  const auto may_be = [&](const std::vector<Proposal>& proposals, bool bits_alone) {
+    for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
       Trial trial;
       trial.hypothesis = std::move(hypothesis);
       Try(&trial, 0, std::min(kFloorElements, FirstElements()));
       if (!trial.survived) continue;
       trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
       if (trial.match.matches > 0) return true;
-      if (trial.hypothesis->order_free()) continue;
+      if (bits_alone || trial.hypothesis->order_free()) continue;
       const LikelihoodResult likelihood =
           Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kSkip);
-      if (likelihood.residuals.fits && likelihood.log_likelihood >= best - std::log(options_.keep_factor))
-        return true;
+      if (likelihood.residuals.fits && likelihood.log_likelihood >= least) return true;
     }
     return false;
   };
@@ -97,23 +103,36 @@ void Classifier::MeasureFloors() {
     int low = 2, high = Binary32().precision;  // `high` bits are none to see, `low` are
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
-      (may_be(propose("p" + std::to_string(middle))) ? high : low) = middle;
+      (may_be(propose("p" + std::to_string(middle)), false) ? high : low) = middle;
+    }
+    // A rounding that cancels errs little, and yet more than a finer one that does not.
+    for (int bits = 3; bits < low; ++bits) {
+      if (may_be(propose("p" + std::to_string(bits)), true)) return bits;
     }
     return high;
   };
+  using Proposals = std::vector<Proposal>;
   if (plain->in.empty()) {
-    result_.floors["acc"] = floor([](const std::string& bits) { return Proposal{.in = {}, .acc = bits}; });
-    result_.floors["mid"] = floor([](const std::string& bits) { return Proposal{.in = {}, .mid = bits}; });
+    result_.floors["acc"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .acc = bits}}; });
+    result_.floors["mid"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .mid = bits}}; });
     if (shape_.has_products)
       result_.floors["prod"] =
-          floor([](const std::string& bits) { return Proposal{.in = {}, .prod = bits}; });
+          floor([](const std::string& bits) { return Proposals{{.in = {}, .prod = bits}}; });
   }
+  // Errors that lean to one side are those of operands that are cut as well.
+  const bool lean = std::any_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
+    return model.Name().find("_rz") != std::string::npos;
+  });
   for (const auto& operand : shape_.operands) {
     if (operand.starts_with("scalar.") || plain->in.contains(operand)) continue;
     result_.floors["in." + operand] = floor([&](const std::string& bits) {
-      Proposal proposal{.in = plain->in};
-      proposal.in[operand] = bits + "_rne";
-      return proposal;
+      Proposals proposals;
+      for (const char* mode : {"_rne", "_rz"}) {
+        proposals.push_back({.in = plain->in});
+        proposals.back().in[operand] = bits + mode;
+        if (!lean) break;
+      }
+      return proposals;
     });
   }
 }

@@ -15,8 +15,9 @@ constexpr double kTemperedOutputs =
     128;  // beyond this many outputs the law is tempered: coverage fell without it
 constexpr size_t kFitElements = 64;
 
-/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone.
-Interval CellOf(const Hypothesis& hypothesis, double stored) {
+/// The values that Store maps to `stored`: [lo, hi], found by bisection because Store is monotone. `width`: a typical error, of which
+/// the edges are a small part off.
+Interval CellOf(const Hypothesis& hypothesis, double stored, double width) {
   if (!std::isfinite(stored)) return {.lo = stored, .hi = stored};
   const auto edge = [&](double direction) {
     // The widths of the formats' cells, from binary64 to 3 bits: the first that leaves the cell brackets its
@@ -28,7 +29,10 @@ Interval CellOf(const Hypothesis& hypothesis, double stored) {
       if (hypothesis.Store(outside) != stored) break;
       inside = outside;
     }
-    for (int i = 0; i < 16; ++i) {
+    constexpr int kAtLeast = 16, kAtMost = 53;
+    constexpr double kPart = 1.0 / 64;
+    for (int i = 0; i < kAtMost; ++i) {
+      if (i >= kAtLeast && std::fabs(outside - inside) <= kPart * width) break;
       const double middle = inside + (outside - inside) / 2;
       (hypothesis.Store(middle) == stored ? inside : outside) = middle;
     }
@@ -60,27 +64,26 @@ struct Law {
   double still = 0;    ///< share of elements that rounding errors do not move to another stored value
 };
 
-/// w_i: mostly the element's own simulated error, partly the tensor's, spread as the proven bounds are.
+/// w_i: mostly the element's own simulated error, partly what the tensor's are of the proven bounds, on an average of elements: a
+/// few huge ones tell nothing of the others.
 void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                  const std::vector<std::vector<double>>& runs, Law* law) {
   const size_t n = elements.size();
   std::vector<double> mean_square(n, 0), scale(n, 0);
-  double scale_total = 0;
+  double share = 0;
   for (size_t i = 0; i < n; ++i) {
     const Interval range = hypothesis.Enclose(elements[i]);
     const double radius = (range.hi - range.lo) / 2;
-    if (std::isfinite(radius) && radius > 0) scale[i] = radius;
-    scale_total += scale[i] * scale[i];
     for (const auto& run : runs) {
       const double error = run[i] - law->centre[i];
       if (std::isfinite(error)) mean_square[i] += error * error / static_cast<double>(runs.size());
     }
+    if (!std::isfinite(radius) || radius <= 0) continue;
+    scale[i] = radius;
+    share += mean_square[i] / radius / radius / static_cast<double>(n);
   }
-  const double total = std::accumulate(mean_square.begin(), mean_square.end(), 0.0);
-  for (size_t i = 0; i < n; ++i) {
-    const double share = scale_total > 0 ? scale[i] * scale[i] / scale_total : 1.0 / static_cast<double>(n);
-    law->width[i] = std::sqrt(0.7 * mean_square[i] + 0.3 * total * share);
-  }
+  for (size_t i = 0; i < n; ++i)
+    law->width[i] = std::sqrt(0.7 * mean_square[i] + 0.3 * share * scale[i] * scale[i]);
 }
 
 Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
@@ -132,7 +135,7 @@ Cells MeasureCells(const Hypothesis& hypothesis, const Law& law, std::span<const
       if (!quiet) cells.possible = false;  // nothing can move this element, and yet it moved
       continue;
     }
-    const Interval cell = CellOf(hypothesis, stored[i]);
+    const Interval cell = CellOf(hypothesis, stored[i], law.width[i]);
     const double low = (cell.lo - law.centre[i]) / law.width[i],
                  high = (cell.hi - law.centre[i]) / law.width[i];
     if (!std::isfinite(low) || !std::isfinite(high)) cells.possible = false;
@@ -268,7 +271,7 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
     }
     double outside = 0;
     if (!quiet) {
-      const Interval cell = CellOf(hypothesis, stored[i]);
+      const Interval cell = CellOf(hypothesis, stored[i], law.width[i]);
       outside = std::max(cell.lo - law.centre[i], 0.0) - std::max(law.centre[i] - cell.hi, 0.0);
     }
     observed.Add(outside / law.width[i], law.centre[i]);
@@ -378,7 +381,7 @@ bool MayFit(const Hypothesis& hypothesis, const Hypothesis& like, std::span<cons
   for (size_t i = 0; i < few; ++i) {
     if (learnt.law.width[i] == 0 || !std::isfinite(observed[i]) || hypothesis.Store(centre[i]) == observed[i])
       continue;
-    const Interval cell = CellOf(hypothesis, observed[i]);
+    const Interval cell = CellOf(hypothesis, observed[i], learnt.law.width[i]);
     const double outside = std::max({cell.lo - centre[i], centre[i] - cell.hi, 0.0}) / learnt.law.width[i];
     square += outside * outside;
   }
@@ -411,7 +414,7 @@ Yardstick::Yardstick(const Hypothesis& hypothesis, std::span<const int64_t> elem
   centre_ = learnt.law.centre;
   for (size_t i = 0; i < stored.size(); ++i) {
     error_.push_back(learnt.law.width[i] * learnt.law.kappa_high);
-    cells_.push_back(CellOf(hypothesis, stored[i]));
+    cells_.push_back(CellOf(hypothesis, stored[i], learnt.law.width[i]));
   }
   residuals_ = MeasureResiduals(hypothesis, learnt, stored);
 }

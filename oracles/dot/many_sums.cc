@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "oracles/dot/lanes.h"
@@ -99,7 +100,7 @@ class LaneUnits {
 
   Lanes Pairwise(size_t first, size_t last) const {
     if (last - first < 2) return Range(first, last);
-    const size_t middle = first + (last - first) / 2;
+    const size_t middle = first + std::bit_floor(last - first - 1);
     Lanes sum = Pairwise(first, middle);
     Add(&sum, Pairwise(middle, last));
     return sum;

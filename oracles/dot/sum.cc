@@ -57,7 +57,8 @@ class Units {
   double Pairwise(size_t first, size_t last) const {
     if (first == last) return 0;
     if (last - first == 1) return Take(0, first);
-    const size_t middle = first + (last - first) / 2;
+    // Neighbours first, then neighbouring pairs: what has no neighbour waits, so the left part is a power of two.
+    const size_t middle = first + std::bit_floor(last - first - 1);
     return AddPartials(acc_, Pairwise(first, middle), Pairwise(middle, last));
   }
 

@@ -35,6 +35,7 @@ class Kernel:
     recipe: Recipe = None
     accepted: bool = False
     words: dict = field(default_factory=dict)  # truth that no recipe tells
+    others: dict = field(default_factory=dict)  # word for all operands -> run of the same kernel with that word: for those without a recipe
     inputs: tuple = ("float32", "bfloat16", "float16")
     shapes: tuple = ()  # of outputs, where it needs others
 

@@ -124,13 +124,15 @@ def others():
 
     yield kernel("int8_tensor", "int8 operands, one scale per tensor", _integers(None))
     yield kernel("int8_row", "int8 operands, one scale per row and column", _integers(1))
+    splits = {f"{kind}x{terms}": _splits(kind, parts, terms)
+              for kind, parts, terms in (("bf16", 2, 3), ("tf32", 2, 3), ("bf16", 3, 6), ("bf16", 3, 9))}
     for kind, parts, terms in (("bf16", 2, 2), ("bf16", 2, 3), ("tf32", 2, 3), ("bf16", 3, 6)):
         word = f"{kind}x{terms}"
         # Two products of two pieces are the first piece of x times w in 16 bits.
         inside = {"x": word, "w": word} if terms > 2 else {"x": "bfloat16_rne"}
         words = {"in": inside, "mid": "none"}
         yield kernel(f"{kind}x{terms}", f"operands split into {parts} of {kind}, {terms} products of the pieces",
-                     _splits(kind, parts, terms), inputs=F32, words=words)
+                     _splits(kind, parts, terms), inputs=F32, words=words, others=splits)
     half = ("bfloat16", "float16")
     for n, fraction, mode in ((4, 23, "rz"), (8, 24, "rz"), (16, 25, "rz"), (16, 24, "rne"), (32, 26, "rz")):
         yield kernel(f"block{n}_{fraction}_{mode}",

@@ -35,6 +35,14 @@ WRONG = {
     ("s26a", 82): ("out_sr", 6),
     ("s26a", 92): ("f32_blocks_in_f64", 7),  # float32 blocks that are added in float64: "float32", since the contract named both
     ("s26d", 31): ("mean_mid_p20", 2),  # a mean as it is, where 20 bits of it would do
+    ("s26d", 20): ("bf16x2", 1),  # bf16x3 where the second pieces are zero: the same bits
+    ("s26d", 75): ("in_a_p16", 6),  # x as it is, where 16 bits of it would do
+    ("s26d", 92): ("in_p22_rz", 7),  # operands as they are, where cut ones err as much and to the same side
+    ("s26d", 119): ("out_sr", 9),  # results that lie between two, half of them in the middle: "stored float32"
+    ("s26d", 218): ("prod_p20", 17),
+    ("s26d", 221): ("in_b_p19_rz", 17),
+    ("s26d", 243): ("f32_shuffled", 19),  # honest: "errors 7e+06 times those of float32" beside a few huge results
+    ("s26d", 266): ("sum_f32_pairwise", 21),  # honest, neighbours first, of 100 terms: no model
     ("s26b", 2): ("f32_lanes4", 0),  # honest: "errors that lean as those of truncating sums do"
     ("s26b", 28): ("tanh_read_p20", 2),  # CONFORMS: most results are 1, whatever x is rounded to
     ("s26b", 40): ("acc_float32_ftz", 3),  # CONFORMS: float32 that flushes subnormals to zero
