@@ -311,6 +311,27 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
   return choices;
 }
 
+std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType observed,
+                                  const std::string& format) {
+  std::map<std::string, std::vector<int>> groups;
+  for (const int cut : path.cut_points) {
+    if (IsStep(plan.at(cut))) groups[plan.at(cut).name].push_back(cut);
+  }
+  std::vector<Choice> choices;
+  for (const auto& [name, nodes] : groups) {
+    Choice choice{.in = {},
+                  .prod = "exact",
+                  .acc = "float32",
+                  .mid = "none",
+                  .out = std::string(Name(observed)) + "_rne",
+                  .cuts = UniformCuts(plan, path, "none"),
+                  .mode = "_rne"};
+    for (const int node : nodes) choice.cuts[node] = {format};
+    choices.push_back(Canonical(plan, path, std::move(choice)));
+  }
+  return choices;
+}
+
 std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;
   if (!path.has_products) return choices;

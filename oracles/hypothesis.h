@@ -27,6 +27,10 @@ std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType obs
 /// single ones first. `path` has all named steps for cut points.
 std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most);
 
+/// One step inside the op rounded to `format`, and nothing else: a choice for each step. `path` as for EnumerateSteps.
+std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType observed,
+                                  const std::string& format);
+
 /// All choices with subnormals dropped, as operands (`+daz`), as sums (`+ftz`) or as both: for values of
 /// products that no plain choice explains. Apart, because on data without subnormals they are copies of the
 /// plain ones.

@@ -199,16 +199,18 @@ class ConcreteOracle : public CaseOracle {
 
   std::vector<std::unique_ptr<Hypothesis>> StepBank(const std::string& value, DType observed,
                                                     int64_t most_work) const override {
-    const int node = shared_->plan.values.at(value);
-    auto made = std::make_shared<ValueBank>();
-    made->node = node;
-    made->path = PathOf(shared_->plan, node, StepsCut::kNamed);
-    for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
-    const int64_t work = std::max<int64_t>(1, WorkOf(shared_->plan, made->path, 1));
-    made->choices = EnumerateSteps(shared_->plan, made->path, observed,
-                                   static_cast<size_t>(std::max<int64_t>(1, most_work / work)));
-    made->Bind(shared_->plan);
-    return Hypotheses(made);
+    return NamedSteps(value, [&](const ValuePath& path) {
+      const int64_t work = std::max<int64_t>(1, WorkOf(shared_->plan, path, 1));
+      return EnumerateSteps(shared_->plan, path, observed,
+                            static_cast<size_t>(std::max<int64_t>(1, most_work / work)));
+    });
+  }
+
+  std::vector<std::unique_ptr<Hypothesis>> StepsKept(const std::string& value, DType observed,
+                                                     int bits) const override {
+    return NamedSteps(value, [&](const ValuePath& path) {
+      return EnumerateKept(shared_->plan, path, observed, "p" + std::to_string(bits));
+    });
   }
 
   std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
@@ -220,6 +222,19 @@ class ConcreteOracle : public CaseOracle {
   /// Evaluators by the precision of their divisions and roots.
   using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
+
+  /// Hypotheses of a path that all named steps cut.
+  template <typename EnumerateCuts>
+  std::vector<std::unique_ptr<Hypothesis>> NamedSteps(const std::string& value,
+                                                      const EnumerateCuts& enumerate) const {
+    auto made = std::make_shared<ValueBank>();
+    made->node = shared_->plan.values.at(value);
+    made->path = PathOf(shared_->plan, made->node, StepsCut::kNamed);
+    for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
+    made->choices = enumerate(made->path);
+    made->Bind(shared_->plan);
+    return Hypotheses(made);
+  }
 
   /// What elements of a value share, of all steps that have a name: also of those that only StepBank rounds.
   void DescribeLines(int value, const ValuePath& path, ValueShape* shape) const {

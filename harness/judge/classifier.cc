@@ -192,13 +192,14 @@ void Classifier::Conclude() {
   if (!HardOnly()) KeepOrderWitnesses(likely);
   TryRest(&likely);
   if (!HardOnly() && options_.search) TryBitsBeforeStore(&likely);
+  const bool twice = !HardOnly() && options_.search && DoubtTwice(&likely);
   if (!HardOnly() && options_.search) DoubtTooNear(&likely);
   if (!HardOnly() && options_.search) TryFaithful(&likely);
   if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
   if (!HardOnly() && options_.search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);
   if (natural != nullptr) {
-    const bool rounded = DoubtReading(&likely);
+    const bool rounded = twice || DoubtReading(&likely);
     if (!rounded) LookEverywhere(natural, &likely);
     if (!rounded && likely.empty() && options_.search) likely = Search(*natural);
   }

@@ -195,8 +195,11 @@ class Classifier {
   /// Those that give every bit of the sample in some order, and that no element excludes: they join the trials.
   std::set<PrecisionModel> KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses);
 
-  /// Units that cut their terms give every bit, and no plain sum does: a sum that was rounded to some bits before its store may too.
+  /// Sums that cut their terms or are joined of parts give every bit, and no plain sum does: a sum that was rounded to some bits before
+  /// its store may too.
   void TryBitsBeforeStore(std::set<PrecisionModel>* likely);
+  /// A narrow sum that is then rounded to fewer bits still leaves what a wide one leaves that is rounded twice.
+  bool DoubtTwice(std::set<PrecisionModel>* likely);
   /// Errors that are smaller than a model's in every order are not that model's: a wider sum whose store is not to nearest.
   void DoubtTooNear(std::set<PrecisionModel>* likely);
 
@@ -225,6 +228,9 @@ class Classifier {
   /// hardly an error, it is the reading that errs.
   bool DoubtReading(std::set<PrecisionModel>* likely);
 
+  /// The step inside the op that, kept in fewer bits, gives nearly all of these results bit by bit; else nothing.
+  std::string StepKept(std::span<const int64_t> elements, std::span<const double> stored) const;
+
   /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.
   double MedianError(std::span<const Reference> references, std::span<const double> stored) const;
@@ -250,6 +256,10 @@ class Classifier {
   /// Each result that wants more bits than any has would have had them with even odds, bit by bit.
   void CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
                  std::set<PrecisionModel>* likely);
+
+  /// What is left when wider sums have gone is no explanation by that: narrow sums whose errors are none too large, and none of
+  /// whose orders gives the bits.
+  void EraseGuesses(std::set<PrecisionModel>* likely) const;
 
   /// What the centre of each enclosure wants, as far as one rounding of the whole sum allows.
   Missing MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked, int bits) const;

@@ -60,15 +60,46 @@ std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hy
 void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const int precision = FormatOf(observed_.dtype)->precision;
   if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
-  const bool units = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+  const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
     const auto acc = ParseAcc(model.acc);
-    return model.in.empty() && acc && acc->block > 0;
+    return model.in.empty() && acc && !acc->exact() &&
+           !(acc->binary() && acc->rounding == Rounding::kNearestEven);
   });
-  if (!units) return;
+  if (!cut) return;
   std::vector<Proposal> proposals;
   for (int bits = precision + 1; bits < Binary32().precision; ++bits)
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
   likely->merge(KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals)));
+}
+
+bool Classifier::DoubtTwice(std::set<PrecisionModel>* likely) {
+  constexpr double kNearlyAllOf = 0.98;  // a float32 sum is not the exact one
+  if (likely->empty() || only_ != nullptr || shape_.has_steps || sample_.size() < kFaithfulLeast)
+    return false;
+  const FloatFormat* first = nullptr;
+  const FloatFormat* second = nullptr;
+  for (const PrecisionModel& model : *likely) {
+    const auto acc = ParseAcc(model.acc);
+    const auto mid = ParseMid(model.mid);
+    if (!model.in.empty() || !acc || !mid || mid->none() || mid->bits() >= acc->bits()) return false;
+    second = mid->format;
+    for (const FloatFormat* format : {&Binary16(), &Bfloat16()}) {
+      if (format->precision == acc->bits()) first = format;
+    }
+  }
+  if (first == nullptr) return false;
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  const auto exact = oracle_.References(value_, sample_);
+  size_t given = 0;
+  for (size_t i = 0; i < sample_.size(); ++i) {
+    const double once = RoundTo(TwoDoubles{.hi = exact[i].hi, .lo = exact[i].lo}, *first);
+    given += RoundTo(RoundTo(once, *second), format) == sample_stored_[i] ? 1 : 0;
+  }
+  if (static_cast<double>(given) < kNearlyAllOf * static_cast<double>(sample_.size())) return false;
+  result_.says.push_back(fmt::format("as if the sum were rounded to {} and then to {} ({} of {} results)",
+                                     first->name, second->name, given, sample_.size()));
+  likely->clear();
+  return true;
 }
 
 void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
@@ -124,7 +155,8 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
     if (!std::isfinite(references_[i].hi)) continue;
     const double off = DistanceFrom(references_[i], stored_[i]) / Ulp(references_[i].hi, format);
     if (!(off < 1)) return;
-    others += stored_[i] != RoundTo(TwoDoubles{.hi = references_[i].hi, .lo = references_[i].lo}, format) ? 1 : 0;
+    others +=
+        stored_[i] != RoundTo(TwoDoubles{.hi = references_[i].hi, .lo = references_[i].lo}, format) ? 1 : 0;
     const double farther = std::min(off, 1 - off);
     due += farther;
     variance += farther * (1 - farther);
@@ -397,7 +429,8 @@ bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
   for (size_t i = 0; i < sample_.size(); ++i) {
     if (std::fabs(ErrorInUlps(exact[i], sample_stored_[i])) > 1) take(i);
   }
-  if (elements.size() < kFew) {
+  const bool enough = elements.size() >= kFew;
+  if (!enough) {
     elements.clear();
     stored.clear();
     for (size_t i = 0; i < std::min(sample_.size(), kMost); ++i) take(i);
@@ -412,10 +445,34 @@ bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
       found = fmt::format("as if {} were rounded to {} significant bits where it is read", tensor, bits);
     }
   }
+  if (found.empty() && shape_.has_steps && enough) found = StepKept(elements, stored);
   if (found.empty()) return false;
   result_.says.push_back(found);
   likely->clear();
   return true;
+}
+
+std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<const double> stored) const {
+  // Another form of the op errs too, and as if a step had fewer bits in places: it does not give nearly all the bits.
+  constexpr double kNearlyAllOf = 0.9;
+  constexpr int kFewestBits = 9;
+  auto most = static_cast<size_t>(std::ceil(kNearlyAllOf * static_cast<double>(elements.size())));
+  std::string found;
+  for (int bits = kFewestBits; bits < Binary32().precision; ++bits) {
+    for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
+      const PrecisionModel& model = kept->model();
+      if (model.cuts.size() != 1) continue;
+      const auto run = kept->Simulate(-1, elements);
+      size_t given = 0;
+      for (size_t i = 0; i < run.size(); ++i) given += kept->Store(run[i]) == stored[i] ? 1 : 0;
+      if (given < most) continue;
+      most = given + 1;
+      const std::string& step = model.cuts.begin()->first;
+      found = fmt::format("as if {} inside were rounded to {} significant bits ({} of {} results that err)",
+                          step.substr(step.rfind('.') + 1), bits, given, elements.size());
+    }
+  }
+  return found;
 }
 
 double Classifier::ErrorInUlps(const Reference& reference, double stored) const {

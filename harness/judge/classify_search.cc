@@ -115,14 +115,16 @@ void Classifier::MeasureFloors() {
   if (plain->in.empty()) {
     result_.floors["acc"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .acc = bits}}; });
     result_.floors["mid"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .mid = bits}}; });
+    // Sums in so few bits leave totals of no more.
+    result_.floors["mid"] = std::min(result_.floors["mid"], result_.floors["acc"]);
     if (shape_.has_products)
       result_.floors["prod"] =
           floor([](const std::string& bits) { return Proposals{{.in = {}, .prod = bits}}; });
   }
   // Errors that lean to one side are those of operands that are cut as well.
-  const bool lean = std::any_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
-    return model.Name().find("_rz") != std::string::npos;
-  });
+  const bool lean =
+      std::any_of(result_.models.begin(), result_.models.end(),
+                  [](const PrecisionModel& model) { return model.Name().find("_rz") != std::string::npos; });
   for (const auto& operand : shape_.operands) {
     if (operand.starts_with("scalar.") || plain->in.contains(operand)) continue;
     result_.floors["in." + operand] = floor([&](const std::string& bits) {

@@ -107,7 +107,9 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   const int64_t enough = last ? kNoLastBits : kNoAccident;
   // What is the last bit of a sum depends on its order: bounds do not tell.
   if (!last && missing.bits >= kNoAccident) {
+    const size_t before = likely->size();
     std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits); });
+    if (likely->size() < before) EraseGuesses(likely);
     if (!likely->empty()) return;
   } else if (shape_.has_steps) {
     return;
@@ -127,10 +129,12 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
       int64_t& most = wants[roundless(model)];
       most = std::max(most, MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits));
     }
+    const size_t before = likely->size();
     std::erase_if(*likely, [&](const PrecisionModel& model) {
       const auto want = wants.find(roundless(model));
       return !StoresIn(model, bits) && want != wants.end() && want->second >= enough;
     });
+    if (likely->size() < before) EraseGuesses(likely);
     if (!likely->empty()) return;
   }
   const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
@@ -138,6 +142,14 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   result_.says.push_back(
       fmt::format("at most {} significant bits in {} results, {}", bits, looked.size(), more));
   bits_ = bits;
+}
+
+void Classifier::EraseGuesses(std::set<PrecisionModel>* likely) const {
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const auto acc = ParseAcc(model.acc);
+    if (trial.match.matches == 0 && acc && !acc->wide()) likely->erase(model);
+  }
 }
 
 Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked,

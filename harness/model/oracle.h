@@ -157,6 +157,14 @@ class CaseOracle {
     static_cast<void>(most_work);
     return {};
   }
+  /// Nothing rounded but one step inside the op, to so many bits: one hypothesis for each step.
+  virtual std::vector<std::unique_ptr<Hypothesis>> StepsKept(const std::string& value, DType observed,
+                                                             int bits) const {
+    static_cast<void>(value);
+    static_cast<void>(observed);
+    static_cast<void>(bits);
+    return {};
+  }
   /// Models that drop subnormals, for a value that nothing of the bank explains.
   virtual std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,
                                                                 DType observed) const {
