@@ -231,14 +231,18 @@ class BoundHypothesis : public Hypothesis {
                                    static_cast<int64_t>(SumTrees::kMostSlots);
   }
 
-  /// The same for a sum of a tensor's elements, or one that is divided by a power of two.
+  /// The same for a sum of a tensor's elements, or one that is divided by a whole number.
   std::vector<double> PossibleSums(int64_t element) const {
     const PlanNode& root = Root();
     int64_t at = shared_->plan.RootIndex(bank_->node, element), divisor = 1;
     int sum = bank_->path.root;
     if (root.kind == NodeKind::kDiv) {
       const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
-      const bool whole = IsPowerOfTwo(by);
+      const IntegerRatio* ratio = by.If<IntegerRatio>();
+      // Of a quotient that is stored in binary64 one double does not hold enough.
+      const bool whole =
+          ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
+          (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
       sum = shared_->plan.Root(root.args[0]);
       // The quotient's element is the sum's: neither is a view of another shape.
       if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
@@ -252,11 +256,15 @@ class BoundHypothesis : public Hypothesis {
     std::vector<double> terms = Probe().Raw(sum, at).a;
     for (double& term : terms) term = in.Apply(term);
     std::vector<double> values = SumsOfTerms(binding_.acc, terms);
-    for (double& value : values) {
-      if (sum != bank_->path.root) {
-        for (const auto& spec : binding_.store[static_cast<size_t>(sum)]) value = spec.Apply(value);
-      }
-      value /= static_cast<double>(divisor);
+    if (sum == bank_->path.root) return StoreEach(std::move(values));
+    const size_t count = values.size();
+    const auto n = static_cast<double>(divisor);
+    for (size_t i = 0; i < count; ++i) {
+      for (const auto& spec : binding_.store[static_cast<size_t>(sum)]) values[i] = spec.Apply(values[i]);
+      const double total = values[i], quotient = total / n;
+      values[i] = ToOdd(TwoDoubles{.hi = quotient, .lo = std::fma(-quotient, n, total) / n});
+      // As compilers have it that know the divisor.
+      if (binding_.acc.format == &Binary32()) values.push_back(total * static_cast<double>(1 / static_cast<float>(n)));
     }
     return StoreEach(std::move(values));
   }

@@ -152,7 +152,7 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
   int64_t others = 0;
   double due = 0, variance = 0;
   for (size_t i = 0; i < stored_.size(); ++i) {
-    if (!std::isfinite(references_[i].hi)) continue;
+    if (!std::isfinite(references_[i].hi) || !std::isfinite(stored_[i])) continue;
     const double off = DistanceFrom(references_[i], stored_[i]) / Ulp(references_[i].hi, format);
     if (!(off < 1)) return;
     others +=

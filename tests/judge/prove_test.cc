@@ -331,6 +331,23 @@ TEST(Prove, SumsAndMeans) {
   }
 }
 
+/// Three float32 values that count have few sums, and each sum one quotient: whether sums or stores cut is known of any divisor.
+TEST(Prove, AMeanOfAHundred) {
+  const Prover prover(
+      Load("    tensors: {x: {dtype: float32, shape: [64, 100], fill: normal}}\n"
+           "    program: [{op: mean, of: [x], dim: -1, as: y}]\n    observe: [y]\n    contract: {status: "
+           "de_facto, prove: true, accept: {y: {acc: [at_least_float32], mid: [none], out: [float32_rne]}}}\n"));
+  for (const char* order : {"sequential", "lanes8", "pairwise"}) {
+    const auto honest = prover.Judge(Model(kHonest), order, "y");
+    EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << order << ": " << Survivors(honest.classification);
+    for (const char* cut :
+         {"acc=float32_rz;mid=none;out=float32_rne", "acc=float32;mid=none;out=float32_rz"}) {
+      const auto verdicts = prover.Judge(Model("in=as_is;prod=exact;" + std::string(cut)), order, "y");
+      EXPECT_NE(verdicts.joined, ContractVerdict::kConforms) << cut << " " << order;
+    }
+  }
+}
+
 /// An op around a sum, or a function, of 16-bit values.
 Case Composite(const std::string& step, const std::string& dtype) {
   return Load("    tensors: {x: {dtype: " + dtype + ", shape: [16, 48], fill: normal}}\n    program: [{" +
