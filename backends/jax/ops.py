@@ -2,7 +2,7 @@
 
 Mixed dtypes promote as jax.numpy promotes them, and no op has an out=. Imported after the knobs are set. op_NAME is the step
 NAME: a callable over the operands with the attributes as keywords. Scripts that show a result without ulpscope carry those
-that they need, and what these name (harness/cli/repro_script.cc): so two empty lines stand between definitions, and none of
+that they need, and what these name (harness/cli/repro/jax_compute.cc): so two empty lines stand between definitions, and none of
 them uses more than jax, jnp, math and each other.
 """
 

@@ -13,7 +13,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
-#include "harness/cli/repro_script.h"
+#include "harness/cli/parting_script.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/shrink.h"
 #include "harness/cli/terminal.h"

@@ -94,7 +94,7 @@ LISTS_ALLOWED = {
     ("backends/torch_compile/printed_graphs.py", "dtypes"): NAMES,
     ("backends/torch_compile/knobs.py", "knobs"): KNOBS,
     ("harness/casefile/width.cc", "ops"): COPY,
-    ("harness/cli/repro_script.cc", "ops"): "a script says in its framework's own terms what the adapter does",
+    ("harness/cli/repro/torch_step.cc", "ops"): "a script says in its framework's own terms what the adapter does",
     ("harness/judge/contract.cc", "facets"): COPY,
     ("oracles/models.cc", "facets"): COPY,
     ("oracles/expand.cc", "ops"): COPY,

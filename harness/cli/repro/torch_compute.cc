@@ -1,0 +1,145 @@
+// A program as PyTorch runs it, eagerly or in the regions that torch.compile takes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "harness/base/text.h"
+#include "harness/cli/repro/compute.h"
+#include "harness/cli/repro/placed_step.h"
+#include "harness/cli/repro/python_text.h"
+#include "harness/cli/repro/torch_step.h"
+
+namespace ulpscope {
+namespace {
+
+/// Steps as statements, neighbours in the same scopes under one head.
+std::string TorchBlock(const std::vector<PlacedStep>& steps) {
+  std::string text;
+  std::vector<const Step*> open;
+  const auto add = [&](const std::string& line) {
+    text += std::string(4 * (open.size() + 1), ' ') + line + "\n";
+  };
+  for (const PlacedStep& placed : steps) {
+    size_t same = 0;
+    while (same < std::min(open.size(), placed.scopes.size()) && open[same] == placed.scopes[same]) ++same;
+    open.resize(same);
+    while (open.size() < placed.scopes.size()) {
+      const Step* scope = placed.scopes[open.size()];
+      add(TorchScope(*scope));
+      open.push_back(scope);
+    }
+    add(TorchStatement(*placed.step));
+  }
+  return text;
+}
+
+std::string TorchInputs(const Case& test_case) {
+  std::string text;
+  for (const TensorSpec& spec : test_case.tensors) {
+    const std::string name = PythonVariable(spec.name);
+    text += fmt::format("    {} = given[{}]\n", name, PythonString(spec.name));
+    if (!spec.strides.empty())
+      text += fmt::format("    {} = torch.empty_strided({}.shape, [{}], dtype={}.dtype).copy_({})\n", name,
+                          name, Join(spec.strides, ", "), name, name);
+    if (spec.requires_grad) text += fmt::format("    {}.requires_grad_()\n", name);
+  }
+  return text;
+}
+
+std::vector<std::string> NamesUsed(const Step& step) {
+  std::vector<std::string> names;
+  for (const Operand& operand : step.of) {
+    if (!operand.scalar) names.push_back(operand.name.substr(0, operand.name.find('.')));
+  }
+  if (!step.out.empty()) names.push_back(step.out);
+  return names;
+}
+
+/// What a region takes from before it, and what is wanted of it afterwards.
+struct Interface {
+  std::vector<std::string> inputs, outputs;
+};
+
+Interface InterfaceOf(const std::vector<PlacedStep>& part, const std::vector<PlacedStep>& later,
+                      const std::vector<std::string>& observed) {
+  std::set<std::string> made, taken, wanted;
+  Interface interface;
+  for (const PlacedStep& placed : later) {
+    for (const auto& name : NamesUsed(*placed.step)) wanted.insert(name);
+  }
+  for (const auto& name : observed) wanted.insert(name.substr(0, name.find('.')));
+  for (const PlacedStep& placed : part) {
+    for (const auto& name : NamesUsed(*placed.step)) {
+      if (!made.contains(name) && taken.insert(name).second) interface.inputs.push_back(PythonVariable(name));
+    }
+    const std::string& as = placed.step->as;
+    if (!as.empty() && made.insert(as).second && wanted.contains(as))
+      interface.outputs.push_back(PythonVariable(as));
+  }
+  if (interface.outputs.empty() && !made.empty()) interface.outputs.push_back(PythonVariable(*made.begin()));
+  return interface;
+}
+
+/// What torch.compile cannot take: it stands between the regions that it does, as in the backend.
+bool IsOutside(const PlacedStep& placed) {
+  return placed.step->op == "set_data" || placed.step->op == "backward";
+}
+
+/// The functions of the regions, and the statements that call them.
+struct Compiled {
+  std::string functions, body;
+};
+
+Compiled CompiledRegions(const std::vector<PlacedStep>& steps, const std::vector<std::string>& observed,
+                         const std::string& compiler) {
+  Compiled text;
+  std::vector<PlacedStep> rest;
+  for (const PlacedStep& placed : steps) {
+    if (placed.step->op == "empty") {
+      text.body += TorchBlock({{.step = placed.step, .scopes = {}}});
+    } else {
+      rest.push_back(placed);
+    }
+  }
+  int count = 0;
+  for (auto begin = rest.cbegin(); begin != rest.cend();) {
+    const auto end = std::find_if(
+        begin, rest.cend(), [&](const PlacedStep& placed) { return IsOutside(placed) != IsOutside(*begin); });
+    const std::vector<PlacedStep> part(begin, end);
+    begin = end;
+    if (IsOutside(part.front())) {
+      text.body += TorchBlock(part);
+      continue;
+    }
+    const auto [inputs, outputs] = InterfaceOf(part, std::vector<PlacedStep>(end, rest.cend()), observed);
+    ++count;
+    text.functions += fmt::format("\n\ndef region_{}({}):\n{}    return {},\n", count, Join(inputs, ", "),
+                                  TorchBlock(part), Join(outputs, ", "));
+    text.body +=
+        fmt::format("    {}, = torch.compile(region_{}, fullgraph=True, dynamic=False, backend=\"{}\")({})\n",
+                    Join(outputs, ", "), count, compiler, Join(inputs, ", "));
+  }
+  return text;
+}
+
+constexpr std::string_view kResult =
+    "\n\ndef result(given, number):\n"
+    "    return given[number] if isinstance(given, (tuple, list)) else given\n";
+
+}  // namespace
+
+std::string TorchCompute(const Case& test_case, const std::string& compiler) {
+  const std::vector<PlacedStep> placed = PlaceSteps(test_case.program);
+  const bool needs_result = std::any_of(placed.begin(), placed.end(),
+                                        [](const PlacedStep& each) { return TorchNeedsResult(*each.step); });
+  const Compiled text = compiler.empty() ? Compiled{.functions = {}, .body = TorchBlock(placed)}
+                                         : CompiledRegions(placed, test_case.observe, compiler);
+  return std::string(needs_result ? kResult : "") + text.functions + "\n\ndef compute(given):\n" +
+         TorchInputs(test_case) + text.body + ReturnText(test_case);
+}
+
+}  // namespace ulpscope
