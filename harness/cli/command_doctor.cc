@@ -16,7 +16,7 @@
 #include "harness/casefile/load.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/run_judge.h"
+#include "harness/cli/judging/case_classifier.h"
 #include "harness/cli/terminal.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/run/hello.h"
