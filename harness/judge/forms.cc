@@ -13,6 +13,8 @@ namespace {
 
 using Form = std::vector<Step>;
 
+constexpr double kLayerNormEps = 1e-5;  // torch's default
+
 /// The steps of a form of one step.
 class Forms {
  public:
@@ -21,7 +23,7 @@ class Forms {
   std::vector<Form> All() const {
     std::vector<Form> forms;
     for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
-                      Softmax(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient()}) {
+                      Softmax(), LayerNorm(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -126,6 +128,35 @@ class Forms {
             Make("total", "sum", {Inner("exp")}, along),
             Make("reciprocal", "reciprocal", {Inner("total")}),
             Last("mul", {Inner("exp"), Inner("reciprocal")})};
+  }
+
+  /// The deviation is rounded before its reciprocal is taken.
+  Form LayerNorm() const {
+    const auto normalized = step_.attrs.find("normalized_shape");
+    const auto* shape =
+        normalized == step_.attrs.end() ? nullptr : std::get_if<Attr::List>(&normalized->second.value);
+    if (step_.op != "layer_norm" || shape == nullptr || shape->empty()) return {};
+    Attr::List axes;
+    for (auto axis = -static_cast<int64_t>(shape->size()); axis < 0; ++axis)
+      axes.push_back(Attr{.value = axis});
+    const std::map<std::string, Attr> along{{"dim", Attr{.value = std::move(axes)}},
+                                            {"keepdim", Attr{.value = true}}};
+    const auto given = step_.attrs.find("eps");
+    const double eps =
+        given == step_.attrs.end() ? kLayerNormEps : given->second.Number().value_or(kLayerNormEps);
+    Form form{Make("mean", "mean", {step_.of[0]}, along),
+              Make("centred", "sub", {step_.of[0], Inner("mean")}),
+              Make("square", "mul", {Inner("centred"), Inner("centred")}),
+              Make("variance", "mean", {Inner("square")}, along),
+              Make("shifted", "add", {Inner("variance"), Number(eps)}),
+              Make("deviation", "sqrt", {Inner("shifted")}),
+              Make("rstd", "reciprocal", {Inner("deviation")}),
+              Make("normalized", "mul", {Inner("centred"), Inner("rstd")})};
+    for (size_t i = 1; i < step_.of.size(); ++i)
+      form.push_back(Make(i == 1 ? "scaled" : "shifted_by_bias", i == 1 ? "mul" : "add",
+                          {Inner(i == 1 ? "normalized" : "scaled"), step_.of[i]}));
+    form.back().as = step_.as;
+    return form;
   }
 
   /// x - (x // y) y, of which every step rounds: torch.compile's vectors on a CPU (pytorch issue 198057).

@@ -55,15 +55,26 @@ void StepJudge::LoadInto(Classification* result) const {
   }
 }
 
-void StepJudge::OpenToSum(size_t last, Classification* result) const {
-  if (CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) >= kFewNumbers || !sums_.contains(last))
-    return;
+void StepJudge::OpenToSum(size_t last, Classification* result) {
+  if (!sums_.contains(last)) return;
   int least = Binary32().precision;
+  std::set<std::string> accumulators;
   for (const PrecisionModel& model : result->models) {
     const auto acc = ParseAcc(model.acc);
     if (!acc || acc->wide()) return;
     least = std::min(least, acc->bits());
+    accumulators.insert(model.acc);
   }
+  const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;
+  std::vector<Proposal> named;
+  for (const std::string& acc : accumulators) named.push_back({.in = {}, .acc = acc});
+  const auto gives_as_much = [&](const std::string& operand, const FloatFormat& format) {
+    const auto piece = Cut(last, {}, {{operand, {.format = &format}}});
+    const auto found = Classify(last, piece, true, nullptr, named);
+    return found && found->fits && found->reproduced >= result->reproduced &&
+           std::any_of(found->models.begin(), found->models.end(),
+                       [&](const PrecisionModel& model) { return accumulators.contains(model.acc); });
+  };
   for (const std::string& operand : ComputedOperands(last)) {
     auto& words = result->reads[NameOfUse(last, operand)];
     const auto is = [&](std::string_view word) {
@@ -71,9 +82,10 @@ void StepJudge::OpenToSum(size_t last, Classification* result) const {
     };
     if (!is("stored")) continue;
     for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
-      if (format->precision >= least && format->precision < FormatOf(DataOf(operand)->dtype)->precision &&
-          !is(format->name))
-        words.emplace_back(format->name);
+      if (format->precision < least || format->precision >= FormatOf(DataOf(operand)->dtype)->precision ||
+          is(format->name))
+        continue;
+      if (few || gives_as_much(operand, *format)) words.emplace_back(format->name);
     }
   }
 }

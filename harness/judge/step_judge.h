@@ -221,8 +221,9 @@ class StepJudge {
   /// A sum in a narrow format rounds each term that it adds first: that is no rounding of the operand beside it.
   void LoadInto(Classification* result) const;
 
-  /// A handful of results of a sum in a narrow format: whether an operand was rounded to as many bits or more before does not show.
-  void OpenToSum(size_t last, Classification* result) const;
+  /// A sum in a narrow format: that an operand was rounded to as many bits or more before does not show in a handful of results,
+  /// nor where one of its orders gives as many of them from the operand so rounded.
+  void OpenToSum(size_t last, Classification* result);
 
   /// Different numbers among the results, counted up to `most`.
   static size_t CountNumbers(const TensorData& data, size_t most);
