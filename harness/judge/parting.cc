@@ -89,7 +89,7 @@ Classification WithoutTwins(const ValueResult& value) {
   return told;
 }
 
-/// Steps on the way to `value` that one side rounds to one format and the other does not, two or more, as the program has them.
+/// Steps on the way to `value` that one side rounds to one format and the other does not, as the program has them.
 std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::string& value,
                                          const Classification& a, const Classification& b) {
   std::vector<std::string> told;
@@ -101,12 +101,13 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
       if (!step.steps.empty()) open.push_back(&step.steps);
       const auto left = a.cuts.find(step.as), right = b.cuts.find(step.as);
       if (left == a.cuts.end() || right == b.cuts.end() || !Disjoint(left->second, right->second)) continue;
+      if (step.as == value) continue;
       const bool alike = told.empty() || (left->second == a.cuts.at(told.front()) &&
                                           right->second == b.cuts.at(told.front()));
       if (alike) told.push_back(step.as);
     }
   }
-  if (told.size() < 2) return std::nullopt;
+  if (told.empty()) return std::nullopt;
   return Compare(a.cuts, b.cuts, told.front(), "none", "rounds", "round",
                  fmt::format("{} to {{}} on the way to {}", Braced(JoinNames(told)), Braced(value)));
 }

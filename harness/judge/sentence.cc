@@ -98,6 +98,23 @@ std::string Spell(const Cast& cast) {
 
 }  // namespace
 
+namespace {
+
+/// "p1, p2 and p3 rounded to bfloat16": in the format that the value has anyway, it is what was on the way to it that was rounded.
+std::string RoundedOnTheWay(const std::string& value, const Classification& classification,
+                            const std::string& format) {
+  std::vector<std::string> steps;
+  for (const auto& [cut, words] : classification.cuts) {
+    if (words == Words{format} && cut != value && !IsInside(value, cut)) steps.push_back(cut);
+  }
+  const std::string what = !steps.empty()                          ? JoinNames(steps)
+                           : HasStepsInside(value, classification) ? "at least one step inside"
+                                                                   : "at least one step on the way";
+  return fmt::format("{} rounded to {}", what, format);
+}
+
+}  // namespace
+
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
   const Classification& classification = result.classification;
   if (classification.kind == ClassificationKind::kUnmodelled) {
@@ -131,7 +148,9 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
   if (!inside.text.empty()) parts.push_back(inside.text);
   const Words mid = words_of("mid");
   if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
-    parts.push_back(fmt::format("{} rounded to {} before its {} store", value, mid[0], Name(result.dtype)));
+    parts.push_back(mid[0] == Name(result.dtype) ? RoundedOnTheWay(value, classification, mid[0])
+                                                 : fmt::format("{} rounded to {} before its {} store", value,
+                                                               mid[0], Name(result.dtype)));
   if (!parts.empty()) return "with " + Join(parts, ", ");
   if (classification.models.size() < 2) return "with one rounding";
   const auto as_written = [](const PrecisionModel& model) {

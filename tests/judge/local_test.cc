@@ -545,14 +545,12 @@ TEST(Local, ANormByTheReciprocalOfARoundedRootIsModelled) {
   program.observe = {"y"};
   for (const uint64_t seed : {6, 10, 273, 627}) {  // of 1000, four of 39 that were unmodelled, in two ways
     auto inputs = NormalInputs(program, seed);
-    for (int64_t i = 0; i < kLines * kLine; ++i)
-      inputs.at("x").Set(i, Bf16(64 * inputs.at("x").At(i)));
+    for (int64_t i = 0; i < kLines * kLine; ++i) inputs.at("x").Set(i, Bf16(64 * inputs.at("x").At(i)));
     TensorData y = inputs.at("x");
     for (int64_t line = 0; line < kLines; ++line) {
       const auto normed =
           NormedLine(kLine, sum, [&](int64_t i) { return inputs.at("x").At(line * kLine + i); });
-      for (int64_t i = 0; i < kLine; ++i)
-        y.Set(line * kLine + i, r(normed(i) * inputs.at("w").At(i)));
+      for (int64_t i = 0; i < kLine; ++i) y.Set(line * kLine + i, r(normed(i) * inputs.at("w").At(i)));
     }
     const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
     EXPECT_NE(judged.kind, ClassificationKind::kUnmodelled) << seed << ": " << judged.label;

@@ -333,10 +333,10 @@ TEST(Prove, SumsAndMeans) {
 
 /// Three float32 values that count have few sums, and each sum one quotient: whether a store cuts is known of any divisor.
 TEST(Prove, AMeanOfAHundred) {
-  const Prover prover(
-      Load("    tensors: {x: {dtype: float32, shape: [64, 100], fill: normal}}\n"
-           "    program: [{op: mean, of: [x], dim: -1, as: y}]\n    observe: [y]\n    contract: {status: "
-           "de_facto, prove: true, accept: {y: {acc: [at_least_float32], mid: [none], out: [float32_rne]}}}\n"));
+  const Prover prover(Load(
+      "    tensors: {x: {dtype: float32, shape: [64, 100], fill: normal}}\n"
+      "    program: [{op: mean, of: [x], dim: -1, as: y}]\n    observe: [y]\n    contract: {status: "
+      "de_facto, prove: true, accept: {y: {acc: [at_least_float32], mid: [none], out: [float32_rne]}}}\n"));
   for (const char* order : {"sequential", "lanes8", "pairwise"}) {
     const auto honest = prover.Judge(Model(kHonest), order, "y");
     EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << order << ": " << Survivors(honest.classification);
