@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "harness/num/float_format.h"
@@ -64,13 +65,17 @@ struct Law {
   double still = 0;    ///< share of elements that rounding errors do not move to another stored value
 };
 
-/// w_i: mostly the element's own simulated error, partly what the tensor's are of the proven bounds, on an average of elements: a
-/// few huge ones tell nothing of the others.
+/// w_i: mostly the element's own simulated error, partly what those of elements with bounds of its own size are of these: a few huge
+/// results tell nothing of the others, nor do sharp bounds of wide ones.
 void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                  const std::vector<std::vector<double>>& runs, Law* law) {
+  constexpr int kAlike = 3;  // binary orders of magnitude
+  struct Sums {
+    double errors = 0, bounds = 0;
+  };
   const size_t n = elements.size();
   std::vector<double> mean_square(n, 0), scale(n, 0);
-  double share = 0;
+  std::map<int, Sums> sizes;
   for (size_t i = 0; i < n; ++i) {
     const Interval range = hypothesis.Enclose(elements[i]);
     const double radius = (range.hi - range.lo) / 2;
@@ -80,10 +85,24 @@ void LearnWidths(const Hypothesis& hypothesis, std::span<const int64_t> elements
     }
     if (!std::isfinite(radius) || radius <= 0) continue;
     scale[i] = radius;
-    share += mean_square[i] / radius / radius / static_cast<double>(n);
+    Sums& alike = sizes[std::ilogb(radius)];
+    alike.errors += mean_square[i];
+    alike.bounds += radius * radius;
   }
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < n; ++i) {
+    double share = 0;
+    if (scale[i] > 0) {
+      Sums all;
+      const int size = std::ilogb(scale[i]);
+      for (auto at = sizes.lower_bound(size - kAlike); at != sizes.end() && at->first <= size + kAlike;
+           ++at) {
+        all.errors += at->second.errors;
+        all.bounds += at->second.bounds;
+      }
+      share = all.bounds > 0 ? all.errors / all.bounds : 0;
+    }
     law->width[i] = std::sqrt(0.7 * mean_square[i] + 0.3 * share * scale[i] * scale[i]);
+  }
 }
 
 Law LearnLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
