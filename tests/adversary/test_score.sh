@@ -5,9 +5,13 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 good=0
 bad=0
+errors="$(mktemp)"
+trap 'rm -f "$errors"' EXIT
 score() {
   local report
-  report="$("$root/.venv/bin/python" "$here/score.py" "$@" 2>/dev/null)" || true
+  report="$("$root/.venv/bin/python" "$here/score.py" "$@" 2>"$errors")" || true
+  # What ended without a score says why.
+  grep -q ' passed, ' <<<"$report" || tail -n 5 "$errors" >&2
   printf '%s\n' "$report" | grep -v ' passed, ' >&2 || true
   read -r good_here bad_here < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' <<<"$report" | tail -n 1) || true
 }
