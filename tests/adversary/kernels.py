@@ -4,6 +4,7 @@ import apart_chains
 import apart_narrow
 import apart_orders
 import apart_wrong
+import fresh
 import heldout_chains
 import heldout_operands
 import heldout_orders
@@ -16,9 +17,10 @@ import wrongs
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
 APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
+FRESH = (fresh, )  # names begin with n_
 
 
-def load(tables=FIRST + HELD_OUT + APART):
+def load(tables=FIRST + HELD_OUT + APART + FRESH):
     kernels = {}
     for table in tables:
         for kernel in table.table():
