@@ -29,6 +29,14 @@ class Forms {
     return forms;
   }
 
+  std::vector<Form> AroundSums(const Shape& shape) const {
+    std::vector<Form> forms{{step_}};
+    for (Form form : {ProductThenBias(), Mean(shape), Softmax(), SoftmaxByQuotient(), LayerNorm()}) {
+      if (!form.empty()) forms.push_back(std::move(form));
+    }
+    return forms;
+  }
+
  private:
   Operand Inner(const char* name) const { return {.name = step_.as + "." + name, .scalar = {}}; }
   static Operand Number(double value) { return {.name = {}, .scalar = Attr{value}}; }
@@ -130,6 +138,32 @@ class Forms {
             Last("mul", {Inner("exp"), Inner("reciprocal")})};
   }
 
+  /// exp(x - max) divided by their sum.
+  Form SoftmaxByQuotient() const {
+    Form form = Softmax();
+    if (form.empty()) return {};
+    form.pop_back();
+    form.back() = Last("div", {Inner("exp"), Inner("total")});
+    return form;
+  }
+
+  /// A sum, then the quotient by the number of its terms.
+  Form Mean(const Shape& shape) const {
+    const auto dim = step_.attrs.find("dim");
+    if (step_.op != "mean" || dim == step_.attrs.end()) return {};
+    Attr::List axes{dim->second};
+    if (const auto* list = std::get_if<Attr::List>(&dim->second.value)) axes = *list;
+    const auto rank = static_cast<int64_t>(shape.size());
+    int64_t count = 1;
+    for (const Attr& each : axes) {
+      const auto* axis = std::get_if<int64_t>(&each.value);
+      if (axis == nullptr || *axis < -rank || *axis >= rank) return {};
+      count *= shape[static_cast<size_t>(*axis < 0 ? *axis + rank : *axis)];
+    }
+    return {Make("total", "sum", step_.of, step_.attrs),
+            Last("div", {Inner("total"), Number(static_cast<double>(count))})};
+  }
+
   /// The deviation is rounded before its reciprocal is taken.
   Form LayerNorm() const {
     const auto normalized = step_.attrs.find("normalized_shape");
@@ -186,5 +220,9 @@ class Forms {
 }  // namespace
 
 std::vector<std::vector<Step>> OtherForms(const Step& step) { return Forms(step).All(); }
+
+std::vector<std::vector<Step>> FormsAroundSums(const Step& step, const Shape& shape) {
+  return Forms(step).AroundSums(shape);
+}
 
 }  // namespace ulpscope

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "harness/num/tensor_data.h"
 #include "harness/words/program.h"
 
 namespace ulpscope {
@@ -10,5 +11,9 @@ namespace ulpscope {
 /// Programs that give what `step` gives, each by other steps; none for most ops. The last one's value is the step's, the others
 /// are named after it ("y.reciprocal") and stored as any value is, or not. Shapes and dtypes are those that the step allows.
 std::vector<std::vector<Step>> OtherForms(const Step& step);
+
+/// The step as it is, and the forms in which what lies around its sums is steps of their own: a bias is added, a mean divided, a
+/// norm or a softmax made of its sums. `shape`: of the first operand.
+std::vector<std::vector<Step>> FormsAroundSums(const Step& step, const Shape& shape);
 
 }  // namespace ulpscope

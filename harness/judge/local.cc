@@ -97,6 +97,35 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
     if (auto open = LeaveOpen(last, *stored)) stored = std::move(open);
   }
   const auto operands = ComputedOperands(last);
+  std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
+  if (found.empty()) found = Otherwise(last, operands);
+  const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
+  std::erase_if(found, [&](const Explanation& each) {
+    const bool both = !each.plain && !each.unrounded.empty();
+    return GivesNoMore(last, each, *stored) || (both && (each.classification.reproduced < 1 || !many));
+  });
+  if (found.empty()) return Unexplained(last, std::move(*stored));
+  JoinFew(last, *stored, &found);
+  for (Explanation& each : found) {
+    NameCopies(last, &each);
+    OpenNeedless(last, &each);
+  }
+  const Explanation& simplest = found.front();
+  NoteReads(last, simplest);
+  Classification result = simplest.classification;
+  JoinNarrow(last, found, &result);
+  NoteNarrow(last, result);
+  TellReads(last, found, &result);
+  LoadInto(&result);
+  OpenToSum(last, &result);
+  const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
+  result.rests_on_likelihood = result.rests_on_likelihood || !as_stored;
+  if (!simplest.plain || !as_stored || !IsAsWritten(result)) ShowWritten(last, &result);
+  return Said(steps_[last].step.as, std::move(result));
+}
+
+std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, const Classification& stored,
+                                                                const std::vector<std::string>& operands) {
   std::vector<Explanation> found;
   Keep(last, {}, "step", stored, &found);
   const bool plain =
@@ -110,22 +139,14 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
     }
   }
   std::set<Uses> tried;
-  const auto grow = [&](Before before, bool natural) {
-    for (const auto& some : Combinations(operands)) {
-      const Uses uses = With(last, some, before);
-      if (found.size() >= kMostKept || !tried.insert(uses).second) continue;
-      if (!natural && SumsBefore(last, uses)) continue;
-      Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), &found);
-    }
-  };
-  grow(Before::kAsExplained, true);
+  Grow(last, operands, Before::kAsExplained, true, &tried, &found);
   // A kernel may compute an operand anew, from what was stored before it, though it stored it from something else.
   const auto none_plain = [&] {
     const auto best = Best(last, found);
     return best.empty() || !best.front().plain || best.front().IsOdd();
   };
   for (const Before before : {Before::kStored, Before::kUpToSums, Before::kFromSums, Before::kUnrounded}) {
-    if (none_plain()) grow(before, true);
+    if (none_plain()) Grow(last, operands, before, true, &tried, &found);
   }
   if (none_plain()) GrowForms(last, operands, &found);
   // A kernel that keeps what it computes rounds nothing for several steps.
@@ -136,49 +157,54 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   if (none_plain()) GrowNarrow(last, operands, &found);
   found = Best(last, std::move(found));
   // What gives nothing stands in the way of nothing.
-  std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, *stored); });
+  std::erase_if(found, [&](const Explanation& each) { return GivesNoMore(last, each, stored); });
+  return found;
+}
+
+std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last,
+                                                         const std::vector<std::string>& operands) {
+  std::vector<Explanation> found;
+  // Where subnormals are dropped, a format of a smaller range drops them too.
+  Flushed(last, &found);
+  if (!found.empty() && IsZero(values_.at(steps_[last].step.as))) OutOfRange(last, &found);
+  if (found.empty()) InOtherFormats(last, &found);
+  found = Best(last, std::move(found));
   if (found.empty()) {
-    // Where subnormals are dropped, a format of a smaller range drops them too.
-    Flushed(last, &found);
-    if (!found.empty() && IsZero(values_.at(steps_[last].step.as))) OutOfRange(last, &found);
-    if (found.empty()) InOtherFormats(last, &found);
-    found = Best(last, std::move(found));
-  }
-  if (found.empty()) {
-    tried.clear();
-    grow(Before::kAsExplained, false);
+    std::set<Uses> tried;
+    Grow(last, operands, Before::kAsExplained, false, &tried, &found);
     found = Best(last, std::move(found));
   }
   if (found.empty()) FinerCopy(last, &found);
-  const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
-  std::erase_if(found, [&](const Explanation& each) {
-    const bool both = !each.plain && !each.unrounded.empty();
-    return GivesNoMore(last, each, *stored) || (both && (each.classification.reproduced < 1 || !many));
-  });
-  if (found.empty()) {
-    if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
-    if (auto open = LeaveOpen(last, *stored)) return open;
-    if (stored->fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &*stored);
-    SayWhatCountsAsZero(last, &*stored);
-    stored->piece = "step";
-    ShowWritten(last, &*stored);
-    return stored;
-  }
-  JoinFew(last, *stored, &found);
-  for (Explanation& each : found) {
-    NameCopies(last, &each);
-    OpenNeedless(last, &each);
-  }
-  const Explanation& simplest = found.front();
+  if (found.empty()) InNarrowSums(last, &found);
+  return found;
+}
+
+Classification StepJudge::Unexplained(size_t last, Classification stored) {
+  if (const std::string operand = GivenOperand(last); !operand.empty()) return NotKnown(last, operand);
+  if (auto open = LeaveOpen(last, stored)) return *open;
+  if (stored.fits) BecomeUnmodelled(values_.at(steps_[last].step.as), &stored);
+  SayWhatCountsAsZero(last, &stored);
+  stored.piece = "step";
+  ShowWritten(last, &stored);
+  return stored;
+}
+
+void StepJudge::NoteReads(size_t last, const Explanation& simplest) {
   explained_[last] = simplest.unrounded;
-  for (const std::string& operand : operands) {
+  for (const std::string& operand : ComputedOperands(last)) {
     const auto word = simplest.changed.find(NameOfUse(last, operand));
     const FloatFormat* format = word == simplest.changed.end() ? nullptr : FindFormat(word->second);
     if (format != nullptr) changes_[last][operand] = {.format = format};
   }
-  Classification result = simplest.classification;
-  JoinNarrow(last, found, &result);
-  NoteNarrow(last, result);
+}
+
+void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Classification* result) const {
+  const auto operands = ComputedOperands(last);
+  const Explanation& simplest = found.front();
+  const auto add = [&](const std::string& operand, const std::string& word) {
+    auto& words = result->reads[operand];
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
   for (const Explanation& each : found) {
     // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
     if (simplest.plain && simplest.unrounded.empty() && simplest.changed.empty() && !each.plain) continue;
@@ -187,35 +213,34 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
     for (const std::string& operand : operands) {
       if (each.unrounded.contains({last, operand})) together.push_back(NameOfUse(last, operand));
     }
-    if (each.changed.empty()) result.together.push_back(Join(together, "+"));
+    if (each.changed.empty()) result->together.push_back(Join(together, "+"));
     for (const std::string& operand : each.open) {
       const std::string name = NameOfUse(last, operand);
-      auto& open = result.reads[name];
-      if (std::find(open.begin(), open.end(), "stored") == open.end()) open.emplace_back("stored");
+      add(name, "stored");
       auto fewer = together;
       std::erase(fewer, name);
-      result.together.push_back(Join(fewer, "+"));
+      result->together.push_back(Join(fewer, "+"));
     }
     for (const std::string& operand : operands)
       words.try_emplace(NameOfUse(last, operand),
                         each.unrounded.contains({last, operand}) ? "unrounded" : "stored");
-    for (const auto& [operand, word] : words) {
-      auto& open = result.reads[operand];
-      if (std::find(open.begin(), open.end(), word) == open.end()) open.push_back(word);
-    }
+    for (const auto& [operand, word] : words) add(operand, word);
   }
   // Its own results flushed in one explanation and not in another one.
-  if (const auto own = result.reads.find(steps_[last].step.as); own != result.reads.end()) {
+  if (const auto own = result->reads.find(steps_[last].step.as); own != result->reads.end()) {
     const auto flushes = [&](const Explanation& each) { return each.changed.contains(own->first); };
     if (!std::all_of(found.begin(), found.end(), flushes)) own->second.emplace_back("stored");
   }
-  LoadInto(&result);
-  OpenToSum(last, &result);
-  result.rests_on_likelihood =
-      result.rests_on_likelihood || !simplest.unrounded.empty() || !simplest.changed.empty();
-  if (!simplest.plain || !simplest.unrounded.empty() || !simplest.changed.empty() || !IsAsWritten(result))
-    ShowWritten(last, &result);
-  return Said(steps_[last].step.as, std::move(result));
+}
+
+void StepJudge::Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
+                     std::set<Uses>* tried, std::vector<Explanation>* found) {
+  for (const auto& some : Combinations(operands)) {
+    const Uses uses = With(last, some, before);
+    if (found->size() >= kMostKept || !tried->insert(uses).second) continue;
+    if (!natural && SumsBefore(last, uses)) continue;
+    Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), found);
+  }
 }
 
 void StepJudge::GrowForms(size_t last, const std::vector<std::string>& operands,
@@ -238,15 +263,27 @@ void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands
   for (const auto& some : Combinations(operands)) {
     const Uses uses = With(last, some, Before::kAsExplained);
     std::vector<Proposal> named;
+    auto forms = forms_;
     for (const Use& use : uses) {
       const auto by = ComputedBy(use.second);
       const auto narrow = by ? narrow_.find(*by) : narrow_.end();
       if (narrow == narrow_.end()) continue;
       for (const std::string& acc : narrow->second) named.push_back({.in = {}, .acc = acc});
+      const auto others = OtherForms(steps_[*by].step);
+      if (!others.empty()) forms.insert_or_assign(*by, others.front());
     }
-    if (named.empty() || found->size() >= kMostKept) continue;
-    auto piece = Classify(last, Cut(last, uses), true, nullptr, std::move(named));
-    if (piece && piece->reproduced == 1) Keep(last, uses, NameOf(uses), std::move(piece), found);
+    const auto give = [&] {
+      if (named.empty() || found->size() >= kMostKept) return;
+      auto piece = Classify(last, Cut(last, uses), true, nullptr, named);
+      if (piece && piece->reproduced == 1) Keep(last, uses, NameOf(uses), std::move(piece), found);
+    };
+    const size_t before = found->size();
+    give();
+    if (found->size() > before || forms.size() == forms_.size()) continue;
+    // Whether a bias is part of the narrow sum or is added after it does not show in what is stored of it.
+    std::swap(forms, forms_);
+    give();
+    std::swap(forms, forms_);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/judge/classify_options.h"
+#include "harness/judge/forms.h"
 #include "harness/judge/step_judge.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/num/float_format.h"
@@ -97,6 +98,49 @@ void StepJudge::InOtherFormats(size_t last, std::vector<Explanation>* found) {
         words[NameOfUse(last, name)] = std::string(format->name);
       }
       if (!changes.empty()) TryChanged(last, changes, words, found);
+    }
+  }
+}
+
+void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
+  const TensorData& observed = values_.at(steps_[last].step.as);
+  const auto floating = FloatingOperands(last);
+  const size_t numbers = CountNumbers(observed, kManyNumbers);
+  if (!sums_.contains(last) || floating.empty() || numbers < kSomeNumbers) return;
+  std::vector<Proposal> named;
+  for (const char* acc : {"float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32",
+                          "split_k(bfloat16,bfloat16)", "split_k(float16,float16)"})
+    named.push_back({.in = {}, .acc = acc});
+  // Around the sums everything is computed in float32: a copy in float32 of a narrow operand makes it so.
+  std::map<std::string, TensorData> wide;
+  Changes as_stored;
+  for (const std::string& name : floating) {
+    const TensorData& data = *DataOf(name);
+    if (FormatOf(data.dtype)->precision >= Binary32().precision) continue;
+    TensorData copy = TensorData::Zeros(DType::kFloat32, data.shape);
+    for (int64_t k = 0; k < data.size(); ++k) copy.Set(k, data.At(k));
+    as_stored[name].instead = &wide.emplace(name, std::move(copy)).first->second;
+  }
+  std::vector<std::pair<std::string, const FloatFormat*>> rounded{{"", nullptr}};
+  for (const std::string& name : ComputedOperands(last)) {
+    for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
+      if (numbers >= kManyNumbers && format->precision < FormatOf(DataOf(name)->dtype)->precision &&
+          LeavesNumbers(*DataOf(name), *format))
+        rounded.emplace_back(name, format);
+    }
+  }
+  const auto forms = FormsAroundSums(steps_[last].step, DataOf(steps_[last].step.of.front().name)->shape);
+  for (const auto& [name, format] : rounded) {
+    Changes changes = as_stored;
+    if (format != nullptr) changes[name].format = format;
+    for (const auto& form : forms) {
+      auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);
+      if (!given || given->reproduced < 1) continue;
+      const size_t before = found->size();
+      Keep(last, {}, "step", std::move(given), found);
+      if (found->size() == before) continue;
+      if (format != nullptr) found->back().changed[NameOfUse(last, name)] = std::string(format->name);
+      if (format == nullptr || found->size() >= kMostKept) return;
     }
   }
 }

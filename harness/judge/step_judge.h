@@ -70,6 +70,9 @@ class StepJudge {
   static constexpr size_t kMostKept = 4;
   /// Of fewer different numbers chance gives what it pleases: two ways to round part in half of the results or less.
   static constexpr size_t kFewNumbers = 16;
+  /// Some hundred orders and accumulators are tried: two of them part in half of the results or more, and so many as these are given
+  /// by chance once in some millions.
+  static constexpr size_t kSomeNumbers = 32;
   /// An operand read unrounded, and a narrow step besides: where both are free, fewer than this are given by chance.
   static constexpr size_t kManyNumbers = 64;
 
@@ -102,6 +105,26 @@ class StepJudge {
   std::optional<Classification> Honest(size_t last);
 
   std::optional<Classification> Judge(size_t last);
+
+  /// What gives the results of `last` from its operands as they are stored or before they were rounded, the best first.
+  std::vector<Explanation> AsStoredOrBefore(size_t last, const Classification& stored,
+                                            const std::vector<std::string>& operands);
+
+  /// Where nothing of that does: from operands in other formats, by sums in narrow ones, with subnormals dropped.
+  std::vector<Explanation> Otherwise(size_t last, const std::vector<std::string>& operands);
+
+  /// What is said where nothing explains the results; `stored`: what was found of them from operands as they are stored.
+  Classification Unexplained(size_t last, Classification stored);
+
+  /// How `last` read its operands, for the steps that read its results before they are rounded.
+  void NoteReads(size_t last, const Explanation& simplest);
+
+  /// Each use with the words of all explanations.
+  void TellReads(size_t last, const std::vector<Explanation>& found, Classification* result) const;
+
+  /// Pieces with some of the operands unrounded, all that were not `tried`. `natural`: with sums in float32 alone.
+  void Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
+            std::set<Uses>* tried, std::vector<Explanation>* found);
 
   /// Other forms of the step, with operands unrounded: 1 + erf(x) of a negative x leaves what no rounding of the exact gelu is.
   void GrowForms(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
@@ -265,6 +288,10 @@ class StepJudge {
 
   /// Nothing explains the results from operands as they are or were: some of them in a narrower format.
   void InOtherFormats(size_t last, std::vector<Explanation>* found);
+
+  /// Sums in a narrow format, and every other step in the one that results are computed in: with a bias, a mean, a norm around them,
+  /// and with an operand that was rounded before. Where that gives every result of many.
+  void InNarrowSums(size_t last, std::vector<Explanation>* found);
 
   /// Most of the numbers stay in the range of the format: of those that do not, nothing is left to tell formats apart by.
   static bool LeavesNumbers(const TensorData& data, const FloatFormat& format);

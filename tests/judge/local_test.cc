@@ -462,6 +462,70 @@ TEST(Local, ANarrowSumMayBeReadUnrounded) {
   EXPECT_THAT(judged.at("d").label, ::testing::Not(::testing::HasSubstr("accumulated in float16")));
 }
 
+TEST(Local, ABiasIsAddedToANarrowSumInFloat32) {
+  // y = x @ w.T summed in float16 of x in 11 bits, then the bias in float32; and what reads y in float16 before it was rounded.
+  constexpr int64_t kRows = 12, kTerms = 16, kColumns = 24;
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+    Case program;
+    program.id = "bias~opened";
+    program.companion_of = "bias";
+    program.tensors = {testing::Tensor("z", dtype, {kRows, kTerms}),
+                       testing::Tensor("w", dtype, {kColumns, kTerms}),
+                       testing::Tensor("b", dtype, {kColumns}),
+                       testing::Tensor("c", DType::kFloat32, {kRows, kColumns})};
+    program.program = {MakeStep("neg", {"z"}, "x"), MakeStep("linear", {"x", "w", "b"}, "y"),
+                       MakeStep("add", {"y", "c"}, "d")};
+    program.observe = {"x", "y", "d"};
+    const auto inputs = NormalInputs(program, 5);
+    TensorData x = inputs.at("z"), y = TensorData::Zeros(dtype, {kRows, kColumns}), d = inputs.at("c");
+    for (int64_t i = 0; i < x.size(); ++i) x.Set(i, -x.At(i));
+    for (int64_t i = 0; i < y.size(); ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < kTerms; ++k) {
+        const double left = RoundTo(x.At(i / kColumns * kTerms + k), Tf32());
+        sum = RoundTo(sum + left * inputs.at("w").At(i % kColumns * kTerms + k), Binary16());
+      }
+      sum = RoundTo(sum + inputs.at("b").At(i % kColumns), Binary32());
+      y.Set(i, RoundTo(sum, *FormatOf(dtype)));
+      d.Set(i, RoundTo(sum + d.At(i), Binary32()));
+    }
+    auto judged = Judge(program, inputs, {{"x", x}, {"y", y}, {"d", d}});
+    EXPECT_THAT(judged.at("y").facets["acc"], ::testing::Contains("float16")) << judged.at("y").label;
+    if (dtype == DType::kFloat32)
+      EXPECT_THAT(judged.at("y").reads["x"], ::testing::Contains("tf32")) << judged.at("y").label;
+    else
+      EXPECT_THAT(judged.at("d").reads["y"], ElementsAre("unrounded")) << judged.at("d").label;
+  }
+}
+
+TEST(Local, ANormOfNarrowSumsIsOneInFloat32AroundThem) {
+  constexpr int64_t kLines = 12, kLine = 24;
+  const auto r = [](double value) { return RoundTo(value, Binary32()); };
+  const auto sum = [&](const Term& x) {
+    double total = 0;
+    for (int64_t i = 0; i < kLine; ++i) total = Bf16(total + x(i));
+    return total;
+  };
+  Case program;
+  program.id = "norm~opened";
+  program.companion_of = "norm";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kLines, kLine}),
+                     testing::Tensor("w", DType::kBfloat16, {kLine})};
+  program.program = {
+      MakeStep("layer_norm", {"x", "w"}, "y", {{"normalized_shape", testing::Integers({kLine})}})};
+  program.observe = {"y"};
+  const auto inputs = NormalInputs(program, 5);
+  TensorData y = inputs.at("x");
+  for (int64_t line = 0; line < kLines; ++line) {
+    const auto normed =
+        NormedLine(kLine, sum, [&](int64_t i) { return inputs.at("x").At(line * kLine + i); });
+    for (int64_t i = 0; i < kLine; ++i)
+      y.Set(line * kLine + i, Bf16(r(normed(i) * inputs.at("w").At(i))));
+  }
+  const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
+  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+}
+
 TEST(Local, OfOneTermEachTheSumMayBeNarrowOrTheProductRounded) {
   // y = x w + b of one term each, the product in float16: as a sum in float16 has it, and as one whose bias comes later.
   constexpr int64_t kRows = 12, kColumns = 8;
