@@ -99,6 +99,11 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   const auto operands = ComputedOperands(last);
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, operands);
+  if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
+    // Of steps inside an op the bank has none whose sums alone are narrow.
+    InNarrowSums(last, &found);
+    found = Best(last, std::move(found));
+  }
   const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
   std::erase_if(found, [&](const Explanation& each) {
     const bool both = !each.plain && !each.unrounded.empty();
@@ -131,7 +136,11 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
   const bool plain =
       std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.plain; });
   if (!plain) {
+    const Widened wide = Widen(last);
     for (const auto& form : OtherForms(steps_[last].step)) {
+      // A kernel computes in float32 what it stores in 16 bits.
+      if (!wide.changes.empty() && form.size() > 1)
+        Keep(last, {}, "step", Classify(last, Cut(last, {}, wide.changes, form), true), &found);
       const size_t before = found.size();
       Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
       // What reads it unrounded reads what was computed.
@@ -287,16 +296,20 @@ void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands
   }
 }
 
+bool StepJudge::SumsNarrow(const Classification& judged) {
+  return !judged.models.empty() &&
+         std::all_of(judged.models.begin(), judged.models.end(), [](const PrecisionModel& model) {
+           const auto acc = ParseAcc(model.acc);
+           return acc && !acc->wide();
+         });
+}
+
 void StepJudge::NoteNarrow(size_t last, const Classification& judged) {
   constexpr size_t kMost = 4;
+  if (!sums_.contains(last) || !SumsNarrow(judged)) return;
   std::set<std::string> accumulators;
-  for (const PrecisionModel& model : judged.models) {
-    const auto acc = ParseAcc(model.acc);
-    if (!acc || acc->wide()) return;
-    accumulators.insert(model.acc);
-  }
-  if (sums_.contains(last) && !accumulators.empty() && accumulators.size() <= kMost)
-    narrow_[last] = std::move(accumulators);
+  for (const PrecisionModel& model : judged.models) accumulators.insert(model.acc);
+  if (accumulators.size() <= kMost) narrow_[last] = std::move(accumulators);
 }
 
 void StepJudge::ShowWritten(size_t last, Classification* result) {

@@ -102,6 +102,18 @@ void StepJudge::InOtherFormats(size_t last, std::vector<Explanation>* found) {
   }
 }
 
+StepJudge::Widened StepJudge::Widen(size_t last) const {
+  Widened wide;
+  for (const std::string& name : FloatingOperands(last)) {
+    const TensorData& data = *DataOf(name);
+    if (FormatOf(data.dtype)->precision >= Binary32().precision) continue;
+    TensorData copy = TensorData::Zeros(DType::kFloat32, data.shape);
+    for (int64_t k = 0; k < data.size(); ++k) copy.Set(k, data.At(k));
+    wide.changes[name].instead = &wide.copies.emplace(name, std::move(copy)).first->second;
+  }
+  return wide;
+}
+
 void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
   const TensorData& observed = values_.at(steps_[last].step.as);
   const auto floating = FloatingOperands(last);
@@ -111,16 +123,7 @@ void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
   for (const char* acc : {"float16", "float16_via_float32", "bfloat16", "bfloat16_via_float32",
                           "split_k(bfloat16,bfloat16)", "split_k(float16,float16)"})
     named.push_back({.in = {}, .acc = acc});
-  // Around the sums everything is computed in float32: a copy in float32 of a narrow operand makes it so.
-  std::map<std::string, TensorData> wide;
-  Changes as_stored;
-  for (const std::string& name : floating) {
-    const TensorData& data = *DataOf(name);
-    if (FormatOf(data.dtype)->precision >= Binary32().precision) continue;
-    TensorData copy = TensorData::Zeros(DType::kFloat32, data.shape);
-    for (int64_t k = 0; k < data.size(); ++k) copy.Set(k, data.At(k));
-    as_stored[name].instead = &wide.emplace(name, std::move(copy)).first->second;
-  }
+  const Widened wide = Widen(last);
   std::vector<std::pair<std::string, const FloatFormat*>> rounded{{"", nullptr}};
   for (const std::string& name : ComputedOperands(last)) {
     for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
@@ -131,7 +134,7 @@ void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
   }
   const auto forms = FormsAroundSums(steps_[last].step, DataOf(steps_[last].step.of.front().name)->shape);
   for (const auto& [name, format] : rounded) {
-    Changes changes = as_stored;
+    Changes changes = wide.changes;
     if (format != nullptr) changes[name].format = format;
     for (const auto& form : forms) {
       auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);

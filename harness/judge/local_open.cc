@@ -123,9 +123,9 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
 void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, Classification* result) const {
   const Explanation& simplest = found.front();
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
-  // Of steps inside an op two forms name one rounding by two names.
-  if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || has_steps_.contains(last))))
-    return;
+  // Of steps inside an op two forms name one rounding by two names; the sums are those of both.
+  const bool other_steps = has_steps_.contains(last) && !SumsNarrow(*result);
+  if (!alone_ || (as_stored && (simplest.plain || !sums_.contains(last) || other_steps))) return;
   std::set<PrecisionModel> models(result->models.begin(), result->models.end());
   std::set<PrecisionModel> proved(result->models_proved.begin(), result->models_proved.end());
   const size_t before = models.size();

@@ -119,7 +119,9 @@ std::optional<Classification> StepJudge::Classify(size_t last, const std::option
   Classification found =
       ClassifyValue(**oracle, name, observed == nullptr ? values_.at(name) : *observed, options);
   counts_ += (*oracle)->Counts();
-  if (!piece->unrounded.empty()) LeaveOut(piece->unrounded, *oracle.value(), last, &found);
+  // A form of several steps is one step all the same.
+  if (!piece->unrounded.empty() || piece->program.program.size() > 1)
+    LeaveOut(piece->unrounded, *oracle.value(), last, &found);
   return found;
 }
 
@@ -171,6 +173,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
       return !foreign_number(in.first) || IsPlainScalar(in.second, NarrowestOf(unrounded, last));
     });
   };
+  const bool computed_in_float32 = FormatOf(values_.at(name).dtype)->precision <= Binary32().precision;
   const auto strip = [&](std::vector<PrecisionModel>* models) {
     std::set<PrecisionModel> left;
     std::erase_if(*models, [&](const PrecisionModel& model) { return !reads_as_said(model); });
@@ -181,7 +184,11 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
           return cut.first == each || cut.first.starts_with(each + ".");
         });
       });
-      if (foreign > 0) model.mid = CoarsestOf(model.cuts);
+      // To hold what is inside a step in the format that it computes in rounds nothing that others do not.
+      const size_t held = std::erase_if(model.cuts, [&](const auto& cut) {
+        return computed_in_float32 && cut.second == "float32" && cut.first.starts_with(name + ".");
+      });
+      if (foreign + held > 0) model.mid = CoarsestOf(model.cuts);
       if (model.mid == "float32" && model.cuts.empty()) model.mid = "none";
       // Nor are their sums those of a step that has none.
       if (const auto acc = ParseAcc(model.acc); !HasFormat(last) && acc && !acc->wide())

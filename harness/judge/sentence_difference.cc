@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "harness/base/check.h"
@@ -12,6 +14,8 @@
 #include "harness/judge/deed.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/witness.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -28,12 +32,28 @@ std::string Share(std::span<const TensorDifference* const> differences, bool spe
                      differences.front()->elements);
 }
 
-/// A whole program that was judged as one, of which the results are those without any rounding before their own.
-bool RoundsNothing(const Classification& classification) {
-  return classification.piece.empty() && classification.fits && !classification.models.empty() &&
-         !classification.cuts.empty() &&
-         std::all_of(classification.cuts.begin(), classification.cuts.end(),
-                     [](const auto& cut) { return cut.second == Words{"none"}; });
+/// What is rounded on the way and what is not, of a value that was asked as a whole or judged as one: where each intermediate is known
+/// to be the one or the other, and some are not rounded.
+std::map<std::string, Words> OnTheWay(const Classification& classification) {
+  if (!classification.on_the_way.empty()) return classification.on_the_way;
+  if (!classification.piece.empty() || !classification.fits || classification.models.empty()) return {};
+  std::map<std::string, Words> on_the_way;
+  bool any = false, values = false;
+  for (const auto& [name, words] : classification.cuts) {
+    const bool inside = name.find('.') != name.npos;
+    const auto mid = words.size() == 1 ? ParseMid(words.front()) : std::nullopt;
+    if (!mid) return {};
+    if (!mid->none() && (inside || mid->bits() > Binary16().precision)) return {};
+    any = any || mid->none();
+    values = values || (mid->none() && !inside);
+    on_the_way[name] = {mid->none() ? "unrounded" : "rounded"};
+  }
+  if (!any) return {};
+  // Of steps inside an op that are not rounded nothing is said beside values that are not.
+  if (values) std::erase_if(on_the_way, [](const auto& each) { return each.first.find('.') != each.first.npos; });
+  const bool rounded = std::any_of(on_the_way.begin(), on_the_way.end(),
+                                   [](const auto& each) { return each.second == Words{"rounded"}; });
+  return values || !rounded ? on_the_way : std::map<std::string, Words>();
 }
 
 /// The first element that shows the difference, best where each side is of one mind.
@@ -184,22 +204,16 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const std::string size = largest > 0 ? fmt::format(", by up to {} ulp", spread) : "";
   std::vector<std::string> asked;
   for (const Side* side : {&a, &b}) {
-    const auto& on_the_way = ValueOf(*side, value).classification.on_the_way;
+    const Classification& classification = ValueOf(*side, value).classification;
+    const auto on_the_way = OnTheWay(classification);
     if (on_the_way.empty()) continue;
-    asked.push_back(fmt::format("{} likely {} to {}", JoinNames(side->names),
+    asked.push_back(fmt::format("{}{} {} to {}", JoinNames(side->names),
+                                classification.rests_on_likelihood ? " likely" : "",
                                 DescribeOnTheWay(on_the_way, side->names.size() > 1), value));
   }
   if (!asked.empty()) {
     return fmt::format("{} in {} ({}{}, e.g. {}): where its steps are not observed, {}.", differs, value,
                        share, size, witness, Join(asked, "; "));
-  }
-  for (const Side* side : {&a, &b}) {
-    if (!RoundsNothing(ValueOf(*side, value).classification)) continue;
-    return fmt::format(
-        "{} in {} ({}{}, e.g. {}): where its steps are not observed, {}{} {} nothing on the way to {}.",
-        differs, value, share, size, witness, JoinNames(side->names),
-        ValueOf(*side, value).classification.rests_on_likelihood ? " likely" : "",
-        Verb(*side, "rounds", "round"), value);
   }
   return fmt::format("{} in {} ({}{}, e.g. {}).", differs, value, share, size, witness);
 }

@@ -58,6 +58,12 @@ class StepJudge {
   };
   using Changes = std::map<std::string, Change>;
 
+  /// Operands in 16 bits as copies in float32, to which `changes` points: the steps of a form that reads them are in float32.
+  struct Widened {
+    std::map<std::string, TensorData> copies = {};
+    Changes changes = {};
+  };
+
   static constexpr const char* kScalar = "scalar.";
   static constexpr const char* kFlushed = "flushed";
   /// Terms that are gathered to look at the results of a step together with steps before it, and the least that are looked at.
@@ -132,6 +138,9 @@ class StepJudge {
   /// A step without a sum that reads what sums in a narrow format give before it was rounded: in the accumulators that were found
   /// for them, and where that gives every result of many.
   void GrowNarrow(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
+
+  /// In every model that is left.
+  static bool SumsNarrow(const Classification& judged);
 
   /// The accumulators of a step whose sums are narrow in every model that is left.
   void NoteNarrow(size_t last, const Classification& judged);
@@ -288,6 +297,8 @@ class StepJudge {
 
   /// Nothing explains the results from operands as they are or were: some of them in a narrower format.
   void InOtherFormats(size_t last, std::vector<Explanation>* found);
+
+  Widened Widen(size_t last) const;
 
   /// Sums in a narrow format, and every other step in the one that results are computed in: with a bias, a mean, a norm around them,
   /// and with an operand that was rounded before. Where that gives every result of many.

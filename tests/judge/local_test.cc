@@ -464,7 +464,7 @@ TEST(Local, ANarrowSumMayBeReadUnrounded) {
 
 TEST(Local, ABiasIsAddedToANarrowSumInFloat32) {
   // y = x @ w.T summed in float16 of x in 11 bits, then the bias in float32; and what reads y in float16 before it was rounded.
-  constexpr int64_t kRows = 12, kTerms = 16, kColumns = 24;
+  constexpr int64_t kRows = 8, kTerms = 16, kColumns = 12;
   for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
     Case program;
     program.id = "bias~opened";
@@ -523,6 +523,31 @@ TEST(Local, ANormOfNarrowSumsIsOneInFloat32AroundThem) {
       y.Set(line * kLine + i, Bf16(r(normed(i) * inputs.at("w").At(i))));
   }
   const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
+  EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
+}
+
+TEST(Local, ASoftmaxOfANarrowTotalIsNoneOfNarrowSteps) {
+  // Exponentials in float32, their sum in bfloat16; eight lines of the results of relu, many of them zero.
+  constexpr int64_t kLines = 8, kLine = 16;
+  const auto r = [](double value) { return RoundTo(value, Binary32()); };
+  Case program;
+  program.id = "total~opened";
+  program.companion_of = "total";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kLines, kLine})};
+  program.program = {MakeStep("softmax", {"x"}, "s", {{"dim", testing::Integer(1)}})};
+  program.observe = {"s"};
+  auto inputs = NormalInputs(program, 31);  // of 40, the one that was called so
+  TensorData& x = inputs.at("x");
+  TensorData s = x;
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, std::max(0.0, x.At(i)));
+  for (int64_t line = 0; line < kLines; ++line) {
+    const auto at = [&](int64_t i) { return line * kLine + i; };
+    double top = 0, total = 0;
+    for (int64_t i = 0; i < kLine; ++i) top = std::max(top, x.At(at(i)));
+    for (int64_t i = 0; i < kLine; ++i) total = Bf16(total + r(std::exp(r(x.At(at(i)) - top))));
+    for (int64_t i = 0; i < kLine; ++i) s.Set(at(i), Bf16(r(r(std::exp(r(x.At(at(i)) - top))) / total)));
+  }
+  const Classification judged = Judge(program, inputs, {{"s", s}}).at("s");
   EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
 }
 
@@ -618,6 +643,7 @@ TEST(Local, ANormByTheReciprocalOfARoundedRootIsModelled) {
     }
     const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
     EXPECT_NE(judged.kind, ClassificationKind::kUnmodelled) << seed << ": " << judged.label;
+    EXPECT_THAT(judged.label, ::testing::Not(::testing::HasSubstr("inside")));  // float32 is what it computes in
   }
 }
 
@@ -675,6 +701,25 @@ TEST(Local, WhatGivesNoResultHidesNoOtherFormat) {
   auto judged = Judge(program, inputs,
                       {{"a", a}, {"d", d}, {"s", s}, {"m", m}, {"t", t}, {"p", p}, {"b", b}, {"c", c}});
   EXPECT_THAT(judged.at("c").reads["p"], ::testing::Contains("float16")) << judged.at("c").label;
+}
+
+TEST(Local, AFormOfAnOpIsComputedInFloat32) {
+  // gelu as x / 2 (1 + erf(x / sqrt(2))) in float32 of large x in bfloat16: x or zero, as it is where each step is stored in bfloat16.
+  constexpr std::array<double, 8> kX{89, -21.75, -59.25, 23.125, -7, 6.21875, -10, 51.25};
+  Case program;
+  program.id = "large~opened";
+  program.companion_of = "large";
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {std::ssize(kX)})};
+  program.program = {MakeStep("gelu", {"x"}, "g")};
+  program.observe = {"g"};
+  TensorData x = TensorData::Zeros(DType::kBfloat16, {std::ssize(kX)}), g = x;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double value = kX[static_cast<size_t>(i)];
+    x.Set(i, value);
+    g.Set(i, value > 0 ? value : -0.0);
+  }
+  const Classification judged = Judge(program, {{"x", x}}, {{"g", g}}).at("g");
+  EXPECT_THAT(judged.facets.at("mid"), ::testing::Contains("none")) << judged.label;
 }
 
 TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
