@@ -284,7 +284,9 @@ void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands
     const auto give = [&] {
       if (named.empty() || found->size() >= kMostKept) return;
       auto piece = Classify(last, Cut(last, uses), true, nullptr, named);
+      const size_t before = found->size();
       if (piece && piece->reproduced == 1) Keep(last, uses, NameOf(uses), std::move(piece), found);
+      if (found->size() > before) found->back().of_narrow_sums = true;
     };
     const size_t before = found->size();
     give();

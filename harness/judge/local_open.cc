@@ -15,7 +15,8 @@ namespace ulpscope {
 
 void StepJudge::OpenNeedless(size_t last, Explanation* each) {
   constexpr int64_t kMostElements = 128;
-  if (!each->plain || !each->changed.empty() || each->unrounded.empty()) return;
+  // Sums in float32 say nothing of operands that were summed in a narrow format.
+  if (!each->plain || !each->changed.empty() || each->unrounded.empty() || each->of_narrow_sums) return;
   const auto elements = ElementsToCheck(values_.at(steps_[last].step.as).shape, kMostElements);
   const auto n = static_cast<double>(elements.size());
   std::optional<double> written, natural;
@@ -34,9 +35,8 @@ void StepJudge::OpenNeedless(size_t last, Explanation* each) {
       written = ShareWith(last, each->unrounded, elements);
       natural = ShareWith(last, each->unrounded, elements, {.unrounded = {}, .natural = true});
     }
-    // Where a step before is rounded inside, or summed in a narrow format, what is written is no measure of the readings.
-    const double given = each->classification.reproduced == 1 ? 1 : *natural;
-    if (*written < given - 3 * std::sqrt(n * given * (1 - given) + 1) / n) continue;
+    // Where a step before is rounded inside, what is written is no measure of the readings.
+    if (*written < *natural - 3 * std::sqrt(n * *natural * (1 - *natural) + 1) / n) continue;
     if (ShareWith(last, fewer, elements) >= *written) each->open.insert(operand);
   }
 }
