@@ -98,10 +98,10 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   }
   const auto operands = ComputedOperands(last);
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
-  if (found.empty()) found = Otherwise(last, operands);
+  if (found.empty()) found = Otherwise(last, *stored, operands);
   if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
     // Of steps inside an op the bank has none whose sums alone are narrow.
-    InNarrowSums(last, &found);
+    InNarrowSums(last, *stored, &found);
     found = Best(last, std::move(found));
   }
   const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
@@ -170,7 +170,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
   return found;
 }
 
-std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last,
+std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last, const Classification& stored,
                                                          const std::vector<std::string>& operands) {
   std::vector<Explanation> found;
   // Where subnormals are dropped, a format of a smaller range drops them too.
@@ -184,7 +184,7 @@ std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last,
     found = Best(last, std::move(found));
   }
   if (found.empty()) FinerCopy(last, &found);
-  if (found.empty()) InNarrowSums(last, &found);
+  if (found.empty()) InNarrowSums(last, stored, &found);
   return found;
 }
 

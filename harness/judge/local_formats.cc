@@ -114,7 +114,7 @@ StepJudge::Widened StepJudge::Widen(size_t last) const {
   return wide;
 }
 
-void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
+void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vector<Explanation>* found) {
   const TensorData& observed = values_.at(steps_[last].step.as);
   const auto floating = FloatingOperands(last);
   const size_t numbers = CountNumbers(observed, kManyNumbers);
@@ -139,6 +139,11 @@ void StepJudge::InNarrowSums(size_t last, std::vector<Explanation>* found) {
     for (const auto& form : forms) {
       auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);
       if (!given || given->reproduced < 1) continue;
+      // Held against a few models alone, it excludes none of those that the whole bank leaves.
+      given->models_proved = given->models;
+      given->models_proved.insert(given->models_proved.end(), stored.models_proved.begin(),
+                                  stored.models_proved.end());
+      if (!std::exchange(given->rests_on_likelihood, true)) given->label = "likely " + given->label;
       const size_t before = found->size();
       Keep(last, {}, "step", std::move(given), found);
       if (found->size() == before) continue;

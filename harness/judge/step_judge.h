@@ -118,7 +118,8 @@ class StepJudge {
                                             const std::vector<std::string>& operands);
 
   /// Where nothing of that does: from operands in other formats, by sums in narrow ones, with subnormals dropped.
-  std::vector<Explanation> Otherwise(size_t last, const std::vector<std::string>& operands);
+  std::vector<Explanation> Otherwise(size_t last, const Classification& stored,
+                                     const std::vector<std::string>& operands);
 
   /// What is said where nothing explains the results; `stored`: what was found of them from operands as they are stored.
   Classification Unexplained(size_t last, Classification stored);
@@ -303,7 +304,7 @@ class StepJudge {
 
   /// Sums in a narrow format, and every other step in the one that results are computed in: with a bias, a mean, a norm around them,
   /// and with an operand that was rounded before. Where that gives every result of many.
-  void InNarrowSums(size_t last, std::vector<Explanation>* found);
+  void InNarrowSums(size_t last, const Classification& stored, std::vector<Explanation>* found);
 
   /// Most of the numbers stay in the range of the format: of those that do not, nothing is left to tell formats apart by.
   static bool LeavesNumbers(const TensorData& data, const FloatFormat& format);

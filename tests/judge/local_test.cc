@@ -491,6 +491,7 @@ TEST(Local, ABiasIsAddedToANarrowSumInFloat32) {
     }
     auto judged = Judge(program, inputs, {{"x", x}, {"y", y}, {"d", d}});
     EXPECT_THAT(judged.at("y").facets["acc"], ::testing::Contains("float16")) << judged.at("y").label;
+    EXPECT_TRUE(judged.at("y").rests_on_likelihood) << judged.at("y").label;
     if (dtype == DType::kFloat32)
       EXPECT_THAT(judged.at("y").reads["x"], ::testing::Contains("tf32")) << judged.at("y").label;
     else
