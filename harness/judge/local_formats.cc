@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "harness/judge/classify_options.h"
@@ -139,10 +140,11 @@ void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vec
     for (const auto& form : forms) {
       auto given = Classify(last, Cut(last, {}, changes, form), true, nullptr, named);
       if (!given || given->reproduced < 1) continue;
-      // Held against a few models alone, it excludes none of those that the whole bank leaves.
+      // Held against a few models alone, it excludes nothing that the program asks for and the whole bank leaves.
       given->models_proved = given->models;
-      given->models_proved.insert(given->models_proved.end(), stored.models_proved.begin(),
-                                  stored.models_proved.end());
+      std::copy_if(stored.models_proved.begin(), stored.models_proved.end(),
+                   std::back_inserter(given->models_proved),
+                   [&](const PrecisionModel& model) { return IsPlain(model, steps_[last].step.as); });
       if (!std::exchange(given->rests_on_likelihood, true)) given->label = "likely " + given->label;
       const size_t before = found->size();
       Keep(last, {}, "step", std::move(given), found);
