@@ -50,7 +50,8 @@ std::map<std::string, Words> OnTheWay(const Classification& classification) {
   }
   if (!any) return {};
   // Of steps inside an op that are not rounded nothing is said beside values that are not.
-  if (values) std::erase_if(on_the_way, [](const auto& each) { return each.first.find('.') != each.first.npos; });
+  const auto inside = [](const auto& each) { return each.first.find('.') != each.first.npos; };
+  if (values) std::erase_if(on_the_way, inside);
   const bool rounded = std::any_of(on_the_way.begin(), on_the_way.end(),
                                    [](const auto& each) { return each.second == Words{"rounded"}; });
   return values || !rounded ? on_the_way : std::map<std::string, Words>();

@@ -42,7 +42,7 @@ class StepJudge {
     std::map<std::string, std::string> changed = {};  ///< operands read in another format, or flushed
     std::set<std::string> open = {};  ///< operands that give the same bits unrounded and as they are stored
     bool few = false;                 ///< open because there are few results to tell by
-    bool of_narrow_sums = false;      ///< operands are what sums in a narrow format gave before their rounding
+    bool of_narrow_sums = false;      ///< operands are what narrow sums gave before they were rounded
     bool narrow_number = false;       ///< plain where a Python number is rounded to 16 bits alone
 
     /// A kernel that keeps what it computes in float32 rounds no number to 16 bits: where another one of a longer chain is as good,

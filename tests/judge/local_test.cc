@@ -644,7 +644,8 @@ TEST(Local, ANormByTheReciprocalOfARoundedRootIsModelled) {
     }
     const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
     EXPECT_NE(judged.kind, ClassificationKind::kUnmodelled) << seed << ": " << judged.label;
-    EXPECT_THAT(judged.label, ::testing::Not(::testing::HasSubstr("inside")));  // float32 is what it computes in
+    // Float32 is what it computes in, and no rounding.
+    EXPECT_THAT(judged.label, ::testing::Not(::testing::HasSubstr("inside")));
   }
 }
 
