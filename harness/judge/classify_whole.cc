@@ -236,10 +236,20 @@ void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>&
                           const std::vector<int64_t>& odd) {
   const auto place = PlaceOf(observed_.shape, looked, odd);
   if (!place) {
+    const PrecisionModel& model = natural.model();
+    const std::string example = Join(Coordinates(odd[0], observed_.shape), ", ");
+    // What is rounded on the way, or leaves room for a library's function, is no measure of the exact value.
+    const bool plain_sum = !natural.order_free() && !shape_.has_steps && model.in.empty() &&
+                           model.cuts.empty() && model.mid == "none";
+    if (plain_sum) {
+      result_.says.push_back(
+          fmt::format("{} of {} elements are further from the exact value than a sum in {} comes, e.g. [{}]",
+                      odd.size(), looked.size(), model.acc, example));
+      return;
+    }
     result_.says.push_back(
-        fmt::format("{} of {} elements are further from the exact value than {} comes, e.g. [{}]", odd.size(),
-                    looked.size(), natural.order_free() ? "one rounding" : "a sum in " + natural.model().acc,
-                    Join(Coordinates(odd[0], observed_.shape), ", ")));
+        fmt::format("{} of {} elements lie outside what the nearest explanation allows, e.g. [{}]",
+                    odd.size(), looked.size(), example));
     return;
   }
   const size_t inside = place->inside.size();
