@@ -264,7 +264,8 @@ class BoundHypothesis : public Hypothesis {
       const double total = values[i], quotient = total / n;
       values[i] = ToOdd(TwoDoubles{.hi = quotient, .lo = std::fma(-quotient, n, total) / n});
       // As compilers have it that know the divisor.
-      if (binding_.acc.format == &Binary32()) values.push_back(total * static_cast<double>(1 / static_cast<float>(n)));
+      if (binding_.acc.format == &Binary32())
+        values.push_back(total * static_cast<double>(1 / static_cast<float>(n)));
     }
     return StoreEach(std::move(values));
   }

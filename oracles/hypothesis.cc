@@ -264,12 +264,33 @@ std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType o
   return choices;
 }
 
-std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most) {
-  constexpr size_t kMostSteps = 16;  // what their sets are numbered with
+namespace {
+
+/// The steps inside the op that are cut points, by their names.
+std::map<std::string, std::vector<int>> NamedStepsOf(const Plan& plan, const ValuePath& path) {
   std::map<std::string, std::vector<int>> groups;
   for (const int cut : path.cut_points) {
     if (IsStep(plan.at(cut))) groups[plan.at(cut).name].push_back(cut);
   }
+  return groups;
+}
+
+/// Sums in float32, and no step rounded but to its dtype.
+Choice StepsAsDeclared(const Plan& plan, const ValuePath& path, DType observed) {
+  return {.in = {},
+          .prod = "exact",
+          .acc = "float32",
+          .mid = "none",
+          .out = std::string(Name(observed)) + "_rne",
+          .cuts = UniformCuts(plan, path, "none"),
+          .mode = "_rne"};
+}
+
+}  // namespace
+
+std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DType observed, size_t most) {
+  constexpr size_t kMostSteps = 16;  // what their sets are numbered with
+  const auto groups = NamedStepsOf(plan, path);
   if (groups.size() > kMostSteps) return {};
   const size_t all = (size_t{1} << groups.size()) - 1;
   std::vector<size_t> sets;
@@ -281,22 +302,15 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
   };
   std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
   if (sets.size() > most) sets.resize(most);
-  const CutChoice declared = UniformCuts(plan, path, "none");
+  const Choice declared = StepsAsDeclared(plan, path, observed);
   const std::string narrow = NarrowOf(plan, path);
   std::vector<Choice> choices;
   std::set<std::string> seen;
   for (const size_t set : sets) {
-    const Choice choice{.in = {},
-                        .prod = "exact",
-                        .acc = "float32",
-                        .mid = "none",
-                        .out = std::string(Name(observed)) + "_rne",
-                        .cuts = declared,
-                        .mode = "_rne"};
     // Of a wide result the steps are tried in bfloat16 alone; a total has the bits of what it was summed in, which may be float16.
     const bool wide = FormatOf(observed)->precision > Binary16().precision;
     for (const std::string& total : {narrow, std::string(wide ? "float16" : narrow)}) {
-      Choice one = choice;
+      Choice one = declared;
       size_t bit = 1;
       for (const auto& [name, nodes] : groups) {
         for (const int node : nodes) {
@@ -313,19 +327,10 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
 
 std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType observed,
                                   const std::string& format) {
-  std::map<std::string, std::vector<int>> groups;
-  for (const int cut : path.cut_points) {
-    if (IsStep(plan.at(cut))) groups[plan.at(cut).name].push_back(cut);
-  }
+  const Choice declared = StepsAsDeclared(plan, path, observed);
   std::vector<Choice> choices;
-  for (const auto& [name, nodes] : groups) {
-    Choice choice{.in = {},
-                  .prod = "exact",
-                  .acc = "float32",
-                  .mid = "none",
-                  .out = std::string(Name(observed)) + "_rne",
-                  .cuts = UniformCuts(plan, path, "none"),
-                  .mode = "_rne"};
+  for (const auto& [name, nodes] : NamedStepsOf(plan, path)) {
+    Choice choice = declared;
     for (const int node : nodes) choice.cuts[node] = {format};
     choices.push_back(Canonical(plan, path, std::move(choice)));
   }

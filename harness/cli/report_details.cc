@@ -61,7 +61,7 @@ class DetailReader {
     const bool same = observed == reference.hi || (std::isnan(observed) && std::isnan(reference.hi));
     if (!std::isfinite(observed) || !std::isfinite(reference.hi))
       return same ? 0 : std::numeric_limits<double>::quiet_NaN();
-    return UlpError(observed, {.hi = reference.hi, .lo = reference.lo}, *FormatOf(tensor.dtype));
+    return UlpError(observed, reference.value(), *FormatOf(tensor.dtype));
   }
 
   /// Cells come by what they are about, so that those of one case do not come together: what was found is kept.

@@ -175,8 +175,7 @@ void Classifier::MeasureErrors() {
     elements_.push_back(all[i]);
     stored_.push_back(stored);
     references_.push_back(reference);
-    result_.max_ulp = std::max(result_.max_ulp,
-                               std::fabs(UlpError(stored, {.hi = reference.hi, .lo = reference.lo}, format)));
+    result_.max_ulp = std::max(result_.max_ulp, std::fabs(UlpError(stored, reference.value(), format)));
     const double error = DistanceFrom(reference, stored);
     result_.max_abs = std::max(result_.max_abs, std::isnan(error) ? kInf : error);
   }
@@ -186,22 +185,23 @@ void Classifier::MeasureErrors() {
 }
 
 void Classifier::Conclude() {
+  const bool search = !HardOnly() && options_.search;
   std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
   if (GaveUp()) return;
-  if (!HardOnly() && options_.search) TryJoinedWider(&likely);
+  if (search) TryJoinedWider(&likely);
   if (!HardOnly()) KeepOrderWitnesses(likely);
   TryRest(&likely);
-  if (!HardOnly() && options_.search) TryBitsBeforeStore(&likely);
-  const bool twice = !HardOnly() && options_.search && DoubtTwice(&likely);
-  if (!HardOnly() && options_.search) DoubtTooNear(&likely);
-  if (!HardOnly() && options_.search) TryFaithful(&likely);
-  if (!HardOnly() && options_.search) DoubtLikelihood(&likely);
-  if (!HardOnly() && options_.search) LookInside(&likely);
+  if (search) TryBitsBeforeStore(&likely);
+  const bool twice = search && DoubtTwice(&likely);
+  if (search) DoubtTooNear(&likely);
+  if (search) TryFaithful(&likely);
+  if (search) DoubtLikelihood(&likely);
+  if (search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);
   if (natural != nullptr) {
     const bool rounded = twice || DoubtReading(&likely);
     if (!rounded) LookEverywhere(natural, &likely);
-    if (!rounded && likely.empty() && options_.search) likely = Search(*natural);
+    if (!rounded && likely.empty() && search) likely = Search(*natural);
   }
   const std::set<PrecisionModel> proved = Survivors();
   std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;
@@ -209,10 +209,10 @@ void Classifier::Conclude() {
   result_.models_tried = static_cast<int64_t>(tried.size());
   result_.models_proved.assign(proved.begin(), proved.end());
   result_.models.assign(likely.begin(), likely.end());
-  if (!HardOnly() && options_.search) DoubtSpecials();
+  if (search) DoubtSpecials();
   result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
   if (!result_.fits) result_.models.clear();
-  if (!result_.models.empty() && only_ == nullptr && !HardOnly() && options_.search) MeasureFloors();
+  if (!result_.models.empty() && only_ == nullptr && search) MeasureFloors();
   if (result_.models.empty()) {
     result_.kind = ClassificationKind::kUnmodelled;
     SayWhatIsGone();

@@ -140,6 +140,9 @@ class Classifier {
   /// narrows down to a few, where they are enough. Of the others another function or order gives other bits as rightly.
   double Reproduced() const;
 
+  /// It was not excluded, and its model is one of those that are told.
+  bool IsKept(const Trial& trial) const;
+
   double ReproducedBy(const Hypothesis& hypothesis) const;
 
   /// The elements that orders are simulated on.

@@ -92,7 +92,7 @@ bool Classifier::DoubtTwice(std::set<PrecisionModel>* likely) {
   const auto exact = oracle_.References(value_, sample_);
   size_t given = 0;
   for (size_t i = 0; i < sample_.size(); ++i) {
-    const double once = RoundTo(TwoDoubles{.hi = exact[i].hi, .lo = exact[i].lo}, *first);
+    const double once = RoundTo(exact[i].value(), *first);
     given += RoundTo(RoundTo(once, *second), format) == sample_stored_[i] ? 1 : 0;
   }
   if (static_cast<double>(given) < kNearlyAllOf * static_cast<double>(sample_.size())) return false;
@@ -155,8 +155,7 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
     if (!std::isfinite(references_[i].hi) || !std::isfinite(stored_[i])) continue;
     const double off = DistanceFrom(references_[i], stored_[i]) / Ulp(references_[i].hi, format);
     if (!(off < 1)) return;
-    others +=
-        stored_[i] != RoundTo(TwoDoubles{.hi = references_[i].hi, .lo = references_[i].lo}, format) ? 1 : 0;
+    others += stored_[i] != RoundTo(references_[i].value(), format) ? 1 : 0;
     const double farther = std::min(off, 1 - off);
     due += farther;
     variance += farther * (1 - farther);
@@ -458,18 +457,10 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
   // 1 + tanh in float32 leaves of tanh 23 bits, of a smaller one fewer: so few are no form's doing where the steps as they are asked for,
   // each in float32, give less than half of these results.
   constexpr int kFewestBits = 9, kMostBits = 21;
-  const auto given_by = [&](const Hypothesis& model, int order) {
-    const auto run = model.Simulate(order, elements);
-    size_t given = 0;
-    for (size_t i = 0; i < run.size(); ++i) given += model.Store(run[i]) == stored[i] ? 1 : 0;
-    return given;
-  };
   for (const Trial& trial : trials_) {
     const Hypothesis& model = *trial.hypothesis;
     if (!IsAsAsked(model.model()) || !model.model().cuts.empty()) continue;
-    for (int order = 0; order < static_cast<int>(model.orders().size()); ++order) {
-      if (2 * given_by(model, order) >= elements.size()) return "";
-    }
+    if (2 * FewestMisses(model, elements, stored, elements.size()) <= elements.size()) return "";
   }
   auto most = static_cast<size_t>(std::ceil(kNearlyAllOf * static_cast<double>(elements.size())));
   std::string found;
@@ -477,7 +468,9 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
     for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
       const PrecisionModel& model = kept->model();
       if (model.cuts.size() != 1) continue;
-      const size_t given = given_by(*kept, -1);
+      const auto run = kept->Simulate(-1, elements);
+      size_t given = 0;
+      for (size_t i = 0; i < run.size(); ++i) given += kept->Store(run[i]) == stored[i] ? 1 : 0;
       if (given < most) continue;
       most = given + 1;
       const std::string& step = model.cuts.begin()->first;

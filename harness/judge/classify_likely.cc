@@ -19,12 +19,15 @@ constexpr int64_t kMatchTerms = int64_t{1} << 18;
 
 }  // namespace
 
+bool Classifier::IsKept(const Trial& trial) const {
+  const auto& models = result_.models;
+  return trial.survived && std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end();
+}
+
 double Classifier::Reproduced() const {
   std::vector<const Trial*> likeliest;
   for (const Trial& trial : trials_) {
-    const auto& models = result_.models;
-    if (trial.survived && std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end())
-      likeliest.push_back(&trial);
+    if (IsKept(trial)) likeliest.push_back(&trial);
   }
   std::stable_sort(likeliest.begin(), likeliest.end(),
                    [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });

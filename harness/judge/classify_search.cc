@@ -78,10 +78,7 @@ void Classifier::MeasureFloors() {
   for (const Trial& trial : trials_) {
     if (!trial.survived) continue;
     best = std::max(best, trial.log_likelihood);
-    const auto& models = result_.models;
-    if (std::isfinite(trial.log_likelihood) &&
-        std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end())
-      kept = std::min(kept, trial.log_likelihood);
+    if (std::isfinite(trial.log_likelihood) && IsKept(trial)) kept = std::min(kept, trial.log_likelihood);
   }
   const double least = std::min(kept, best - std::log(options_.keep_factor));
   const auto may_be = [&](const std::vector<Proposal>& proposals, bool bits_alone) {

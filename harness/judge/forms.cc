@@ -8,12 +8,12 @@
 #include <utility>
 #include <variant>
 
+#include "harness/words/ops.h"
+
 namespace ulpscope {
 namespace {
 
 using Form = std::vector<Step>;
-
-constexpr double kLayerNormEps = 1e-5;  // torch's default
 
 /// The steps of a form of one step.
 class Forms {
@@ -176,8 +176,7 @@ class Forms {
     const std::map<std::string, Attr> along{{"dim", Attr{.value = std::move(axes)}},
                                             {"keepdim", Attr{.value = true}}};
     const auto given = step_.attrs.find("eps");
-    const double eps =
-        given == step_.attrs.end() ? kLayerNormEps : given->second.Number().value_or(kLayerNormEps);
+    const double eps = given == step_.attrs.end() ? kNormEps : given->second.Number().value_or(kNormEps);
     Form form{Make("mean", "mean", {step_.of[0]}, along),
               Make("centred", "sub", {step_.of[0], Inner("mean")}),
               Make("square", "mul", {Inner("centred"), Inner("centred")}),

@@ -57,13 +57,11 @@ void StepJudge::LoadInto(Classification* result) const {
 }
 
 void StepJudge::OpenToSum(size_t last, Classification* result) {
-  if (!sums_.contains(last)) return;
+  if (!sums_.contains(last) || !SumsNarrow(*result)) return;
   int least = Binary32().precision;
   std::set<std::string> accumulators;
   for (const PrecisionModel& model : result->models) {
-    const auto acc = ParseAcc(model.acc);
-    if (!acc || acc->wide()) return;
-    least = std::min(least, acc->bits());
+    least = std::min(least, ParseAcc(model.acc)->bits());
     accumulators.insert(model.acc);
   }
   const bool few = CountNumbers(values_.at(steps_[last].step.as), kFewNumbers) < kFewNumbers;

@@ -100,8 +100,9 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
     for (const Step& step : steps) {
       if (!step.steps.empty()) open.push_back(&step.steps);
       const auto left = a.cuts.find(step.as), right = b.cuts.find(step.as);
-      if (left == a.cuts.end() || right == b.cuts.end() || !Disjoint(left->second, right->second)) continue;
-      if (step.as == value) continue;
+      if (step.as == value || left == a.cuts.end() || right == b.cuts.end() ||
+          !Disjoint(left->second, right->second))
+        continue;
       const bool alike = told.empty() || (left->second == a.cuts.at(told.front()) &&
                                           right->second == b.cuts.at(told.front()));
       if (alike) told.push_back(step.as);

@@ -96,10 +96,6 @@ std::string Spell(const Cast& cast) {
                      FirstLine(cast.under, 60));
 }
 
-}  // namespace
-
-namespace {
-
 /// "p1, p2 and p3 rounded to bfloat16": in the format that the value has anyway, it is what was on the way to it that was rounded.
 std::string RoundedOnTheWay(const std::string& value, const Classification& classification,
                             const std::string& format) {

@@ -22,6 +22,8 @@ struct Reference {
   double lo = 0;
   double err = 0;
   ReferenceKind kind = ReferenceKind::kUndecided;
+
+  TwoDoubles value() const { return {.hi = hi, .lo = lo}; }
 };
 
 /// Who gave the references so far, in elements.

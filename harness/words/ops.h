@@ -74,6 +74,9 @@ const OpRow* FindOp(std::string_view name);
 /// The further input on which the rounding of this op's steps shows (ops.def); empty where there is none.
 std::string_view OwnInput(std::string_view op);
 
+/// What a layer, batch, group or instance norm adds to the variance where nothing is asked for: torch's default.
+inline constexpr double kNormEps = 1e-5;
+
 /// True for the words that hold steps: autocast, no_grad, enable_grad.
 bool IsScope(std::string_view op);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "oracles/dot/lanes.h"
@@ -100,7 +99,7 @@ class LaneUnits {
 
   Lanes Pairwise(size_t first, size_t last) const {
     if (last - first < 2) return Range(first, last);
-    const size_t middle = first + std::bit_floor(last - first - 1);
+    const size_t middle = first + PairwiseSplit(last - first);
     Lanes sum = Pairwise(first, middle);
     Add(&sum, Pairwise(middle, last));
     return sum;

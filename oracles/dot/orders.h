@@ -1,6 +1,8 @@
 // The orders that a sum may be taken in: shapes of binary trees over its terms.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,10 @@ struct SumOrder {
   bool addend_last = false;  ///< beta * c is added after the products instead of before
   std::string name;
 };
+
+/// Where a pairwise sum of `count` terms, two or more, is parted: neighbours are added first, then neighbouring pairs, and what has no
+/// neighbour waits, so the left part is a power of two.
+inline size_t PairwiseSplit(size_t count) { return std::bit_floor(count - 1); }
 
 /// The family of orders that the classifier knows; `with_addend` doubles it for fused accumulation.
 enum class AddendOrders { kNone, kBoth };

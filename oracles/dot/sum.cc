@@ -57,8 +57,7 @@ class Units {
   double Pairwise(size_t first, size_t last) const {
     if (first == last) return 0;
     if (last - first == 1) return Take(0, first);
-    // Neighbours first, then neighbouring pairs: what has no neighbour waits, so the left part is a power of two.
-    const size_t middle = first + std::bit_floor(last - first - 1);
+    const size_t middle = first + PairwiseSplit(last - first);
     return AddPartials(acc_, Pairwise(first, middle), Pairwise(middle, last));
   }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "harness/words/ops.h"
 #include "oracles/ops/composite.h"
 
 namespace ulpscope {
@@ -207,7 +208,7 @@ int LowerBatchNorm(Lowering& low, const OpCall& call) {
   const Shape shape = low.at(x).shape;
   if (shape.size() < 2) throw LoweringError{"batch_norm: needs a dimension of channels"};
   const auto channels = [&](size_t i) { return AlongChannels(low, call.args[i], shape); };
-  const int eps = op.Number(NumberAttr(call.step, "eps", 1e-5));
+  const int eps = op.Number(NumberAttr(call.step, "eps", kNormEps));
   const int shifted = op.Step(NodeKind::kAdd, {channels(2), eps}, "var_eps");
   const int rstd = op.Stored(NodeKind::kRsqrt, {shifted}, "rstd");
   op.Slack(rstd, {rstd}, 4);
@@ -249,7 +250,7 @@ int InGroups(Lowering& low, const OpCall& call, int64_t groups) {
   const int raw = low.Sum(low.Elementwise(NodeKind::kMul, {rows, rows}, op.inner()), {2}, true, op.inner());
   op.Slack(variance, {low.Elementwise(NodeKind::kDiv, {raw, length}, op.inner())},
            static_cast<double>(count) + 8);
-  const int eps = op.Number(NumberAttr(call.step, "eps", 1e-5));
+  const int eps = op.Number(NumberAttr(call.step, "eps", kNormEps));
   const int shifted = op.Step(NodeKind::kAdd, {variance, eps}, "var_eps");
   const int rstd = op.Stored(NodeKind::kRsqrt, {shifted}, "rstd");
   op.Slack(rstd, {rstd}, 4);

@@ -469,10 +469,9 @@ TEST(Local, ABiasIsAddedToANarrowSumInFloat32) {
     Case program;
     program.id = "bias~opened";
     program.companion_of = "bias";
-    program.tensors = {testing::Tensor("z", dtype, {kRows, kTerms}),
-                       testing::Tensor("w", dtype, {kColumns, kTerms}),
-                       testing::Tensor("b", dtype, {kColumns}),
-                       testing::Tensor("c", DType::kFloat32, {kRows, kColumns})};
+    program.tensors = {
+        testing::Tensor("z", dtype, {kRows, kTerms}), testing::Tensor("w", dtype, {kColumns, kTerms}),
+        testing::Tensor("b", dtype, {kColumns}), testing::Tensor("c", DType::kFloat32, {kRows, kColumns})};
     program.program = {MakeStep("neg", {"z"}, "x"), MakeStep("linear", {"x", "w", "b"}, "y"),
                        MakeStep("add", {"y", "c"}, "d")};
     program.observe = {"x", "y", "d"};
@@ -520,8 +519,7 @@ TEST(Local, ANormOfNarrowSumsIsOneInFloat32AroundThem) {
   for (int64_t line = 0; line < kLines; ++line) {
     const auto normed =
         NormedLine(kLine, sum, [&](int64_t i) { return inputs.at("x").At(line * kLine + i); });
-    for (int64_t i = 0; i < kLine; ++i)
-      y.Set(line * kLine + i, Bf16(r(normed(i) * inputs.at("w").At(i))));
+    for (int64_t i = 0; i < kLine; ++i) y.Set(line * kLine + i, Bf16(r(normed(i) * inputs.at("w").At(i))));
   }
   const Classification judged = Judge(program, inputs, {{"y", y}}).at("y");
   EXPECT_THAT(judged.facets.at("acc"), ::testing::Contains("bfloat16")) << judged.label;
