@@ -86,11 +86,6 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
   return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
 }
 
-/// The format that the program itself asks for at a node, if any.
-const FloatFormat* Asked(const PlanNode& node) {
-  return node.kind == NodeKind::kCast ? FormatOf(node.dtype) : nullptr;
-}
-
 /// Precision of an operand after its input rounding.
 int OperandPrecision(const ValuePath& path, const Choice& choice, const std::string& operand) {
   const auto in = choice.in.find(operand);
@@ -212,7 +207,7 @@ PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& ch
       if (own == nullptr || FormatOfWord(word)->precision < own->precision) own = FormatOfWord(word);
     }
     model.cuts[NameOf(plan, cut)] = std::string(own->name);
-    const bool asked = Asked(plan.at(cut)) == own;
+    const bool asked = AskedFormat(plan.at(cut)) == own;
     if (!asked && (coarsest == nullptr || own->precision < coarsest->precision)) coarsest = own;
   }
   if (!model.cuts.empty() && choice.mid != "none") model.cuts[NameOf(plan, path.root)] = choice.mid;

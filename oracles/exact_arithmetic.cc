@@ -53,7 +53,7 @@ Real ExactArithmetic::Elementwise(const PlanNode& node, int, std::span<const Rea
       if (args[0].hi().sign() <= 0) return Real::From(0.0);
       return args[0].lo().sign() >= 0 ? args[0] : Real::Between(Dyadic{}, args[0].hi());
     case NodeKind::kCast: {
-      const FloatFormat* format = FormatOf(node.dtype);
+      const FloatFormat* format = AskedFormat(node);
       return format == nullptr ? args[0] : RoundTo(args[0], *format);
     }
     case NodeKind::kStore:

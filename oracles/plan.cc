@@ -49,6 +49,10 @@ std::optional<double> PlanNode::constant() const {
   return static_cast<double>(ratio.numerator) / static_cast<double>(ratio.denominator);
 }
 
+const FloatFormat* AskedFormat(const PlanNode& node) {
+  return node.kind == NodeKind::kCast && !node.handed_on ? FormatOf(node.dtype) : nullptr;
+}
+
 bool IsPowerOfTwo(const PlanNode& node) {
   const IntegerRatio* ratio = node.If<IntegerRatio>();
   return ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&

@@ -239,6 +239,10 @@ struct PlanNode {
 /// Whether nodes of `node`'s kind have such a part as it has.
 bool HasItsPart(const PlanNode& node);
 
+/// The format that the program itself asks to round to at a node; null where it asks for none, or where what reads the node reads
+/// what was cast.
+const FloatFormat* AskedFormat(const PlanNode& node);
+
 /// A constant by which a quotient keeps its bits.
 bool IsPowerOfTwo(const PlanNode& node);
 

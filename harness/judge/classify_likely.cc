@@ -93,7 +93,7 @@ PrecisionModel Classifier::OnEachElement(PrecisionModel model) const {
 }
 
 double Classifier::SampledOfLine() const {
-  if (!shape_.has_steps || shape_.reduction_length < 2 || sample_.empty()) return 1;
+  if (shape_.reduction_length < 2 || sample_.empty()) return 1;
   const auto sampled = static_cast<double>(sample_.size());
   return std::max(1.0, sampled / static_cast<double>(std::max<int64_t>(1, shape_.sums)));
 }
@@ -162,7 +162,6 @@ std::set<PrecisionModel> Classifier::Likely() {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!matched && trial.survived && alike.contains(roundless(model))) likely.insert(model);
   }
-  // Of steps inside an op another form gives other bits as rightly.
   if (!shape_.has_steps)
     MatchMore(&likely);
   else
@@ -267,7 +266,7 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   }
   if (elements.size() <= sample_.size()) return;
   // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
-  const auto most = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
+  const auto most = static_cast<size_t>(std::ceil(SampledOfLine() * std::log(options_.keep_factor)));
   std::set<PrecisionModel> whole, near;
   for (const Trial* trial : rivals) {
     const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most);

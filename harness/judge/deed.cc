@@ -76,6 +76,14 @@ std::string NumberPhrase(const Case& test_case, const std::string& operand, cons
     if (const auto number = step->of[i].scalar->Number()) numbers.push_back(*number);
   }
   const bool own = step != nullptr && operand.starts_with("scalar." + step->op);
+  if (own && numbers.empty()) {
+    // Of an op that takes it by name: "margin 0.1".
+    std::vector<std::string> named;
+    for (const auto& [name, attr] : step->attrs) {
+      if (const auto number = attr.Number()) named.push_back(name + " " + ShortestDecimal(*number));
+    }
+    if (named.size() == 1) return named.front();
+  }
   if (!own || numbers.size() != 1 || step->attrs.contains("alpha") || step->attrs.contains("value"))
     return OperandPhrase(operand, value);
   return ShortestDecimal(numbers[0]);

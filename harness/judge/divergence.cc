@@ -707,8 +707,11 @@ class Comparison {
       if (!lost || lost->value != value) continue;
       const std::string whose = side->names.size() == 1 ? "its" : "the";
       const std::string of = side->names.size() == 1 ? "" : " of " + side->speaker.result->backend;
-      return fmt::format(", although {} {} graph{} converts to {} and back ({} -> {})", whose, lost->from, of,
-                         lost->format, lost->from, lost->to);
+      return fmt::format(", although {} {} graph{} {} ({} -> {})", whose, lost->from, of,
+                         lost->by == GraphGap::By::kCast
+                             ? fmt::format("converts to {} and back", lost->format)
+                             : fmt::format("computes it in {} and widens that", lost->format),
+                         lost->from, lost->to);
     }
     return "";
   }

@@ -64,18 +64,19 @@ class Graph {
     }
   }
 
-  /// True when the node whose result `widening` converts computed it, or converted it, in its narrow format:
-  /// not when it came in so.
-  bool RoundsBefore(const Cast& widening) const {
+  /// How the node whose result `widening` converts came to its narrow format; nothing when it came in so.
+  std::optional<GraphGap::By> RoundsBefore(const Cast& widening) const {
     const TraceNode* node = Source(widening.node, widening.from);
     for (size_t steps = 0; node != nullptr && steps <= nodes_.size(); ++steps) {
-      if (const auto cast = casts_.find(node->id); cast != casts_.end())
-        return Precision(cast->second->from) > Precision(widening.from);
-      if (node->from.empty()) return false;  // an input, a constant, a load
-      if (Computes(node->kind)) return true;
+      if (const auto cast = casts_.find(node->id); cast != casts_.end()) {
+        if (Precision(cast->second->from) > Precision(widening.from)) return GraphGap::By::kCast;
+        return std::nullopt;
+      }
+      if (node->from.empty()) return std::nullopt;  // an input, a constant, a load
+      if (Computes(node->kind)) return GraphGap::By::kOp;
       node = Source(node->id, widening.from);
     }
-    return false;
+    return std::nullopt;
   }
 
   /// True when node `id` goes, as it is, into matrix products alone: then it is their operand, and what was
@@ -225,8 +226,13 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
     const size_t stage = StageRank(cast.stage);
     if (precision == 0 || Precision(cast.to) <= precision || !stages.contains(stage)) continue;
     if (lost && stage <= StageRank(lost->from)) continue;
-    const bool known = graph.Has(cast.node);
-    if (!(known ? graph.RoundsBefore(cast) && !graph.IsOperand(cast.node) : HasPair(result, cast))) continue;
+    std::optional<GraphGap::By> by;
+    if (!graph.Has(cast.node)) {
+      if (HasPair(result, cast)) by = GraphGap::By::kCast;
+    } else if (!graph.IsOperand(cast.node)) {
+      by = graph.RoundsBefore(cast);
+    }
+    if (!by) continue;
     const int64_t elements = ElementCount(cast.shape);
     const auto proved = ValuesThatKeepMore(result, elements, precision, &Classification::models_proved);
     const auto likely = ValuesThatKeepMore(result, elements, precision, &Classification::models);
@@ -234,6 +240,7 @@ std::optional<GraphGap> FindVanishedRounding(const CaseResult& result, std::span
     if (values.empty()) continue;
     const auto next = stages.upper_bound(stage);
     lost = GraphGap{.kind = GraphGap::Kind::kVanished,
+                    .by = *by,
                     .value = values.front(),
                     .format = cast.from,
                     .from = cast.stage,

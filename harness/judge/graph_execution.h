@@ -17,7 +17,10 @@ namespace ulpscope {
 
 struct GraphGap {
   enum class Kind { kVanished, kAppeared };
+  /// What makes the narrow number in the graph: a conversion of a wider one, or an op that gives its result so.
+  enum class By { kCast, kOp };
   Kind kind = Kind::kVanished;
+  By by = By::kCast;  ///< of kVanished
   std::string value;  ///< the first observed value in program order that shows it
   std::string
       format;         ///< the narrow format: a dtype name; of kAppeared, what is rounded to it too ("bfloat16

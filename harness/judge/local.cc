@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "harness/base/text.h"
@@ -99,6 +100,14 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   const auto operands = ComputedOperands(last);
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, *stored, operands);
+  // That narrow sums before them give these bits in one order of many is no more than that an operand in another format does.
+  if (std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.of_narrow_sums; })) {
+    std::vector<Explanation> others;
+    InOtherFormats(last, &others);
+    const double given = found.front().classification.reproduced;
+    std::copy_if(others.begin(), others.end(), std::back_inserter(found),
+                 [&](const Explanation& each) { return each.classification.reproduced >= given; });
+  }
   if (!found.empty() && has_steps_.contains(last) && SumsNarrow(found.front().classification)) {
     // Of steps inside an op the bank has none whose sums alone are narrow.
     InNarrowSums(last, *stored, &found);

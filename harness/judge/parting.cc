@@ -113,6 +113,17 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
                  fmt::format("{} to {{}} on the way to {}", Braced(JoinNames(told)), Braced(value)));
 }
 
+/// A step before `value` may be what is rounded, by one model at least, and not its result.
+bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
+  const auto& mid = classification.facets.at("mid");
+  return std::any_of(classification.cuts.begin(), classification.cuts.end(), [&](const auto& cut) {
+    return cut.first != value && !IsInside(value, cut.first) &&
+           std::any_of(cut.second.begin(), cut.second.end(), [&](const std::string& word) {
+             return word != "none" && std::find(mid.begin(), mid.end(), word) != mid.end();
+           });
+  });
+}
+
 /// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
 std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
                                     const ValueResult& b) {
@@ -133,9 +144,13 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
       : twice         ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
                       : fmt::format("{} to {{}} {}", Braced(value), where);
   if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
-    if (!twice) return mid;
-    // Of a result in 16 bits: the steps on the way that are stored, by their names; float32 on the way rounds nothing that shows.
+    // What is rounded may be an operand that the program names, and of a result in 16 bits what is stored before it.
     if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
+    if (!twice && (RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)))
+      return Compare(left.facets, right.facets, "mid", "none", "rounds", "round",
+                     fmt::format("at least one step on the way to {} to {{}}", Braced(value)));
+    if (!twice) return mid;
+    // Float32 on the way rounds nothing that shows.
     const auto wide = [](const Classification& each) { return IsNothing(each.facets.at("mid"), "float32"); };
     if (wide(left)) mid->a = {};
     if (wide(right)) mid->b = {};
@@ -152,8 +167,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   if (DescribeInside(value, left).all || DescribeInside(value, right).all) return std::nullopt;
   const auto accumulators = [](const Words& words, std::string_view) { return Accumulators(words); };
   // Of an op that sums and does more, what is known is the format of its sums.
-  const bool sums = left.label.find("accumulated in") != std::string::npos ||
-                    right.label.find("accumulated in") != std::string::npos;
+  const bool sums = SumsInside(left) || SumsInside(right);
   const std::string what = !steps ? "" : sums ? "the sums inside " : "the steps inside ";
   auto acc =
       Compare(left.facets, right.facets, "acc", "", sums || !steps ? "accumulates" : "computes",

@@ -31,6 +31,12 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
 bool IsInside(const std::string& value, const std::string& cut);
 /// Its op has steps inside that were told apart.
 bool HasStepsInside(const std::string& value, const Classification& classification);
+/// What was computed in a format is sums, whatever else its op does.
+bool SumsInside(const Classification& classification);
+
+/// The format of at most 16 bits that a rounding before a value's own store is to, in every model; "16 bits" where they have none in
+/// common, empty where a model has no such rounding.
+std::string NarrowInEach(const std::string& value, const Classification& classification);
 
 // What FindParting asks.
 /// Every operand that the one reads otherwise than the other.
@@ -39,7 +45,7 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
 /// without such a step did not round it; one in another form of the op, where steps have other names, may have.
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b);
-/// No facet parts them by itself, and yet each model of the one side rounds something to 16 bits, and none of the other.
+/// No facet parts them by itself, and yet each model of the one side rounds something to a format of 16 bits, and none of the other.
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b);
 

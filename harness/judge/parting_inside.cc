@@ -80,8 +80,27 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
   return narrow;
 }
 
-/// The format of at most 16 bits that a rounding of every model is to; "16 bits" where they have none in common, empty where a model
-/// has no such rounding.
+/// "accumulates the sums inside y in bfloat16": of narrow sums, whose steps may be rounded by another form's names.
+Deed SumsNarrowly(const std::string& value, const Classification& classification) {
+  const auto acc = classification.facets.find("acc");
+  if (acc == classification.facets.end() || acc->second.empty() || !SumsInside(classification)) return {};
+  const bool narrow = std::all_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+    const auto spec = ParseAcc(word);
+    return spec && !spec->wide();
+  });
+  if (!narrow) return {};
+  return Say("accumulates", "accumulate",
+             fmt::format("the sums inside {} in {}", value, Accumulators(acc->second)));
+}
+
+}  // namespace
+
+bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
+
+bool SumsInside(const Classification& classification) {
+  return classification.label.find("accumulated in") != std::string::npos;
+}
+
 std::string NarrowInEach(const std::string& value, const Classification& classification) {
   if (classification.models.empty()) return "";
   std::set<std::string> always = NarrowIn(classification.models.front(), value);
@@ -92,10 +111,6 @@ std::string NarrowInEach(const std::string& value, const Classification& classif
   }
   return always.empty() ? "16 bits" : *always.begin();
 }
-
-}  // namespace
-
-bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
 
 bool HasStepsInside(const std::string& value, const Classification& classification) {
   if (classification.label.find("each step in") != std::string::npos) return true;
@@ -119,7 +134,7 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
     if (rounds) return RoundsInside(value, each);
     const std::string format = RoundsMoreInside(value, each, {}) ? NarrowInEach(value, each) : "";
     return format.empty()
-               ? Deed{}
+               ? SumsNarrowly(value, each)
                : Say("rounds", "round", fmt::format("at least one step inside {} to {}", value, format));
   };
   return Parting{.a = deed(a, a_rounds), .b = deed(b, b_rounds)};
@@ -128,13 +143,17 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
 std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classification& a,
                                           const Classification& b) {
   if (a.models.empty() || b.models.empty()) return std::nullopt;
-  const auto wide = [&](const Classification& each) {
-    return std::all_of(each.models.begin(), each.models.end(),
-                       [&](const PrecisionModel& model) { return NarrowIn(model, value).empty(); });
+  // Without a format in common there is to be none at all on the other side.
+  const auto rounds_alone = [&](const std::string& format, const Classification& other) {
+    return !format.empty() &&
+           std::none_of(other.models.begin(), other.models.end(), [&](const PrecisionModel& model) {
+             const std::set<std::string> narrow = NarrowIn(model, value);
+             return FindFormat(format) == nullptr ? !narrow.empty() : narrow.contains(format);
+           });
   };
   const std::string in_a = NarrowInEach(value, a), in_b = NarrowInEach(value, b);
-  const bool left = !in_a.empty() && wide(b);
-  if (!left && !(!in_b.empty() && wide(a))) return std::nullopt;
+  const bool left = rounds_alone(in_a, b);
+  if (!left && !rounds_alone(in_b, a)) return std::nullopt;
   const Classification& rounds = left ? a : b;
   const std::string& format = left ? in_a : in_b;
   const Deed deed =

@@ -140,7 +140,10 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
   }
   const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
   if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all)
-    parts.push_back((HasStepsInside(value, classification) ? "each step in " : "sums in ") + acc);
+    parts.push_back((!HasStepsInside(value, classification) ? "sums in "
+                     : SumsInside(classification)           ? "the sums inside in "
+                                                            : "each step in ") +
+                    acc);
   if (!inside.text.empty()) parts.push_back(inside.text);
   const Words mid = words_of("mid");
   if (mid.size() == 1 && mid[0] != "none" && mid[0] != inside.coarsest)
@@ -155,9 +158,11 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
            std::all_of(model.cuts.begin(), model.cuts.end(),
                        [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
   };
-  return std::any_of(classification.models.begin(), classification.models.end(), as_written)
-             ? "as it is written, as far as these inputs tell"
-             : "with roundings that these inputs do not tell apart";
+  if (std::any_of(classification.models.begin(), classification.models.end(), as_written))
+    return "as it is written, as far as these inputs tell";
+  const std::string narrow = NarrowInEach(value, classification);
+  return narrow.empty() ? "with roundings that these inputs do not tell apart"
+                        : "with " + RoundedOnTheWay(value, classification, narrow);
 }
 
 std::string OutcomeSentence(const Side& left, const Side& right) {
@@ -210,8 +215,8 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
     };
     const std::string how = DescribeClass(test_case, value, left);
     if (how == DescribeClass(test_case, value, right))
-      return fmt::format("{} and {}{} both compute {} {}, and not in the same way{}.", JoinNames(a.names),
-                         JoinNames(b.names), likely, value, how, Witness(a, b, value));
+      return fmt::format("{}, and so {} {}, in another way{}.", clause(a, left), Verb(b, "does", "do"),
+                         JoinNames(b.names), Witness(a, b, value));
     return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
   }
   const bool a_first = !parting->a.Nothing();
@@ -219,6 +224,11 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const Side& second = a_first ? b : a;
   const Deed& deed = a_first ? parting->a : parting->b;
   const Deed& other = a_first ? parting->b : parting->a;
+  // Where both do, what each does to which step is not all that is known of it: their results differ.
+  if (deed == other)
+    return fmt::format("{}{} {}, and so {} {}, in another way{}.", JoinNames(first.names), likely,
+                       Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"), JoinNames(second.names),
+                       Witness(first, second, value));
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
@@ -291,9 +301,11 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
         "In {}, no stage of the trace names a format so narrow; the numbers of {} {} {} ({} -> {}).", backend,
         gap.value, verb, gap.format, gap.from, gap.to);
   }
-  return fmt::format(
-      "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
-      gap.from, gap.value, gap.format, verb, gap.from, gap.to);
+  if (gap.by == GraphGap::By::kOp)
+    return fmt::format("In {}, the {} stage gives {} on the way to {}; the numbers {} that nothing was rounded so ({} -> {}).",
+                       backend, gap.from, gap.format, gap.value, verb, gap.from, gap.to);
+  return fmt::format("In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
+                     gap.from, gap.value, gap.format, verb, gap.from, gap.to);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

@@ -260,18 +260,18 @@ std::optional<FastReferences::Operand> FastReferences::View(const PlanNode& node
 std::optional<FastReferences::Operand> FastReferences::Elementwise(const PlanNode& node,
                                                                    const Operand& of) const {
   if (of.shape != node.shape) return std::nullopt;
-  const FloatFormat* format = FormatOf(node.dtype);
+  const FloatFormat* format = AskedFormat(node);
   std::vector<double> values(static_cast<size_t>(ElementCount(node.shape)));
   bool finite = true;
   for (size_t i = 0; i < values.size(); ++i) {
     double x = of.At(static_cast<int64_t>(i));
     if (node.kind == NodeKind::kNeg) x = -x;
     if (node.kind == NodeKind::kRelu && !(x > 0) && !std::isnan(x)) x = std::isfinite(x) ? 0 : x;
-    if (node.kind == NodeKind::kCast && format != nullptr && std::isfinite(x)) x = RoundTo(x, *format);
+    if (format != nullptr && std::isfinite(x)) x = RoundTo(x, *format);
     finite = finite && std::isfinite(x);
     values[i] = x;
   }
-  const bool narrow = node.kind == NodeKind::kCast && format != nullptr && finite;
+  const bool narrow = format != nullptr && finite;
   Operand made = Operand::Make(narrow ? node.dtype : DType::kFloat64, node.shape);
   std::byte* to = made.owned->data();
   for (const double x : values) {

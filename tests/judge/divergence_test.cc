@@ -611,7 +611,7 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   EXPECT_EQ(found[0].kind, kGraphVsExecution);
   EXPECT_EQ(found[0].stages, (std::vector<std::string>{"hlo", "hlo_optimized"}));
   EXPECT_EQ(found[0].sentence,
-            "In jax, the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
+            "In jax, the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was rounded so "
             "(hlo -> hlo_optimized).");
   EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
 
