@@ -67,7 +67,8 @@ std::vector<Parting> FindReads(const std::string& value, const Classification& a
                        : fmt::format("subnormals of {} as zero when computing {}", operand, value));
       Words formats = mine;
       std::erase(formats, "unrounded");
-      const std::string way = (formats.size() < mine.size() ? "unrounded or as " : "as ") + Join(formats, " or ");
+      const std::string way =
+          (formats.size() < mine.size() ? "unrounded or as " : "as ") + Join(formats, " or ");
       return Say("reads", "read", fmt::format("{} {} when computing {}", operand, way, value));
     };
     found.push_back({.a = deed(words), .b = deed(other->second)});

@@ -227,8 +227,8 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   // Where both do, what each does to which step is not all that is known of it: their results differ.
   if (deed == other)
     return fmt::format("{}{} {}, and so {} {}, in another way{}.", JoinNames(first.names), likely,
-                       Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"), JoinNames(second.names),
-                       Witness(first, second, value));
+                       Verb(first, deed.singular, deed.plural), Verb(second, "does", "do"),
+                       JoinNames(second.names), Witness(first, second, value));
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
@@ -302,10 +302,13 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
         gap.value, verb, gap.format, gap.from, gap.to);
   }
   if (gap.by == GraphGap::By::kOp)
-    return fmt::format("In {}, the {} stage gives {} on the way to {}; the numbers {} that nothing was rounded so ({} -> {}).",
-                       backend, gap.from, gap.format, gap.value, verb, gap.from, gap.to);
-  return fmt::format("In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
-                     gap.from, gap.value, gap.format, verb, gap.from, gap.to);
+    return fmt::format(
+        "In {}, the {} stage gives {} on the way to {}; the numbers {} that nothing was rounded so ({} -> "
+        "{}).",
+        backend, gap.from, gap.format, gap.value, verb, gap.from, gap.to);
+  return fmt::format(
+      "In {}, the {} stage rounds {} to {} and back; the numbers {} that nothing did ({} -> {}).", backend,
+      gap.from, gap.value, gap.format, verb, gap.from, gap.to);
 }
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,

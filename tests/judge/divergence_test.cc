@@ -611,7 +611,8 @@ TEST(Divergence, GraphThatStoresNarrowAndWidensAgainstNumbersThatWereNotRounded)
   EXPECT_EQ(found[0].kind, kGraphVsExecution);
   EXPECT_EQ(found[0].stages, (std::vector<std::string>{"hlo", "hlo_optimized"}));
   EXPECT_EQ(found[0].sentence,
-            "In jax, the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was rounded so "
+            "In jax, the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was "
+            "rounded so "
             "(hlo -> hlo_optimized).");
   EXPECT_TRUE(find(traced, ThroughBfloat16()).empty()) << "the numbers were rounded";
 
