@@ -248,7 +248,7 @@ TEST_F(CommandLine, ATraceThatLiesIsFoundInBothDirections) {
   };
   const Row rows[] = {
       {"trace_rounds",
-       "the hlo stage rounds product to bfloat16 and back; the numbers prove that nothing did "
+       "the hlo stage gives bfloat16 on the way to product; the numbers prove that nothing was rounded so "
        "(hlo -> execution)"},
       {"trace_hides",
        "no stage of the trace names a format so narrow; the numbers of product prove a "
