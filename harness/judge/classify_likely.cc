@@ -55,7 +55,7 @@ double Classifier::ReproducedBy(const Hypothesis& hypothesis) const {
     elements.push_back(sample_[i]);
     stored.push_back(sample_stored_[i]);
   }
-  if (elements.size() * 4 < sample_.size()) {
+  if (elements.size() * 2 < sample_.size()) {
     elements = sample_;
     stored = sample_stored_;
   }

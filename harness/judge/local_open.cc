@@ -35,9 +35,10 @@ void StepJudge::OpenNeedless(size_t last, Explanation* each) {
       written = ShareWith(last, each->unrounded, elements);
       natural = ShareWith(last, each->unrounded, elements, {.unrounded = {}, .natural = true});
     }
-    // Where a step before is rounded inside, what is written is no measure of the readings.
-    if (*written < *natural - 3 * std::sqrt(n * *natural * (1 - *natural) + 1) / n) continue;
-    if (ShareWith(last, fewer, elements) >= *written) each->open.insert(operand);
+    // Where a step before is rounded inside, what is written is no measure of the readings: then all that it may be is.
+    const bool as_written = *written >= *natural - 3 * std::sqrt(n * *natural * (1 - *natural) + 1) / n;
+    const double share = ShareWith(last, fewer, elements, {.unrounded = {}, .natural = !as_written});
+    if (share >= (as_written ? *written : *natural)) each->open.insert(operand);
   }
 }
 

@@ -19,6 +19,8 @@ WRONG = {
     7001: (42, ),  # split_k of a softmax's four totals, where float16 sums in an order that is not tried do it
     7003: (74, ),  # "v10 unrounded", after narrow sums guessed for it; it is read as bfloat16
     7004: (41, ),  # "v7 as bfloat16" in v7 - v8 of v8 = bfloat16(v7), where v8 is read before its rounding
+    7006: (11, ),  # a norm's sums "in bfloat16" by the quarter of its results that no sum changes; they are in float16
+    7009: (75, ),  # "v7 unrounded", where v7 as it is stored gives the same bits
 }
 
 
