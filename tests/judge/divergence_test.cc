@@ -841,6 +841,53 @@ TEST(Divergence, StepsThatAreStoredOnTheWayHaveNames) {
       << "float32 is no rounding that a bfloat16 result shows";
 }
 
+TEST(Divergence, AnOperandThatIsRoundedIsNoRoundedResult) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("mul", {"x", "y"}, "scaled"),
+               testing::MakeStep("add", {"scaled", "x"}, "product")};
+  const auto said = [&](const std::string& rounded) {
+    Classification a = ThroughBfloat16(), b = Float32();
+    a.cuts = {{rounded, {"bfloat16"}}};
+    Table table(c);
+    table.Add("a", a, kRounded).Add("b", b, kUnrounded);
+    return table.Find().front().sentence;
+  };
+  Classification b = Float32();
+  EXPECT_TRUE(
+      said("step7").starts_with("a rounds at least one step on the way to product to bfloat16; b does not: "))
+      << said("step7");
+  EXPECT_TRUE(
+      said("product").starts_with("a rounds product to bfloat16 before the float32 result; b does not: "))
+      << said("product");
+  Classification named = ThroughBfloat16();
+  named.cuts = {{"scaled", {"bfloat16"}}};
+  b.cuts = {{"scaled", {"none"}}};
+  Table table(c);
+  table.Add("a", named, kRounded).Add("b", b, kUnrounded);
+  EXPECT_TRUE(table.Find().front().sentence.starts_with(
+      "a rounds scaled to bfloat16 on the way to product; b does not: "))
+      << table.Find().front().sentence;
+}
+
+TEST(Divergence, AFormatThatOneSideAloneRoundsToIsSaidWhereverItIs) {
+  PrecisionModel inside = Model("float32", "none", "bfloat16_rne");
+  inside.cuts = {{"product.exp", "bfloat16"}};
+  Classification narrow = Classify({Model("bfloat16", "none", "bfloat16_rne"), inside});
+  narrow.cuts = {{"product.exp", {"none", "bfloat16"}}};
+  const auto said = [&](const Classification& other) {
+    Table table(MakeCase());
+    table.Add("a", narrow, {1, 2, 3, 4}, DType::kBfloat16).Add("b", other, {1, 2, 3, 5}, DType::kBfloat16);
+    return table.Find().front().sentence;
+  };
+  const PrecisionModel wide = Model("float32", "none", "bfloat16_rne");
+  PrecisionModel both = wide;
+  both.acc = "float16";
+  EXPECT_NE(said(Classify({both, wide})).find("does not"), std::string::npos) << said(Classify({both, wide}));
+  EXPECT_EQ(said(Classify({Model("bfloat16", "none", "bfloat16_rne"), wide})).find("does not"),
+            std::string::npos)
+      << "it may do so too";
+}
+
 TEST(Divergence, ANumberIsSaidAsItIsWritten) {
   Case c = MakeCase();
   c.program = {testing::MakeStep("mul", {"x"}, "product")};
