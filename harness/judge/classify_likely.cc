@@ -162,6 +162,7 @@ std::set<PrecisionModel> Classifier::Likely() {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!matched && trial.survived && alike.contains(roundless(model))) likely.insert(model);
   }
+  // Of steps inside an op another form gives other bits as rightly.
   if (!shape_.has_steps)
     MatchMore(&likely);
   else

@@ -111,6 +111,14 @@ InsideSteps DescribeInside(const std::string& value, const Classification& class
   return inside;
 }
 
+bool SumsNarrow(const Classification& judged) {
+  return !judged.models.empty() &&
+         std::all_of(judged.models.begin(), judged.models.end(), [](const PrecisionModel& model) {
+           const auto acc = ParseAcc(model.acc);
+           return acc && !acc->wide();
+         });
+}
+
 void ProjectFacets(const ValueShape& shape, Classification* classification) {
   auto& facets = classification->facets;
   for (const char* facet : {"prod", "acc", "mid", "out"}) facets[facet] = {};

@@ -26,6 +26,9 @@ struct InsideSteps {
 };
 InsideSteps DescribeInside(const std::string& value, const Classification& classification);
 
+/// Every model that is left sums in a format of 16 bits.
+bool SumsNarrow(const Classification& judged);
+
 /// A step inside the op that gives `value`, as it is read: "exp in denominator" of the cut "p.exp_in_denominator".
 std::string StepInside(std::string_view cut, std::string_view value);
 

@@ -11,9 +11,9 @@
 #include "harness/judge/as_written.h"
 #include "harness/judge/classify_options.h"
 #include "harness/judge/forms.h"
+#include "harness/judge/label.h"
 #include "harness/judge/step_judge.h"
 #include "harness/num/float_format.h"
-#include "harness/words/facets.h"
 
 namespace ulpscope {
 
@@ -305,14 +305,6 @@ void StepJudge::GrowNarrow(size_t last, const std::vector<std::string>& operands
     give();
     std::swap(forms, forms_);
   }
-}
-
-bool StepJudge::SumsNarrow(const Classification& judged) {
-  return !judged.models.empty() &&
-         std::all_of(judged.models.begin(), judged.models.end(), [](const PrecisionModel& model) {
-           const auto acc = ParseAcc(model.acc);
-           return acc && !acc->wide();
-         });
 }
 
 void StepJudge::NoteNarrow(size_t last, const Classification& judged) {

@@ -115,11 +115,13 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
 
 /// A step before `value` may be what is rounded, by one model at least, and not its result.
 bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
-  const auto& mid = classification.facets.at("mid");
+  const auto mid = classification.facets.find("mid");
+  if (mid == classification.facets.end()) return false;
   return std::any_of(classification.cuts.begin(), classification.cuts.end(), [&](const auto& cut) {
     return cut.first != value && !IsInside(value, cut.first) &&
            std::any_of(cut.second.begin(), cut.second.end(), [&](const std::string& word) {
-             return word != "none" && std::find(mid.begin(), mid.end(), word) != mid.end();
+             return word != "none" &&
+                    std::find(mid->second.begin(), mid->second.end(), word) != mid->second.end();
            });
   });
 }
@@ -142,13 +144,12 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   const std::string through =
       twice && inside ? fmt::format("at least one step inside {} to {{}}", Braced(value))
       : twice         ? fmt::format("{} to {{}} along the way, before its {} store", Braced(value), own)
-                      : fmt::format("{} to {{}} {}", Braced(value), where);
+      : RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)
+          ? fmt::format("at least one step on the way to {} to {{}}", Braced(value))
+          : fmt::format("{} to {{}} {}", Braced(value), where);
   if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
     // What is rounded may be an operand that the program names, and of a result in 16 bits what is stored before it.
     if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
-    if (!twice && (RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)))
-      return Compare(left.facets, right.facets, "mid", "none", "rounds", "round",
-                     fmt::format("at least one step on the way to {} to {{}}", Braced(value)));
     if (!twice) return mid;
     // Float32 on the way rounds nothing that shows.
     const auto wide = [](const Classification& each) { return IsNothing(each.facets.at("mid"), "float32"); };

@@ -82,15 +82,9 @@ std::set<std::string> NarrowIn(const PrecisionModel& model, const std::string& v
 
 /// "accumulates the sums inside y in bfloat16": of narrow sums, whose steps may be rounded by another form's names.
 Deed SumsNarrowly(const std::string& value, const Classification& classification) {
-  const auto acc = classification.facets.find("acc");
-  if (acc == classification.facets.end() || acc->second.empty() || !SumsInside(classification)) return {};
-  const bool narrow = std::all_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
-    const auto spec = ParseAcc(word);
-    return spec && !spec->wide();
-  });
-  if (!narrow) return {};
+  if (!SumsInside(classification) || !SumsNarrow(classification)) return {};
   return Say("accumulates", "accumulate",
-             fmt::format("the sums inside {} in {}", value, Accumulators(acc->second)));
+             fmt::format("the sums inside {} in {}", value, Accumulators(classification.facets.at("acc"))));
 }
 
 }  // namespace

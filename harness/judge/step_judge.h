@@ -141,9 +141,6 @@ class StepJudge {
   /// for them, and where that gives every result of many.
   void GrowNarrow(size_t last, const std::vector<std::string>& operands, std::vector<Explanation>* found);
 
-  /// In every model that is left.
-  static bool SumsNarrow(const Classification& judged);
-
   /// The accumulators of a step whose sums are narrow in every model that is left.
   void NoteNarrow(size_t last, const Classification& judged);
 
