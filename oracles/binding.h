@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "oracles/dot/sum.h"
 #include "oracles/models.h"
 #include "oracles/plain_sums.h"
 #include "oracles/plan.h"
@@ -35,6 +36,31 @@ struct RawOperands {
   std::vector<double> a, b;
 };
 
+/// The products of one element, by the pass of split operands.
+using Passes = std::vector<std::vector<SumTerm>>;
+
+/// What the reductions of tensors of the case sum, under the roundings of operands and products that each was asked for with last:
+/// the same terms for all orders and accumulators.
+class TermsInside {
+ public:
+  /// Null where they are not kept.
+  const Passes* Find(const Binding& binding, int node, int64_t index) const;
+  /// No-op where enough is kept already.
+  void Keep(const Binding& binding, int node, int64_t index, Passes passes);
+
+ private:
+  static constexpr size_t kMostTerms = size_t{1} << 17;
+  struct OfNode {
+    std::array<RoundSpec, 2> in;
+    RoundSpec prod;
+    std::unordered_map<int64_t, Passes> by_element;
+    size_t terms = 0;
+    bool IsUnder(const Binding& binding, int node) const;
+  };
+  std::unordered_map<int, OfNode> known_;
+  size_t terms_ = 0;
+};
+
 /// Sum of the exact (or rounded) products of one element, and of their magnitudes.
 struct TermSum {
   double lo = 0, hi = 0, magnitude = 0;
@@ -46,6 +72,9 @@ struct TermSum {
 struct EvaluationCache {
   std::vector<bool> raw;  ///< by node: a reduction whose operands are tensors or views of tensors
   std::vector<std::unordered_map<int64_t, RawOperands>> operands;
+  std::vector<bool>
+      fixed;  ///< by node: a reduction whose operands no model touches, as a choice among tensors
+  TermsInside terms;
   std::unordered_map<std::string, std::unordered_map<int64_t, TermSum>>
       sums;  ///< key: node and Binding::term_key
 

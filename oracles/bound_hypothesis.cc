@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/base/deadline.h"
 #include "harness/num/error_free.h"
 #include "oracles/dot/few_terms.h"
 #include "oracles/dot/trees.h"
@@ -28,6 +29,7 @@ class BoundHypothesis : public Hypothesis {
     if (!enclosure_)
       enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
           shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
+    KeepDeadline();
     return enclosure_->At(bank_->node, element);
   }
 
@@ -38,6 +40,7 @@ class BoundHypothesis : public Hypothesis {
       unstored_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
           shared_->plan, shared_->inputs, EnclosureArithmetic(&unstored_binding_, &shared_->cache));
     }
+    KeepDeadline();
     return unstored_->At(bank_->node, element);
   }
 
@@ -213,6 +216,7 @@ class BoundHypothesis : public Hypothesis {
       }
     }
     for (const int64_t element : elements) {
+      KeepDeadline();
       const TwoDoubles value = plain
                                    ? EmulatedArithmetic::SumPasses(tree == nullptr ? AccSpec{} : binding_.acc,
                                                                    tree == nullptr ? SumOrder{} : *tree,

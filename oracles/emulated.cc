@@ -130,9 +130,9 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
   return Stored(id, value);
 }
 
-TwoDoubles EmulatedArithmetic::Sum(std::span<const SumTerm> terms, const TwoDoubles* addend) const {
+const SumOrder& EmulatedArithmetic::Order() const {
   static const SumOrder sequential;
-  return SumInOrder(Acc(), order_ == nullptr ? sequential : *order_, terms, addend);
+  return order_ == nullptr ? sequential : *order_;
 }
 
 /// `aligned`: the accumulator asks for the exponent of the product.
@@ -187,14 +187,21 @@ TwoDoubles EmulatedArithmetic::SumPasses(const AccSpec& acc, const SumOrder& ord
   return total;
 }
 
-TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, std::span<const TwoDoubles> a,
-                                        std::span<const TwoDoubles> b, const TwoDoubles* addend) const {
+std::optional<TwoDoubles> EmulatedArithmetic::Known(const PlanNode& node, int id, int64_t index,
+                                                    const TwoDoubles* addend) const {
+  const Passes* passes = cache_->terms.Find(*binding_, id, index);
+  return passes == nullptr ? std::nullopt : std::optional(SumOf(node, id, *passes, addend));
+}
+
+TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t index,
+                                        std::span<const TwoDoubles> a, std::span<const TwoDoubles> b,
+                                        const TwoDoubles* addend) const {
   const auto& in = binding_->in[static_cast<size_t>(id)];
-  const auto& [m, n, length, alpha, beta] = node.Get<Contraction>();
-  std::vector<std::vector<SumTerm>> passes(1);
+  const bool shared = cache_->fixed[static_cast<size_t>(id)];
+  Passes passes(1);
   if (in[0].pieces == 1 && in[1].pieces == 1) {
     passes[0].reserve(a.size());
-    const bool aligned = Acc().block > 0;
+    const bool aligned = shared || Acc().block > 0;
     for (size_t k = 0; k < a.size(); ++k) passes[0].push_back(OneProduct(in, a[k], b[k], aligned));
   } else {
     std::vector<double> x, y;
@@ -202,12 +209,19 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
     for (const TwoDoubles& value : b) y.push_back(value.hi);
     passes = PassesOf(in, binding_->prod, x, y);
   }
-  static const SumOrder sequential;
+  const TwoDoubles total = SumOf(node, id, passes, addend);
+  if (shared) cache_->terms.Keep(*binding_, id, index, std::move(passes));
+  return total;
+}
+
+TwoDoubles EmulatedArithmetic::SumOf(const PlanNode& node, int id, const Passes& passes,
+                                     const TwoDoubles* addend) const {
+  if (node.kind != NodeKind::kContract) return Stored(id, SumPasses(Acc(), Order(), passes, nullptr));
+  const auto& [m, n, length, alpha, beta] = node.Get<Contraction>();
   TwoDoubles scaled;
   const bool added = addend != nullptr && alpha == 1;
   if (added) scaled = ulpscope::Multiply(TwoDoubles{.hi = beta, .lo = 0}, *addend);
-  const TwoDoubles total =
-      SumPasses(Acc(), order_ == nullptr ? sequential : *order_, passes, added ? &scaled : nullptr);
+  const TwoDoubles total = SumPasses(Acc(), Order(), passes, added ? &scaled : nullptr);
   if (alpha == 1) return Stored(id, total);
   TwoDoubles sum = ulpscope::Multiply(TwoDoubles{.hi = alpha, .lo = 0}, total);
   if (!Acc().exact()) sum = {.hi = StoreIn(Acc(), sum), .lo = 0};
@@ -218,9 +232,10 @@ TwoDoubles EmulatedArithmetic::Contract(const PlanNode& node, int id, int64_t, s
   return Stored(id, sum);
 }
 
-TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t,
+TwoDoubles EmulatedArithmetic::Reduce(const PlanNode& node, int id, int64_t index,
                                       std::span<const TwoDoubles> terms) const {
-  std::vector<SumTerm> summands;
+  Passes passes(1);
+  std::vector<SumTerm>& summands = passes[0];
   summands.reserve(terms.size());
   const RoundSpec& in = binding_->in[static_cast<size_t>(id)][0];
   for (const TwoDoubles& whole : terms) {
@@ -229,7 +244,9 @@ TwoDoubles EmulatedArithmetic::Reduce(const PlanNode&, int id, int64_t,
     summand.value = term;
     summands.push_back(summand);
   }
-  return Stored(id, Sum(summands, nullptr));
+  const TwoDoubles total = SumOf(node, id, passes, nullptr);
+  if (cache_->fixed[static_cast<size_t>(id)]) cache_->terms.Keep(*binding_, id, index, std::move(passes));
+  return total;
 }
 
 }  // namespace ulpscope

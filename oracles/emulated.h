@@ -48,7 +48,8 @@ class EmulatedArithmetic {
   }
   TwoDoubles Nowhere() const { return {.hi = std::nan(""), .lo = 0}; }
   TwoDoubles Count(const PlanNode& node, int64_t index) const;
-  std::optional<TwoDoubles> Known(const PlanNode&, int, int64_t) const { return std::nullopt; }
+  std::optional<TwoDoubles> Known(const PlanNode& node, int id, int64_t index,
+                                  const TwoDoubles* addend) const;
   TwoDoubles Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   TwoDoubles Constant(const PlanNode& node) const;
   TwoDoubles Elementwise(const PlanNode& node, int id, std::span<const TwoDoubles> args,
@@ -59,7 +60,9 @@ class EmulatedArithmetic {
 
  private:
   SumTerm OneProduct(const std::array<RoundSpec, 2>& in, TwoDoubles a, TwoDoubles b, bool aligned) const;
-  TwoDoubles Sum(std::span<const SumTerm> terms, const TwoDoubles* addend) const;
+  const SumOrder& Order() const;
+  /// A reduction's value from its terms.
+  TwoDoubles SumOf(const PlanNode& node, int id, const Passes& passes, const TwoDoubles* addend) const;
   TwoDoubles Stored(int id, TwoDoubles value) const;
   AccSpec Acc() const { return order_ == nullptr ? AccSpec{} : binding_->acc; }
 

@@ -175,8 +175,51 @@ double ConstantValue(const PlanNode& node, const Binding& binding) {
   return rounding == binding.scalars.end() ? value : rounding->second.Apply(value);
 }
 
+bool TermsInside::OfNode::IsUnder(const Binding& binding, int node) const {
+  return in == binding.in[static_cast<size_t>(node)] && prod == binding.prod;
+}
+
+const Passes* TermsInside::Find(const Binding& binding, int node, int64_t index) const {
+  const auto of_node = known_.find(node);
+  if (of_node == known_.end() || !of_node->second.IsUnder(binding, node)) return nullptr;
+  const auto entry = of_node->second.by_element.find(index);
+  return entry == of_node->second.by_element.end() ? nullptr : &entry->second;
+}
+
+void TermsInside::Keep(const Binding& binding, int node, int64_t index, Passes passes) {
+  OfNode& of_node = known_[node];
+  if (!of_node.IsUnder(binding, node)) {
+    terms_ -= of_node.terms;
+    of_node = {
+        .in = binding.in[static_cast<size_t>(node)], .prod = binding.prod, .by_element = {}, .terms = 0};
+  }
+  size_t terms = 0;
+  for (const auto& pass : passes) terms += pass.size();
+  if (terms_ + terms > kMostTerms) return;
+  of_node.terms += terms;
+  terms_ += terms;
+  of_node.by_element[index] = std::move(passes);
+}
+
 EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, TensorData>& tensors)
-    : raw(p.nodes.size()), operands(p.nodes.size()), plan(&p), inputs(&tensors) {
+    : raw(p.nodes.size()), operands(p.nodes.size()), fixed(p.nodes.size()), plan(&p), inputs(&tensors) {
+  std::vector<bool> untouched(p.nodes.size());
+  for (size_t id = 0; id < p.nodes.size(); ++id) {
+    const PlanNode& node = p.nodes[id];
+    const auto is_untouched = [&](int arg) { return untouched[static_cast<size_t>(arg)]; };
+    // A product's addend is no operand of its.
+    const std::span factors =
+        std::span(node.args).first(node.kind == NodeKind::kContract ? 2 : node.args.size());
+    const bool below = std::all_of(factors.begin(), factors.end(), is_untouched);
+    const DoubleNumber* number = node.If<DoubleNumber>();
+    const bool scalar = node.kind == NodeKind::kConstant && (number == nullptr || !number->scalar.empty());
+    // 0 and 1 are numbers of every format.
+    const bool stored = (node.kind == NodeKind::kStore || node.kind == NodeKind::kCast) &&
+                        IsCondition(p.at(p.Root(node.args[0])).kind);
+    const bool keeps = node.kind <= NodeKind::kView || RoundsNothing(node.kind) || stored;
+    untouched[id] = below && keeps && !scalar;
+    fixed[id] = below && IsReduction(node.kind) && node.kind != NodeKind::kScan;
+  }
   for (size_t id = 0; id < p.nodes.size(); ++id) {
     const PlanNode& node = p.nodes[id];
     if (!IsReduction(node.kind) || node.kind == NodeKind::kScan) continue;
@@ -338,15 +381,17 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
   return Stored(id, value);
 }
 
-std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id, int64_t index) {
-  if (!cache_->raw[static_cast<size_t>(id)] || node.args.size() > 2) return std::nullopt;
-  if (const auto quick = FromPlainSum(node, id, index)) return quick;
+std::optional<Interval> EnclosureArithmetic::Known(const PlanNode& node, int id, int64_t index,
+                                                   const Interval* addend) {
+  if (!cache_->fixed[static_cast<size_t>(id)]) return std::nullopt;
+  const bool plain = cache_->raw[static_cast<size_t>(id)] && addend == nullptr;
+  if (const auto quick = plain ? FromPlainSum(node, id, index) : std::nullopt) return quick;
   const auto sums = cache_->sums.find(Key(id));
   if (sums == cache_->sums.end()) return std::nullopt;
   const auto sum = sums->second.find(index);
   if (sum == sums->second.end()) return std::nullopt;
   const auto& in = binding_->in[static_cast<size_t>(id)];
-  return Finish(node, id, sum->second, nullptr, std::max(in[0].passes, in[1].passes));
+  return Finish(node, id, sum->second, addend, std::max(in[0].passes, in[1].passes));
 }
 
 /// From a sum in plain binary64, where its error does not show: the exact sum lies between two numbers that lead to the same
@@ -436,7 +481,7 @@ Interval EnclosureArithmetic::Contract(const PlanNode& node, int id, int64_t ind
                                    : TermSum{.lo = low.Bound(-1, magnitude, count),
                                              .hi = high.Bound(1, magnitude, count),
                                              .magnitude = magnitude};
-  if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
+  if (cache_->fixed[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, addend, passes);
 }
 
@@ -465,7 +510,7 @@ Interval EnclosureArithmetic::Reduce(const PlanNode& node, int id, int64_t index
                                    : support.In({.lo = low.Bound(-1, magnitude, count),
                                                  .hi = high.Bound(1, magnitude, count),
                                                  .magnitude = magnitude});
-  if (cache_->raw[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
+  if (cache_->fixed[static_cast<size_t>(id)]) cache_->sums[Key(id)][index] = sum;
   return Finish(node, id, sum, nullptr, 1);
 }
 

@@ -44,7 +44,7 @@ class EnclosureArithmetic {
   Interval Nowhere() const;
   Interval Count(const PlanNode& node, int64_t index) const;
   /// A reduction whose sum is in the shared cache needs no operands.
-  std::optional<Interval> Known(const PlanNode& node, int id, int64_t index);
+  std::optional<Interval> Known(const PlanNode& node, int id, int64_t index, const Interval* addend);
   Interval Input(const PlanNode& node, int id, const TensorData& data, int64_t index) const;
   Interval Constant(const PlanNode& node) const;
   Interval Elementwise(const PlanNode& node, int id, std::span<const Interval> args,

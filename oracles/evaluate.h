@@ -12,7 +12,8 @@
 //   std::optional<int64_t> Whole(const Value&)   a number that says which element; nothing where it is open
 //   Value Nowhere()   an element that is not there
 //   Value Count(const PlanNode&, int64_t index)
-//   std::optional<Value> Known(const PlanNode&, int id, int64_t index)   a reduction that needs no operands gathered
+//   std::optional<Value> Known(const PlanNode&, int id, int64_t index, const Value* addend)   a reduction that needs no operands
+//                                                                                       gathered; null: it adds nothing more
 // and rounds, or not, as it sees fit: the exact arithmetic at casts alone, the others wherever their model does.
 #pragma once
 
@@ -259,13 +260,14 @@ class Evaluator {
 
   Value Compute(const PlanNode& node, int id, int64_t index) {
     if (IsReduction(node.kind)) {
-      if (std::optional<Value> known = arithmetic_.Known(node, id, index)) return *known;
+      std::optional<Value> added;
+      if (node.kind == NodeKind::kContract && node.args.size() == 3) added = At(node.args[2], index);
+      const Value* addend = added ? &*added : nullptr;
+      if (std::optional<Value> known = arithmetic_.Known(node, id, index, addend)) return *known;
       Buffer a(&spare_), b(&spare_);
       Gather(id, index, &a.values, &b.values);
       if (node.kind != NodeKind::kContract) return arithmetic_.Reduce(node, id, index, a.values);
-      if (node.args.size() < 3) return arithmetic_.Contract(node, id, index, a.values, b.values, nullptr);
-      const Value addend = At(node.args[2], index);
-      return arithmetic_.Contract(node, id, index, a.values, b.values, &addend);
+      return arithmetic_.Contract(node, id, index, a.values, b.values, addend);
     }
     Buffer args(&spare_), slack(&spare_);
     if (TakesLine(node.kind)) {

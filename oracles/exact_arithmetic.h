@@ -27,7 +27,7 @@ class ExactArithmetic {
   using Source = std::function<std::optional<Real>(int node, int64_t element)>;
   ExactArithmetic(int64_t precision, Source known) : precision_(precision), known_(std::move(known)) {}
 
-  std::optional<Real> Known(const PlanNode&, int id, int64_t index) const {
+  std::optional<Real> Known(const PlanNode&, int id, int64_t index, const Real*) const {
     return known_ ? known_(id, index) : std::nullopt;
   }
   std::optional<bool> Truth(const Real& condition) const { return TruthOf(condition); }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/base/deadline.h"
 #include "oracles/bound_hypothesis.h"
 #include "oracles/emulated.h"
 #include "oracles/evaluate.h"
@@ -296,6 +297,7 @@ class ConcreteOracle : public CaseOracle {
   /// Ziv's strategy: doubles the precision until the enclosure decides, up to a cap (then UNDECIDED).
   Reference Decide(Evaluators* evaluators, const ExactArithmetic::Source& known, int node,
                    int64_t element) const {
+    KeepDeadline();
     Reference reference;
     for (const int64_t precision : {128, 256, 1024, 4096}) {
       auto& evaluator = (*evaluators)[precision];

@@ -16,9 +16,6 @@
 
 namespace ulpscope {
 
-/// The products of one element, by the pass of split operands.
-using Passes = std::vector<std::vector<SumTerm>>;
-
 /// One order of one model on the elements that were asked for so far.
 struct Simulated {
   std::vector<int64_t> elements;

@@ -390,10 +390,23 @@ class Layout {
     Line("");
   }
 
-  void Failures() {
-    bool any = false;
+  /// What an interrupted run did not come to: hundreds of results may share a reason.
+  bool NotReached() {
+    std::map<std::string, size_t> reasons;
     for (const auto& result : report_.results) {
-      if (!IsFailing(result.status)) continue;
+      if (result.status == Status::kNotRun) ++reasons[result.reason];
+    }
+    for (const auto& [reason, count] : reasons)
+      text_ += Wrap(fmt::format("{}  ", Name(Status::kNotRun)),
+                    TerminalSafe(fmt::format("{}: {}", Plural(count, "result"), reason)), options_.columns);
+    return !reasons.empty();
+  }
+
+  void Failures() {
+    const bool each = options_.verbosity == Verbosity::kVerbose;
+    bool any = !each && NotReached();
+    for (const auto& result : report_.results) {
+      if (!IsFailing(result.status) || (!each && result.status == Status::kNotRun)) continue;
       any = true;
       const std::string head = fmt::format("{}  ", Name(result.status));
       std::string wrapped = Wrap(head, TerminalSafe(FailureText(result)), options_.columns);

@@ -67,10 +67,14 @@ class Builder {
     }
     for (const auto& id : ids_) {
       const auto& of_case = results_.at(id);
-      if (std::all_of(of_case.begin(), of_case.end(),
-                      [](const auto& r) { return r.second->status == Status::kSkip; })) {
+      const auto all = [&](std::initializer_list<Status> statuses) {
+        return std::all_of(of_case.begin(), of_case.end(), [&](const auto& result) {
+          return std::find(statuses.begin(), statuses.end(), result.second->status) != statuses.end();
+        });
+      };
+      if (all({Status::kSkip})) {
         ++matrix.skipped_cases;
-      } else {
+      } else if (!all({Status::kSkip, Status::kNotRun})) {
         matrix.cases.push_back(BuildCase(id, matrix.backends));
       }
     }

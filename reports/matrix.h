@@ -27,8 +27,8 @@ struct MatrixCase {
 struct Matrix {
   std::vector<std::string> backends;  ///< columns; those that skipped every case are left out
   std::vector<std::string> skipped;   ///< the ones left out
-  std::vector<MatrixCase> cases;
-  size_t skipped_cases = 0;  ///< cases that every backend skipped; left out of `cases`
+  std::vector<MatrixCase> cases;      ///< without those that no backend came to
+  size_t skipped_cases = 0;           ///< cases that every backend skipped; left out of `cases`
 };
 
 Matrix BuildMatrix(const RunReport& report);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "harness/base/deadline.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
@@ -85,20 +86,11 @@ class Watcher : public RunObserver {
     progress_.Now(backend.Text() + "  " + test_case.id);
   }
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
-    auto& classifier = classifiers_[test_case.id];
-    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
-    if (writer_ && !(recorded_ && recorded_->Has(test_case.id, backend.Text()))) {
-      Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(),
-                          classifier->Classify(observation)));
+    try {
+      Judge(test_case, backend, observation);
+    } catch (const DeadlinePassed&) {
+      classifiers_.erase(test_case.id);  // the result is recorded; its judgement can be had from there
     }
-    if (failures_) Note(failures_->Add(test_case, backend.Text(), observation));
-    const bool last = ++seen_[test_case.id] == backends_;
-    if (last) seen_.erase(test_case.id);
-    if (last || InputElements(test_case) > kMostKeptElements) {
-      counts_ += classifier->Counts();
-      classifiers_.erase(test_case.id);
-    }
-    progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
   }
   void OnRecorded(const Case& test_case, const BackendSpec& backend,
                   const Observation& observation) override {
@@ -116,6 +108,23 @@ class Watcher : public RunObserver {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  void Judge(const Case& test_case, const BackendSpec& backend, const Observation& observation) {
+    auto& classifier = classifiers_[test_case.id];
+    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
+    if (writer_ && !(recorded_ && recorded_->Has(test_case.id, backend.Text()))) {
+      Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(),
+                          classifier->Classify(observation)));
+    }
+    if (failures_) Note(failures_->Add(test_case, backend.Text(), observation));
+    const bool last = ++seen_[test_case.id] == backends_;
+    if (last) seen_.erase(test_case.id);
+    if (last || InputElements(test_case) > kMostKeptElements) {
+      counts_ += classifier->Counts();
+      classifiers_.erase(test_case.id);
+    }
+    progress_.Step(fmt::format("{}  {}  {}", backend.Text(), test_case.id, Name(observation.outcome.kind)));
+  }
+
   template <class T>
   bool Note(const Result<T>& result) {
     if (!result && !error_) error_ = result.error();
@@ -186,10 +195,12 @@ std::string SlowestResults(const RecordedRun& run, int most) {
 std::string StoppedSentence(const RunReport& report, const fs::path& dir) {
   const auto left = std::count_if(report.results.begin(), report.results.end(),
                                   [](const CaseResult& result) { return result.status == Status::kNotRun; });
-  return fmt::format(
-      "ulpscope: stopped after {} failure{}: {} of {} results not run; --resume -o {} runs them",
-      report.stopped_after, report.stopped_after == 1 ? "" : "s", left, report.results.size(),
-      ShellQuote(dir.string()));
+  const std::string why = report.stopped_after == 0
+                              ? "interrupted"
+                              : fmt::format("stopped after {} failure{}", report.stopped_after,
+                                            report.stopped_after == 1 ? "" : "s");
+  return fmt::format("ulpscope: {}: {} of {} results not run; --resume -o {} runs them", why, left,
+                     report.results.size(), ShellQuote(dir.string()));
 }
 
 Result<RunSummary> RunPrepared(const Preparation& prepared, const RunArguments& arguments,
@@ -244,7 +255,7 @@ int Execute(Preparation prepared, const RunArguments& arguments) {
     if (arguments.durations > 0) Print("\n" + SlowestResults(*run, arguments.durations));
   }
   if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
-  if (summary->stopped_after > 0) PrintError(StoppedSentence(*report, summary->dir));
+  if (summary->stopped_after > 0 || summary->interrupted) PrintError(StoppedSentence(*report, summary->dir));
   const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
   if (!selection.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
   const auto unprobed =

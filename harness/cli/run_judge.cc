@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/base/check.h"
+#include "harness/base/deadline.h"
 #include "harness/cli/judging/case_of_run.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/knob_effect.h"
@@ -91,7 +92,12 @@ Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, C
   // Workers fill one slot each, so that the order of the report is no matter of timing.
   std::vector<std::optional<Result<JudgedCase>>> judged(cases->size());
   ForEachInParallel(cases->size(), [&](size_t i) {
-    judged[i] = JudgeCaseOfRun(to_judge, *(*cases)[i]);
+    const Case& test_case = *(*cases)[i];
+    try {
+      judged[i] = JudgeCaseOfRun(to_judge, test_case);
+    } catch (const DeadlinePassed&) {
+      judged[i] = CaseNotJudged(to_judge, test_case);
+    }
     if (*judged[i] && options.exclusions == JudgeRunOptions::Exclusions::kShown)
       KeepShownExclusions((*judged[i])->divergences, &(*judged[i])->results);
   });

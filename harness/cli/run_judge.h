@@ -23,7 +23,8 @@ struct JudgeRunOptions {
 };
 
 /// Judges `run`. `workspace` holds its cases; one that is not there or has changed since the run (another
-/// digest) is an error. What `classified` lacks is classified here, on all cores.
+/// digest) is an error. What `classified` lacks is classified here, on all cores, until a deadline (harness/base/deadline.h): of a
+/// case that is not done by then the report says that it is recorded and not judged.
 Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, ClassifiedRun* classified,
                            const JudgeRunOptions& options = {});
 

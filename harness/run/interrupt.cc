@@ -9,11 +9,14 @@
 #include <array>
 
 #include "harness/base/check.h"
+#include "harness/base/deadline.h"
 
 namespace ulpscope {
 namespace {
 
 constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+/// Whoever interrupts a run waits so long for the judgement of what has run.
+constexpr std::chrono::milliseconds kPatience(250);
 std::atomic<int> g_fd{-1};
 std::atomic<bool> g_caught{false};
 std::array<struct sigaction, 3> g_before;
@@ -29,6 +32,7 @@ void OnSignal(int signal) {
     ::raise(signal);
     return;
   }
+  SetDeadline(kPatience);
   Notify(g_fd.load());
 }
 
@@ -38,6 +42,7 @@ Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   int nobody = -1;
   ULPSCOPE_CHECK(fd_ >= 0 && g_fd.compare_exchange_strong(nobody, fd_), "one run at a time");
   g_caught = false;
+  ClearDeadline();
   struct sigaction action {};
   action.sa_handler = OnSignal;
   for (size_t i = 0; i < kSignals.size(); ++i) {

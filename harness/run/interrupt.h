@@ -5,7 +5,8 @@
 
 namespace ulpscope {
 
-/// Catches the signals while it lives; a second signal ends the process. Only one may live at a time.
+/// Catches the signals while it lives; a second signal ends the process. Only one may live at a time. A signal also sets a deadline
+/// (harness/base/deadline.h), which stays when this is gone.
 class Interrupt {
  public:
   Interrupt();

@@ -125,6 +125,8 @@ class Run {
     events_.ProducerDone();
   }
 
+  bool IsInterrupted() const { return interrupt_.IsRaised(); }
+
   /// Begins nothing more; what is running ends as it would.
   void Stop() { stopped_ = true; }
 
@@ -139,7 +141,7 @@ class Run {
   }
 
  private:
-  bool Ends() const { return stopped_ || interrupt_.IsRaised(); }
+  bool Ends() const { return stopped_ || IsInterrupted(); }
 
   /// A group nobody serves yet, in order; else the one with the most tasks left, if a second worker pays.
   TaskGroup* Claim() {
@@ -226,8 +228,7 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
       observer.OnVersions(*task.backend, *event->versions);
     } else if (!event->observation) {
       observer.OnBegin(*task.test_case, *task.backend);
-    } else {
-      ++summary.ran;
+    } else if (++summary.ran; !run.IsInterrupted()) {  // whoever wants to leave does not wait for the judge
       observer.OnResult(*task.test_case, *task.backend, *event->observation);
       if (const int64_t failures = observer.StopAfter(); failures > 0) {
         summary.stopped_after = failures;

@@ -38,6 +38,7 @@ struct RoundSpec {
 
   bool drops_operands() const { return daz_below > kNeverDropped; }
   bool none() const { return format == nullptr && !drops_operands(); }
+  bool operator==(const RoundSpec&) const = default;
   /// Significant bits that are kept.
   int bits() const { return format == nullptr ? kAllBits : pieces * format->precision; }
   double Apply(double value) const;

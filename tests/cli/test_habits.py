@@ -92,6 +92,26 @@ class Stopping(unittest.TestCase):
         self.assertEqual([status for _, status in statuses(self.out)].count("CRASH"), 1)
         self.assertIn("NOT_RUN", [status for _, status in statuses(self.out)])
 
+    def test_an_interrupt_does_not_wait_for_the_judge(self):
+        """What takes seconds to judge is recorded, the report says that it is not judged, and `judge` judges it."""
+        chosen = "seeds/wgrad_accumulate/unfused_8"
+        process = subprocess.Popen([ULPSCOPE, "run", chosen, "-b", "openblas", "-o", self.out], cwd=ROOT, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        journal = self.out / "journal.jsonl"
+        while process.poll() is None and not (journal.exists() and '"type":"result"' in journal.read_text()):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 2, out + err)
+        self.assertIn("recorded, and not judged", out)
+        self.assertIn("interrupted: 1 of 1 results not run", err)
+        self.assertEqual(statuses(self.out), [("unfused_8", "NOT_RUN")])
+        judged = ulpscope("judge", self.out, "--json", self.folder / "judged.json")
+        self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
+        (result,) = json.loads((self.folder / "judged.json").read_text())["results"]
+        self.assertEqual(result["status"], "PASS")
+
     def test_what_conforms_stops_nothing(self):
         write(self.cases, product("a"), product("b"))
         self.assertEqual(self.run_cases("-x").returncode, 0)

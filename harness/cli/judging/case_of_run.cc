@@ -130,4 +130,18 @@ Result<JudgedCase> JudgeCaseOfRun(const RunToJudge& run, const Case& test_case) 
   return CaseOfRun(run, test_case).Judge();
 }
 
+JudgedCase CaseNotJudged(const RunToJudge& run, const Case& test_case) {
+  JudgedCase judged;
+  const RunHeader& header = run.run().header;
+  for (const auto& backend : header.backends) {
+    if (!IsSwept(header.swept, test_case, backend)) continue;
+    const std::string why =
+        run.Find(test_case.id, backend) == nullptr
+            ? run.WhyNotReached(test_case.id, backend)
+            : "recorded, and not judged when the run was interrupted (`ulpscope judge` does)";
+    judged.results.push_back(NotReachedResult(test_case, backend, why, run.ContextFor(test_case, backend)));
+  }
+  return judged;
+}
+
 }  // namespace ulpscope
