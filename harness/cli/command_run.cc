@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -26,6 +27,7 @@
 #include "harness/cli/run_judge.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/run_selection.h"
+#include "harness/cli/strands.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/watched_files.h"
 #include "harness/cli/workspace.h"
@@ -52,7 +54,10 @@ struct RunArguments {
 /// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
 constexpr int64_t kMostKeptElements = 1 << 18;
 
-/// Progress, and classification while the workers go on: each is recorded as it is found, and what an earlier
+/// Results that wait for their classification; more would only fill memory.
+constexpr size_t kMostWaiting = 8;
+
+/// Progress, and classification on all cores while the workers go on: each is recorded as it is found, and what an earlier
 /// session of a resumed run has found is not asked again.
 class Watcher : public RunObserver {
  public:
@@ -64,7 +69,8 @@ class Watcher : public RunObserver {
         engine_(engine),
         backends_(backends),
         progress_("running", style),
-        failures_(std::move(failures)) {}
+        failures_(std::move(failures)),
+        strands_(failures_ ? 1 : std::thread::hardware_concurrency(), kMostWaiting) {}
 
   void OnStart(int64_t total, const RunSummary& summary) override {
     progress_.Start(total);
@@ -83,14 +89,21 @@ class Watcher : public RunObserver {
     if (failures_) failures_->SetVersions(backend.Text(), versions);
   }
   void OnBegin(const Case& test_case, const BackendSpec& backend) override {
+    const std::lock_guard lock(mutex_);
     progress_.Now(backend.Text() + "  " + test_case.id);
   }
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
-    try {
-      Judge(test_case, backend, observation);
-    } catch (const DeadlinePassed&) {
-      classifiers_.erase(test_case.id);  // the result is recorded; its judgement can be had from there
-    }
+    strands_.Post(test_case.id, [this, &test_case, backend, observation] {
+      try {
+        Judge(test_case, backend, observation);
+      } catch (const DeadlinePassed&) {
+        // The result is recorded; its judgement can be had from there.
+        const std::lock_guard lock(mutex_);
+        classifiers_.erase(test_case.id);
+      }
+    });
+    // Whoever counts failures asks after each result.
+    if (failures_) strands_.Wait();
   }
   void OnRecorded(const Case& test_case, const BackendSpec& backend,
                   const Observation& observation) override {
@@ -100,6 +113,7 @@ class Watcher : public RunObserver {
   }
   int64_t StopAfter() override { return failures_ && failures_->Enough() ? failures_->failures() : 0; }
   void OnEnd(const RunSummary&) override {
+    strands_.Wait();
     progress_.End();
     if (writer_) Note(writer_->Oracle(std::string(Name(engine_)), Counts()));
   }
@@ -108,13 +122,21 @@ class Watcher : public RunObserver {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  /// Of one case in one thread at a time.
   void Judge(const Case& test_case, const BackendSpec& backend, const Observation& observation) {
-    auto& classifier = classifiers_[test_case.id];
-    if (classifier == nullptr) classifier = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
-    if (writer_ && !(recorded_ && recorded_->Has(test_case.id, backend.Text()))) {
-      Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(),
-                          classifier->Classify(observation)));
+    CaseClassifier* classifier = nullptr;
+    bool is_known = true;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& kept = classifiers_[test_case.id];
+      if (kept == nullptr) kept = std::make_unique<CaseClassifier>(test_case, seed_, engine_);
+      classifier = kept.get();
+      is_known = !writer_ || (recorded_ && recorded_->Has(test_case.id, backend.Text()));
     }
+    std::optional<Classified> found;
+    if (!is_known) found = classifier->Classify(observation);
+    const std::lock_guard lock(mutex_);
+    if (found) Note(writer_->Store(test_case.id, CaseDigest(test_case), backend.Text(), *found));
     if (failures_) Note(failures_->Add(test_case, backend.Text(), observation));
     const bool last = ++seen_[test_case.id] == backends_;
     if (last) seen_.erase(test_case.id);
@@ -156,6 +178,8 @@ class Watcher : public RunObserver {
   std::shared_ptr<const RecordedClassifications> recorded_;
   std::optional<FailureCount> failures_;
   std::optional<Error> error_;
+  std::mutex mutex_;  ///< of all that jobs and the run share
+  Strands strands_;   ///< last: it ends before what its jobs use
 };
 
 Progress::Style StyleFor(const RunArguments& arguments) {
