@@ -369,7 +369,8 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     const Trial& trial = trials_[i];
     const PrecisionModel& model = trial.hypothesis->model();
     if (trial.match.matches > 0 || !likely.contains(model) || !rounded_last(model)) continue;
-    if (2 * FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size()) > sample_.size())
+    if (2 * FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size(), sample_.size() / 2) >
+        sample_.size())
       likely.erase(model);
   }
   // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
@@ -460,7 +461,8 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
   for (const Trial& trial : trials_) {
     const Hypothesis& model = *trial.hypothesis;
     if (!IsAsAsked(model.model()) || !model.model().cuts.empty()) continue;
-    if (2 * FewestMisses(model, elements, stored, elements.size()) <= elements.size()) return "";
+    if (2 * FewestMisses(model, elements, stored, elements.size(), elements.size() / 2) <= elements.size())
+      return "";
   }
   auto most = static_cast<size_t>(std::ceil(kNearlyAllOf * static_cast<double>(elements.size())));
   std::string found;

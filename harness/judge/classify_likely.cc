@@ -268,13 +268,18 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   if (elements.size() <= sample_.size()) return;
   // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
   const auto most = static_cast<size_t>(std::ceil(SampledOfLine() * std::log(options_.keep_factor)));
-  std::set<PrecisionModel> whole, near;
+  // Once one gives them all, it is enough of the others to know that they are near. What is asked for gives them all mostly.
+  std::stable_partition(rivals.begin(), rivals.end(), [&](const Trial* trial) {
+    return trial->match.matches > 0 && IsAsAsked(trial->hypothesis->model());
+  });
+  bool whole = false;
+  std::set<PrecisionModel> near;
   for (const Trial* trial : rivals) {
-    const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most);
-    if (misses == 0) whole.insert(trial->hypothesis->model());
+    const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most, whole ? most - 1 : 0);
+    whole = whole || misses == 0;
     if (misses < most) near.insert(trial->hypothesis->model());
   }
-  if (whole.empty()) return;
+  if (!whole) return;
   for (const Trial* trial : rivals) {
     if (!near.contains(trial->hypothesis->model())) likely->erase(trial->hypothesis->model());
   }

@@ -362,9 +362,9 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 }
 
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                    std::span<const double> observed, size_t most) {
+                    std::span<const double> observed, size_t most, size_t enough) {
   size_t fewest = most;
-  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()) && fewest > 0; ++order) {
+  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()) && fewest > enough; ++order) {
     size_t misses = 0;
     // Each step asks for four times as many: most are refuted early.
     for (size_t count = 32, last = 0; misses < fewest && last < elements.size(); last = count, count *= 4) {

@@ -45,10 +45,10 @@ struct LikelihoodResult {
 LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                             std::span<const double> observed);
 
-/// How many of the observed values the simulated order that misses fewest does not give; `most` where all miss as many.
-/// Elements of a sample that was asked before come first.
+/// How many of the observed values the simulated order that misses fewest does not give; `most` where all miss as many. No order is
+/// looked for that misses fewer than `enough`. Elements of a sample that was asked before come first.
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                    std::span<const double> observed, size_t most);
+                    std::span<const double> observed, size_t most, size_t enough = 0);
 
 /// Elements that ProbeLaw looks at, and MayFit.
 size_t ProbeCount(size_t elements);
