@@ -248,7 +248,7 @@ void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>&
       return;
     }
     result_.says.push_back(
-        fmt::format("{} of {} elements lie outside what the nearest explanation allows, e.g. [{}]",
+        fmt::format("{} of {} elements lie outside what the plainest computation allows, e.g. [{}]",
                     odd.size(), looked.size(), example));
     return;
   }

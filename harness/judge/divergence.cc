@@ -387,18 +387,33 @@ class Comparison {
     return casts;
   }
 
-  /// The first stage that both traces have and in which the casts differ; "" when there is none.
+  using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
+
+  CastKeys CastKeysOf(size_t i, const std::string& stage) const {
+    CastKeys keys;
+    for (const Cast& cast : CastsOf(i, stage)) keys.insert({cast.from, cast.to, cast.shape});
+    return keys;
+  }
+
+  /// What of the program its trace does not have, because it ran outside the regions that were compiled.
+  std::set<std::string> LeftOutOfTrace(size_t i) const {
+    std::set<std::string> left_out;
+    for (const std::string& note : members_[i].result->notes) {
+      if (note.starts_with("cut: ran eagerly")) left_out.insert(note);
+    }
+    return left_out;
+  }
+
+  /// The first stage that both traces have, of the same part of the program, and in which the casts differ; "" when there is none.
   std::string StageThatDiffers(size_t i, size_t j) const {
-    const auto key = [](const Cast& cast) { return std::tuple(cast.from, cast.to, cast.shape); };
+    const bool same_part = LeftOutOfTrace(i) == LeftOutOfTrace(j);
     std::set<std::string> seen;
     for (const Cast& cast : members_[i].result->casts) {
-      if (!seen.insert(cast.stage).second) continue;
-      const auto theirs = CastsOf(j, cast.stage);
-      if (theirs.empty()) continue;
-      std::multiset<std::tuple<std::string, std::string, Shape>> a, b;
-      for (const Cast& mine : CastsOf(i, cast.stage)) a.insert(key(mine));
-      for (const Cast& other : theirs) b.insert(key(other));
-      if (a != b) return cast.stage;
+      // What runs beside the regions is in the graphs that a compiler of the whole gets, and in no other stage.
+      const bool of_all = cast.stage == "lazy_ir" || cast.stage.starts_with("hlo");
+      if (!seen.insert(cast.stage).second || !(same_part || of_all)) continue;
+      const CastKeys theirs = CastKeysOf(j, cast.stage);
+      if (!theirs.empty() && CastKeysOf(i, cast.stage) != theirs) return cast.stage;
     }
     return "";
   }
@@ -633,7 +648,20 @@ class Comparison {
     return divergence;
   }
 
-  Divergence Said(DivergenceKind kind, const Parted& parted) const {
+  /// Of casts in a stage: of each side those that have the casts of its speaker there. Others have no such stage.
+  Parted WithTheSameCasts(Parted parted) const {
+    const std::string stage = StageThatDiffers(parted.speakers[0], parted.speakers[1]);
+    const auto keep = [&](std::set<size_t>* side, size_t speaker) {
+      const CastKeys keys = CastKeysOf(speaker, stage);
+      std::erase_if(*side, [&](size_t member) { return CastKeysOf(member, stage) != keys; });
+    };
+    keep(&parted.left, parted.speakers[0]);
+    keep(&parted.right, parted.speakers[1]);
+    return parted;
+  }
+
+  Divergence Said(DivergenceKind kind, const Parted& all) const {
+    const Parted parted = kind == DivergenceKind::kCasts ? WithTheSameCasts(all) : all;
     Divergence divergence = Named(kind, parted);
     divergence.sentence = Sentence(divergence, MakeSide(parted.left, parted.speakers[0]),
                                    MakeSide(parted.right, parted.speakers[1]), parted);

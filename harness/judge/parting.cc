@@ -129,11 +129,18 @@ bool RoundsOnTheWay(const std::string& value, const Classification& classificati
 /// The most telling facet of how a value was computed, its operands apart, in which the two have no word in common.
 std::optional<Parting> FindRounding(const Case& test_case, const std::string& value, const ValueResult& a,
                                     const ValueResult& b) {
-  const Classification left = WithoutTwins(a), right = WithoutTwins(b);
+  Classification left = WithoutTwins(a), right = WithoutTwins(b);
   const std::string where = fmt::format("before the {} {}", Name(a.dtype),
                                         WritesIntoBuffer(test_case.program, value) ? "buffer" : "result");
   const std::string own(Name(a.dtype));
   if (auto step = FindStepInside(value, left, right)) return step;
+  left.cuts = StepsAsComputed(value, left);
+  right.cuts = StepsAsComputed(value, right);
+  // Of steps that are all computed in a narrow format, that none is rounded besides is no difference.
+  const auto computes_narrowly = [&](const Classification& each) {
+    return SumsNarrow(each) && HasStepsInside(value, each);
+  };
+  const bool narrowly = computes_narrowly(left) || computes_narrowly(right);
   const auto only_own = [&](const Classification& classification) {
     const auto mid = classification.facets.find("mid");
     return mid != classification.facets.end() && mid->second == Words{own};
@@ -147,7 +154,9 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
       : RoundsOnTheWay(value, left) || RoundsOnTheWay(value, right)
           ? fmt::format("at least one step on the way to {} to {{}}", Braced(value))
           : fmt::format("{} to {{}} {}", Braced(value), where);
-  if (auto mid = Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through)) {
+  auto mid =
+      narrowly ? std::nullopt : Compare(left.facets, right.facets, "mid", "none", "rounds", "round", through);
+  if (mid) {
     // What is rounded may be an operand that the program names, and of a result in 16 bits what is stored before it.
     if (auto steps = FindStepsOnTheWay(test_case, value, left, right)) return steps;
     if (!twice) return mid;

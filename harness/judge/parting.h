@@ -5,6 +5,7 @@
 // rounds something to 16 bits.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ std::optional<std::string> FindOtherRead(const Classification& a, const Classifi
 bool IsInside(const std::string& value, const std::string& cut);
 /// Its op has steps inside that were told apart.
 bool HasStepsInside(const std::string& value, const Classification& classification);
+/// The steps inside the op that gives `value` as each model computes them: what is computed in 16 bits is rounded to them, also where
+/// the model has no rounding of that step alone.
+std::map<std::string, Words> StepsAsComputed(const std::string& value, const Classification& classification);
 /// What was computed in a format is sums, whatever else its op does.
 bool SumsInside(const Classification& classification);
 

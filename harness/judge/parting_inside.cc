@@ -41,6 +41,16 @@ std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value
   return rounded;
 }
 
+/// Whether a step inside the op beside those in `told` may be rounded too: one model does, and another does not.
+bool MayRoundMoreInside(const std::string& value, const Classification& classification,
+                        const std::vector<std::string>& told) {
+  return std::any_of(classification.cuts.begin(), classification.cuts.end(), [&](const auto& cut) {
+    return IsInside(value, cut.first) && std::find(told.begin(), told.end(), cut.first) == told.end() &&
+           std::any_of(cut.second.begin(), cut.second.end(),
+                       [](const std::string& word) { return word != "none" && word != "float32"; });
+  });
+}
+
 /// "rounds the exp and total inside y to bfloat16": all that the classification says of steps inside.
 Deed RoundsInside(const std::string& value, const Classification& classification) {
   constexpr size_t kMostNamed = 3;
@@ -53,9 +63,10 @@ Deed RoundsInside(const std::string& value, const Classification& classification
     if (rounded.size() == 1 && RoundsMoreInside(value, classification, cuts))
       names.emplace_back("other steps");
     // Of many steps some round nothing that shows, and which these are the numbers do not tell.
+    const bool perhaps = rounded.size() == 1 && MayRoundMoreInside(value, classification, cuts);
     const std::string which = DescribeInside(value, classification).all ? "each step"
                               : names.size() > kMostNamed               ? "several steps"
-                                                                        : JoinNames(names);
+                                                          : (perhaps ? "at least " : "") + JoinNames(names);
     parts.push_back(fmt::format("{} inside {} to {}", which, value, Formats(words, "none")));
   }
   return Say("rounds", "round", Join(parts, " and "));
@@ -91,6 +102,22 @@ Deed SumsNarrowly(const std::string& value, const Classification& classification
 
 bool IsInside(const std::string& value, const std::string& cut) { return cut.starts_with(value + "."); }
 
+std::map<std::string, Words> StepsAsComputed(const std::string& value, const Classification& classification) {
+  std::map<std::string, Words> steps = classification.cuts;
+  for (auto& [cut, words] : steps) {
+    if (!IsInside(value, cut)) continue;
+    for (const PrecisionModel& model : classification.models) {
+      const auto own = model.cuts.find(cut);
+      const auto acc = ParseAcc(model.acc);
+      if ((own != model.cuts.end() && own->second != "none") || !acc || !acc->binary() || acc->wide())
+        continue;
+      const std::string format(acc->format->name);
+      if (std::find(words.begin(), words.end(), format) == words.end()) words.push_back(format);
+    }
+  }
+  return steps;
+}
+
 bool SumsInside(const Classification& classification) {
   return classification.label.find("accumulated in") != std::string::npos;
 }
@@ -114,7 +141,7 @@ bool HasStepsInside(const std::string& value, const Classification& classificati
 
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
                                       const Classification& b) {
-  std::map<std::string, Words> left = a.cuts, right = b.cuts;
+  std::map<std::string, Words> left = StepsAsComputed(value, a), right = StepsAsComputed(value, b);
   for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
   for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
   const bool part = std::any_of(left.begin(), left.end(), [&](const auto& each) {

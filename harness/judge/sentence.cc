@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "harness/base/text.h"
+#include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
 #include "harness/judge/parting.h"
 #include "harness/judge/witness.h"
@@ -20,7 +21,8 @@ std::string Shows(const Classification& classification) {
   const std::string* told = nullptr;
   for (const std::string& says : classification.says) {
     // How near a rejected model comes says nothing of the value.
-    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos)
+    if (says.find("nearest model") != std::string::npos || says.find("no form tried") != std::string::npos ||
+        says.find("plainest computation") != std::string::npos)
       continue;
     if (told == nullptr || (says.starts_with("as if") && !told->starts_with("as if"))) told = &says;
   }
@@ -30,10 +32,11 @@ std::string Shows(const Classification& classification) {
 /// How far from the exact values the results are, where nothing else is shown of them.
 std::string HowFar(const Classification& classification) {
   const double ulp = classification.max_ulp;
-  return std::isfinite(ulp) ? fmt::format(" (up to {} ulp from the exact value)", Ulps(ulp)) : "";
+  return ulp < kMostTellingUlp ? fmt::format(" (up to {} ulp from the exact value)", Ulps(ulp)) : "";
 }
 
-std::string DescribeOutcome(const Side& side) {
+/// Of backends with one outcome, as the speaker of `side` has it.
+std::string DescribeOneOutcome(const Side& side) {
   const Outcome& outcome = side.speaker.result->outcome;
   const std::string names = JoinNames(side.names);
   if (outcome.kind == OutcomeKind::kCrashed) {
@@ -61,6 +64,27 @@ std::string DescribeOutcome(const Side& side) {
   return text;
 }
 
+/// Who raises or crashes does so in one way or in several, each of which is told.
+std::string DescribeOutcome(const Side& side) {
+  if (side.speaker.result->outcome.kind == OutcomeKind::kCompleted) return DescribeOneOutcome(side);
+  std::vector<Side> ways;
+  for (size_t i = 0; i < side.results.size(); ++i) {
+    const Outcome& mine = side.results[i]->outcome;
+    const auto same = std::find_if(ways.begin(), ways.end(), [&](const Side& way) {
+      const Outcome& other = way.speaker.result->outcome;
+      constexpr size_t kCompared = 140;
+      return other.kind == mine.kind && other.error_class == mine.error_class &&
+             FirstLine(other.text, kCompared) == FirstLine(mine.text, kCompared);
+    });
+    Side& way = same == ways.end() ? ways.emplace_back() : *same;
+    if (way.names.empty()) way.speaker = {.result = side.results[i], .observation = side.all[i]};
+    way.names.push_back(side.names[i]);
+  }
+  std::vector<std::string> clauses;
+  for (const Side& way : ways) clauses.push_back(DescribeOneOutcome(way));
+  return Join(clauses, ", ");
+}
+
 /// "17", "17 to 20": in how many elements each of a side shows what it does.
 std::string ShownCounts(const Side& side, const std::string& value) {
   const Classification& own = ValueOf(side, value).classification;
@@ -74,16 +98,22 @@ std::string ShownCounts(const Side& side, const std::string& value) {
   return fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most);
 }
 
-/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of an element in which the side is of one mind; empty where what is
-/// written gives all that was looked at.
-std::string BesideWhatIsWritten(const Side& side, const std::string& value) {
+/// ": y[0,3] is 2.5, as written 2.4375 (17 of 64 elements)", of an element in which the side is of one mind and the others have
+/// something else; empty where what is written gives all that was looked at, or the others have the same in all that is known.
+std::string BesideWhatIsWritten(const Side& side, const Side& others, const std::string& value) {
   const Classification& classification = ValueOf(side, value).classification;
   const TensorData* data = TensorOf(side, value);
   const std::vector<int64_t>& shown = classification.shown_by;
   if (data == nullptr || shown.empty() || shown.size() != classification.as_written.size()) return "";
-  const auto shared =
-      std::find_if(shown.begin(), shown.end(), [&](int64_t index) { return IsShared(side, value, index); });
-  const auto k = static_cast<size_t>((shared == shown.end() ? shown.begin() : shared) - shown.begin());
+  const TensorData* theirs = TensorOf(others, value);
+  const auto parts = [&](int64_t index) {
+    return theirs == nullptr || index >= theirs->size() || theirs->At(index) != data->At(index);
+  };
+  auto found = std::find_if(shown.begin(), shown.end(),
+                            [&](int64_t index) { return parts(index) && IsShared(side, value, index); });
+  if (found == shown.end()) found = std::find_if(shown.begin(), shown.end(), parts);
+  if (found == shown.end()) return "";
+  const auto k = static_cast<size_t>(found - shown.begin());
   return fmt::format(": {}{} is {}{}, as written {} ({} of {} elements{})", value,
                      Bracketed(Coordinates(shown[k], data->shape)), FormatDecimal(data->At(shown[k])),
                      OnWhom(side, value, shown[k]), FormatDecimal(classification.as_written[k]),
@@ -151,6 +181,13 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
                                                  : fmt::format("{} rounded to {} before its {} store", value,
                                                                mid[0], Name(result.dtype)));
   if (!parts.empty()) return "with " + Join(parts, ", ");
+  // A value of the program that is not rounded on the way is not computed as it is written.
+  std::vector<std::string> kept;
+  for (const auto& [cut, words] : classification.cuts) {
+    if (cut != value && FindStep(test_case.program, cut) != nullptr && words == Words{"none"})
+      kept.push_back(cut);
+  }
+  if (!kept.empty()) return "without rounding " + JoinNames(kept) + " on the way";
   if (classification.models.size() < 2) return "with one rounding";
   const auto as_written = [](const PrecisionModel& model) {
     const auto sum = ParseAcc(model.acc);
@@ -185,7 +222,7 @@ std::string DtypeSentence(const Side& a, const Side& b, const std::string& value
 std::string DeedSentence(const Side& doers, const Side& others, const std::string& value, const Deed& deed,
                          std::string_view basis, std::string_view although) {
   const std::string likely = basis == "proved" ? "" : " likely";
-  std::string witness = BesideWhatIsWritten(doers, value);
+  std::string witness = BesideWhatIsWritten(doers, others, value);
   if (witness.empty()) witness = Witness(doers, others, value);
   return fmt::format("{}{} {}; {}{} {}{}{}.", JoinNames(doers.names), likely,
                      Verb(doers, deed.singular, deed.plural), JoinNames(others.names), likely,
@@ -193,11 +230,11 @@ std::string DeedSentence(const Side& doers, const Side& others, const std::strin
 }
 
 std::string UnexplainedSentence(const Side& who, const Side& others, const std::string& value) {
-  std::string witness = BesideWhatIsWritten(who, value);
+  std::string witness = BesideWhatIsWritten(who, others, value);
   if (witness.empty()) witness = Witness(who, others, value);
   const Classification& classification = ValueOf(who, value).classification;
   std::string shows = Shows(classification);
-  if (shows.empty() && witness.empty()) shows = HowFar(classification);
+  if (shows.empty()) shows = HowFar(classification);
   return fmt::format("{} {} {} in a way that is not explained{}{}.", JoinNames(who.names),
                      Verb(who, "computes", "compute"), value, shows, witness);
 }
@@ -232,7 +269,7 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const std::string second_deed =
       other.Nothing() ? std::string(Verb(second, "does not", "do not")) + std::string(although)
                       : std::string(Verb(second, other.singular, other.plural));
-  std::string witness = other.Nothing() ? BesideWhatIsWritten(first, value) : "";
+  std::string witness = other.Nothing() ? BesideWhatIsWritten(first, second, value) : "";
   if (witness.empty()) witness = Witness(first, second, value);
   return fmt::format("{}{} {}; {}{} {}{}.", JoinNames(first.names), likely,
                      Verb(first, deed.singular, deed.plural), JoinNames(second.names), likely, second_deed,
@@ -313,14 +350,16 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
 
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right) {
-  const auto only = [](std::span<const Cast> mine, std::span<const Cast> theirs) {
+  bool once_more = false;  // what one side does more often the other does too
+  const auto only = [&](std::span<const Cast> mine, std::span<const Cast> theirs) {
     std::vector<std::string> spelled;
     for (const Cast& cast : mine) {
       const auto same = [&](const Cast& other) {
         return cast.from == other.from && cast.to == other.to && cast.shape == other.shape;
       };
-      if (std::count_if(mine.begin(), mine.end(), same) <= std::count_if(theirs.begin(), theirs.end(), same))
-        continue;
+      const auto often = std::count_if(theirs.begin(), theirs.end(), same);
+      if (std::count_if(mine.begin(), mine.end(), same) <= often) continue;
+      once_more = once_more || often > 0;
       if (std::string text = Spell(cast); std::find(spelled.begin(), spelled.end(), text) == spelled.end()) {
         spelled.push_back(std::move(text));
       }
@@ -343,7 +382,9 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
   if (!right_only.empty()) clauses.push_back(clause(b, right_only));
   const Side& silent = left_only.empty() ? a : b;
   if (clauses.size() == 1)
-    clauses.push_back(fmt::format("{} {}", JoinNames(silent.names), Verb(silent, "does not", "do not")));
+    clauses.push_back(fmt::format("{} {}", JoinNames(silent.names),
+                                  once_more ? Verb(silent, "does so less often", "do so less often")
+                                            : Verb(silent, "does not", "do not")));
   return fmt::format("The bits agree, but in the {} stage {}.", stage, Join(clauses, "; "));
 }
 
