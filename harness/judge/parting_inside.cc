@@ -60,10 +60,10 @@ Deed RoundsInside(const std::string& value, const Classification& classification
     std::vector<std::string> names;
     for (const std::string& cut : cuts)
       names.push_back((names.empty() ? "the " : "") + StepInside(cut, value));
-    if (rounded.size() == 1 && RoundsMoreInside(value, classification, cuts))
-      names.emplace_back("other steps");
+    const bool more = rounded.size() == 1 && RoundsMoreInside(value, classification, cuts);
+    if (more) names.emplace_back("other steps");
     // Of many steps some round nothing that shows, and which these are the numbers do not tell.
-    const bool perhaps = rounded.size() == 1 && MayRoundMoreInside(value, classification, cuts);
+    const bool perhaps = !more && rounded.size() == 1 && MayRoundMoreInside(value, classification, cuts);
     const std::string which = DescribeInside(value, classification).all ? "each step"
                               : names.size() > kMostNamed               ? "several steps"
                                                           : (perhaps ? "at least " : "") + JoinNames(names);

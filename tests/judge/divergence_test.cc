@@ -250,7 +250,7 @@ TEST(Divergence, OfTwoFunctionsTheOneThatIsCorrectlyRoundedIsNamed) {
   EXPECT_TRUE(said(0.5, 0.75).starts_with("[bits]"));
   EXPECT_TRUE(said(0.75, 0.5).ends_with("; b has it correctly rounded, a up to 0.75 ulp off."));
   EXPECT_TRUE(
-      said(0.7, 0.75).ends_with("; neither is correctly rounded: a is up to 0.7 ulp off, b up to 0.75."))
+      said(0.7, 0.75).ends_with("; neither is correctly rounded: a is up to 0.7 ulp off, b up to 0.75 ulp."))
       << said(0.7, 0.75);
   EXPECT_TRUE(said(0.5, 0.4).ends_with("; why was not found."));
   EXPECT_TRUE(said(0.5, 0.75, "step s<p").ends_with("; why was not found."));
@@ -516,6 +516,98 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   elsewhere.stage = "hlo";
   EXPECT_EQ(count(traced(kRounded, {up}), traced(kRounded, {elsewhere, elsewhere})).size(), 0u)
       << "no stage in common";
+  const auto twice = count(traced(kRounded, {up, up}), traced(kRounded, {up}));
+  ASSERT_EQ(twice.size(), 1u);
+  EXPECT_EQ(twice[0].sentence,
+            "The bits agree, but in the dispatch stage a casts bfloat16 to float32 of [2,2] under "
+            "aten::copy_; b does so less often.");
+  const auto beside = [](Observation observation, const std::string& what) {
+    observation.notes = {"cut: ran eagerly before the compiled region: " + what};
+    return observation;
+  };
+  EXPECT_EQ(count(traced(kRounded, {up, down}), beside(traced(kRounded, {up}), "set_data w")).size(), 0u)
+      << "of b the trace has another part of the program";
+  EXPECT_EQ(count(beside(traced(kRounded, {up, down}), "clone w"), beside(traced(kRounded, {up}), "clone w"))
+                .size(),
+            1u);
+}
+
+TEST(Divergence, CastsAreToldOfThoseWhoHaveTheStage) {
+  Cast up;
+  up.from = "bfloat16";
+  up.to = "float32";
+  up.shape = {2, 2};
+  up.under = "aten::copy_";
+  up.stage = "dispatch";
+  Cast elsewhere = up;
+  elsewhere.stage = "hlo";
+  Cast down = up;
+  std::swap(down.from, down.to);
+  Table table(MakeCase());
+  for (const auto& [backend, casts] : std::map<std::string, std::vector<Cast>>{
+           {"a", {up, down}}, {"b", {elsewhere}}, {"c", {up}}, {"d", {elsewhere}}}) {
+    Observation observation = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, kRounded)}});
+    observation.casts = casts;
+    table.Add(backend, observation, {{"product", Float32()}});
+  }
+  const auto found = OfKind(table.Find(), kCasts);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].backends, (Groups{{"a"}, {"c"}})) << found[0].sentence;
+}
+
+TEST(Divergence, EachWayToRaiseIsTold) {
+  Table table(MakeCase());
+  table.Add("a", Raised("RuntimeError", "dtypes differ"))
+      .Add("b", Float32(), kRounded)
+      .Add("c", Raised("ValueError", "mixed types"))
+      .Add("d", Raised("RuntimeError", "dtypes differ"));
+  const auto found = OfKind(table.Find(), kOutcome);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].sentence.starts_with(
+      "a and d raise RuntimeError (\"dtypes differ\"), c raises ValueError (\"mixed types\"); b returns"))
+      << found[0].sentence;
+}
+
+TEST(Divergence, BesideWhatIsWrittenStandsAnElementInWhichTheTwoDiffer) {
+  Classification narrow = ThroughBfloat16();
+  narrow.shown_by = {0, 3};
+  narrow.as_written = {1.5, 4.5};
+  narrow.shown_count = 2;
+  narrow.shown_of = 4;
+  const auto sentence = [&](std::vector<double> other) {
+    Table table(MakeCase());
+    table.Add("a", narrow, kRounded).Add("b", Float32(), std::move(other));
+    return table.Find().at(0).sentence;
+  };
+  EXPECT_NE(sentence({1, 2, 3, 4.5}).find("product[1,1] is 4, as written 4.5 (2 of 4 elements)"),
+            std::string::npos)
+      << "both have 1 at [0,0]: " << sentence({1, 2, 3, 4.5});
+  EXPECT_EQ(sentence({1, 2.5, 3, 4}).find("as written"), std::string::npos)
+      << "of no element that is known do they differ: " << sentence({1, 2.5, 3, 4});
+}
+
+TEST(Divergence, WhatIsComputedInANarrowFormatIsRoundedToItStepByStep) {
+  const auto inside = [](const std::string& acc, const std::string& exp) {
+    PrecisionModel model = Model(acc, exp == "none" ? "none" : "bfloat16");
+    model.cuts = {{"product.exp", exp}, {"product.total", exp}};
+    return model;
+  };
+  Table table(MakeCase());
+  table.Add("a", Classify({inside("float32", "bfloat16")}), kRounded)
+      .Add("b", Classify({inside("bfloat16", "none")}), kUnrounded);
+  const std::string sentence = table.Find().at(0).sentence;
+  EXPECT_EQ(sentence.find("does not"), std::string::npos) << sentence;
+}
+
+TEST(Divergence, WhatIsNotRoundedOnTheWayIsNotAsItIsWritten) {
+  PrecisionModel model = Model("exact", "none");
+  model.cuts = {{"product", "none"}};
+  PrecisionModel wide = model;
+  wide.mid = "float32";
+  const auto said = [](const Classification& classification) {
+    return DescribeClass(MakeCase(), "result", testing::Value(classification));
+  };
+  EXPECT_EQ(said(Classify({model, wide})), "without rounding product on the way");
 }
 
 TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
