@@ -310,6 +310,17 @@ class Comparison {
     return false;
   }
 
+  /// The first of those that nothing explains and that have the bits of `i` in the value and in what it was computed from.
+  size_t FirstUnexplainedLike(size_t i, const std::string& name) const {
+    for (size_t first = 0; first < i; ++first) {
+      const TensorDifference* difference = Difference(first, i, name);
+      if (IsUnexplained(first, name) && difference != nullptr && difference->Same() &&
+          !Inherited(first, i, name))
+        return first;
+    }
+    return i;
+  }
+
   Basis PartInValue(size_t i, size_t j, const std::string& name) const {
     if (Inherited(i, j, name)) return Basis::kSame;
     const ValueResult* a = FindValue(i, name);
@@ -575,7 +586,8 @@ class Comparison {
     const std::vector<Pair> pairs = PairsOf(v);
     for (const Pair& pair : pairs) {
       for (const auto& [mine, other] : {std::pair{pair.i, pair.j}, std::pair{pair.j, pair.i}}) {
-        if (IsUnexplained(mine, names_[v])) Join(mine, other, Basis::kProved, v, &at(unexplained, mine));
+        if (IsUnexplained(mine, names_[v]))
+          Join(mine, other, Basis::kProved, v, &at(unexplained, FirstUnexplainedLike(mine, names_[v])));
       }
       if (!pair.deeds) continue;
       if (pair.deeds->b.Nothing()) Join(pair.i, pair.j, pair.basis, v, &at(deeds, pair.deeds->a));
@@ -712,8 +724,36 @@ class Comparison {
       default:
         if (divergence.kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)
           return RangeSentence(a, b, value, GrowsAlone(value) ? Infinity::kOverflow : Infinity::kAny);
-        return DifferenceSentence(divergence.kind, a, b, value, DifferencesOf(parted, value));
+        return DifferenceSentence(divergence.kind, a, b, value, DifferencesOf(parted, value),
+                                  ComesFrom(parted, value));
     }
+  }
+
+  /// An operand of the step that gives `value`, which in each pair differs wherever the value does; empty without one.
+  std::string ComesFrom(const Parted& parted, const std::string& value) const {
+    const Step* step = FindStep(case_.program, value);
+    if (step == nullptr) return "";
+    const auto differs_where_it_does = [&](size_t i, size_t j, const std::string& operand) {
+      const TensorDifference *own = Difference(i, j, value), *before = Difference(i, j, operand);
+      if (own == nullptr || own->Same()) return true;
+      if (before == nullptr || before->Same()) return false;
+      const TensorData &a = *FindTensor(i, value), &b = *FindTensor(j, value);
+      const TensorData &from_a = *FindTensor(i, operand), &from_b = *FindTensor(j, operand);
+      if (from_a.shape != a.shape) return false;
+      for (int64_t k = 0; k < a.size(); ++k) {
+        if (DiffersInNumber(a.At(k), b.At(k)) && !DiffersInNumber(from_a.At(k), from_b.At(k))) return false;
+      }
+      return true;
+    };
+    for (const Operand& operand : step->of) {
+      if (operand.IsScalar() || case_.FindTensor(operand.name) != nullptr) continue;
+      const bool all = std::all_of(parted.left.begin(), parted.left.end(), [&](size_t i) {
+        return std::all_of(parted.right.begin(), parted.right.end(),
+                           [&](size_t j) { return differs_where_it_does(i, j, operand.name); });
+      });
+      if (all) return operand.name;
+    }
+    return "";
   }
 
   /// Of each pair that parts; the speakers' first.

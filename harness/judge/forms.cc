@@ -23,7 +23,8 @@ class Forms {
   std::vector<Form> All() const {
     std::vector<Form> forms;
     for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
-                      Softmax(), LayerNorm(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient()}) {
+                      Softmax(), LayerNorm(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient(),
+                      HypotByRatio(), EntropyByLog()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -122,6 +123,37 @@ class Forms {
     return {Make("scaled", "mul", {step_.of[0], Number(std::numbers::sqrt2 / 2)}),
             Make("erf", "erf", {Inner("scaled")}), Make("sum", "add", {Inner("erf"), Number(1)}),
             Make("half", "mul", {step_.of[0], Number(0.5)}), Last("mul", {Inner("half"), Inner("sum")})};
+  }
+
+  /// The larger times sqrt(1 + (smaller / larger)^2), as JAX has it.
+  Form HypotByRatio() const {
+    if (step_.op != "hypot" || !step_.out.empty()) return {};
+    return {Make("first", "abs", {step_.of[0]}),
+            Make("second", "abs", {step_.of[1]}),
+            Make("larger", "maximum", {Inner("first"), Inner("second")}),
+            Make("smaller", "minimum", {Inner("first"), Inner("second")}),
+            Make("ratio", "div", {Inner("smaller"), Inner("larger")}),
+            Make("square", "mul", {Inner("ratio"), Inner("ratio")}),
+            Make("sum", "add", {Inner("square"), Number(1)}),
+            Make("root", "sqrt", {Inner("sum")}),
+            Last("mul", {Inner("larger"), Inner("root")})};
+  }
+
+  /// The logarithm of 1 - p, where others take log1p(-p), as PyTorch/XLA has it; far from 0 and 1, where no logarithm is bounded.
+  Form EntropyByLog() const {
+    const auto reduction = step_.attrs.find("reduction");
+    const auto* none =
+        reduction == step_.attrs.end() ? nullptr : std::get_if<std::string>(&reduction->second.value);
+    if (step_.op != "binary_cross_entropy" || step_.of.size() != 2 || none == nullptr || *none != "none")
+      return {};
+    return {Make("minus", "neg", {step_.of[0]}),
+            Make("other", "add", {Inner("minus"), Number(1)}),
+            Make("log_other", "log", {Inner("other")}),
+            Make("log", "log", {step_.of[0]}),
+            Make("rest", "sub", {step_.of[1], Number(1)}),
+            Make("against", "mul", {Inner("rest"), Inner("log_other")}),
+            Make("towards", "mul", {step_.of[1], Inner("log")}),
+            Last("sub", {Inner("against"), Inner("towards")})};
   }
 
   /// exp(x - max) by the reciprocal of their sum.

@@ -30,9 +30,10 @@ std::string UnexplainedSentence(const Side& who, const Side& others, const std::
 std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result);
 std::string GraphGapSentence(const std::string& backend, const GraphGap& gap);
 /// For the kinds order, bits, value and special. `differences`: of every pair, one of `a` and one of `b`; that of the speakers
-/// first.
+/// first. `from`: an operand that differs wherever the value does; empty without one.
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
-                               std::span<const TensorDifference* const> differences);
+                               std::span<const TensorDifference* const> differences,
+                               const std::string& from = "");
 /// Whether infinities can come of too large numbers alone, or of divisions by zero and the like too.
 enum class Infinity { kOverflow, kAny };
 /// Of a value in which one side is infinite or NaN in elements where the other is finite: who, what, and in how many.

@@ -170,7 +170,8 @@ std::pair<OutOfRange, OutOfRange> CountOutOfRange(const Side& mine, const Side& 
 }  // namespace
 
 std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b, const std::string& value,
-                               std::span<const TensorDifference* const> differences) {
+                               std::span<const TensorDifference* const> differences,
+                               const std::string& from) {
   const bool special = kind == DivergenceKind::kSpecial;
   const int64_t index = ShownElement(a, b, value, special, *differences.front());
   const Shape& shape = ValueOf(a, value).shape;
@@ -197,7 +198,9 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   if (kind == DivergenceKind::kOrder || kind == DivergenceKind::kBits) {
     if (kind == DivergenceKind::kBits)
       return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}); {}.", differs, value, share, spread,
-                         witness, HowFarOff(a, b, value));
+                         witness,
+                         from.empty() ? HowFarOff(a, b, value)
+                                      : from + ", which it is computed from, differs there already");
     return fmt::format("{} in {} ({}, by up to {} ulp, e.g. {}): another order of accumulation explains it.",
                        differs, value, share, spread, witness);
   }
