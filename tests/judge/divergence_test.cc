@@ -599,6 +599,46 @@ TEST(Divergence, WhatIsComputedInANarrowFormatIsRoundedToItStepByStep) {
   EXPECT_EQ(sentence.find("does not"), std::string::npos) << sentence;
 }
 
+TEST(Divergence, ADifferenceThatAnOperandHasAlreadyNeedsNoReason) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("matmul", {"x", "y"}, "product"),
+               testing::MakeStep("add", {"product", "bias"}, "result")};
+  const Classification sum = Classify({Model("exact", "none")}, "stored float32, rounded once");
+  const auto said = [&](std::vector<double> product, std::vector<double> result) {
+    Table table(c);
+    const auto add = [&](const char* backend, std::vector<double> first, std::vector<double> second) {
+      table.Add(backend,
+                Completed({{"product", Tensor(DType::kFloat32, {2, 2}, first)},
+                           {"result", Tensor(DType::kFloat32, {2, 2}, second)}}),
+                {{"product", Float32()}, {"result", sum}});
+    };
+    add("a", {1, 2, 3, 4}, {1, 2, 3, 4});
+    add("b", std::move(product), std::move(result));
+    for (const Divergence& each : table.Find()) {
+      if (each.value == "result" && each.kind == kBits) return each.sentence;
+    }
+    return std::string();
+  };
+  const std::string from = "; product, which it is computed from, differs there already.";
+  EXPECT_TRUE(said({1, 2, 3, 5}, {1, 2, 3, 5}).ends_with(from)) << said({1, 2, 3, 5}, {1, 2, 3, 5});
+  for (const auto& elsewhere : {said({1, 2, 3, 5}, {1, 2, 3.5, 5}), said({1, 2, 3, 4}, {1, 2, 3, 5})}) {
+    EXPECT_FALSE(elsewhere.empty());
+    EXPECT_EQ(elsewhere.find("differs there already"), std::string::npos) << elsewhere;
+  }
+}
+
+TEST(Divergence, BackendsWithTheSameBitsShareWhatIsNotExplained) {
+  Case c = MakeCase({"product"});
+  c.program = {testing::MakeStep("exp", {"x"}, "product")};
+  Table table(c);
+  table.Add("a", Classify({}), kRounded).Add("b", Float32(), kUnrounded).Add("c", Classify({}), kRounded);
+  const auto found = OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].backends, (Groups{{"a", "c"}, {"b"}}));
+  EXPECT_TRUE(found[0].sentence.starts_with("a and c compute product in a way that is not explained"))
+      << found[0].sentence;
+}
+
 TEST(Divergence, WhatIsNotRoundedOnTheWayIsNotAsItIsWritten) {
   PrecisionModel model = Model("exact", "none");
   model.cuts = {{"product", "none"}};
