@@ -13,6 +13,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/judge/casts.h"
 #include "harness/judge/flat_program.h"
 #include "harness/judge/parting.h"
 #include "harness/judge/sentence.h"
@@ -390,47 +391,9 @@ class Comparison {
     return true;
   }
 
-  std::vector<Cast> CastsOf(size_t i, const std::string& stage) const {
-    std::vector<Cast> casts;
-    for (const Cast& cast : members_[i].result->casts) {
-      if (cast.stage == stage) casts.push_back(cast);
-    }
-    return casts;
-  }
-
-  using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
-
-  CastKeys CastKeysOf(size_t i, const std::string& stage) const {
-    CastKeys keys;
-    for (const Cast& cast : CastsOf(i, stage)) keys.insert({cast.from, cast.to, cast.shape});
-    return keys;
-  }
-
-  /// What of the program its trace does not have, because it ran outside the regions that were compiled.
-  std::set<std::string> LeftOutOfTrace(size_t i) const {
-    std::set<std::string> left_out;
-    for (const std::string& note : members_[i].result->notes) {
-      if (note.starts_with("cut: ran eagerly")) left_out.insert(note);
-    }
-    return left_out;
-  }
-
-  /// The first stage that both traces have, of the same part of the program, and in which the casts differ; "" when there is none.
-  std::string StageThatDiffers(size_t i, size_t j) const {
-    const bool same_part = LeftOutOfTrace(i) == LeftOutOfTrace(j);
-    std::set<std::string> seen;
-    for (const Cast& cast : members_[i].result->casts) {
-      // What runs beside the regions is in the graphs that a compiler of the whole gets, and in no other stage.
-      const bool of_all = cast.stage == "lazy_ir" || cast.stage.starts_with("hlo");
-      if (!seen.insert(cast.stage).second || !(same_part || of_all)) continue;
-      const CastKeys theirs = CastKeysOf(j, cast.stage);
-      if (!theirs.empty() && CastKeysOf(i, cast.stage) != theirs) return cast.stage;
-    }
-    return "";
-  }
-
   Parts CastParts(size_t i, size_t j) const {
-    if (!Completed(i) || !Completed(j) || StageThatDiffers(i, j).empty()) return {};
+    if (!Completed(i) || !Completed(j) || StageThatDiffers(*members_[i].result, *members_[j].result).empty())
+      return {};
     size_t compared = 0;
     for (const auto& name : names_) {
       if (DtypeOf(i, name) != DtypeOf(j, name)) return {};
@@ -656,16 +619,19 @@ class Comparison {
     }
     const size_t i = parted.speakers[0], j = parted.speakers[1];
     divergence.backends = {MakeSide(parted.left, i).names, MakeSide(parted.right, j).names};
-    if (kind == DivergenceKind::kCasts) divergence.stages = {StageThatDiffers(i, j)};
+    if (kind == DivergenceKind::kCasts)
+      divergence.stages = {StageThatDiffers(*members_[i].result, *members_[j].result)};
     return divergence;
   }
 
   /// Of casts in a stage: of each side those that have the casts of its speaker there. Others have no such stage.
   Parted WithTheSameCasts(Parted parted) const {
-    const std::string stage = StageThatDiffers(parted.speakers[0], parted.speakers[1]);
+    const std::string stage =
+        StageThatDiffers(*members_[parted.speakers[0]].result, *members_[parted.speakers[1]].result);
     const auto keep = [&](std::set<size_t>* side, size_t speaker) {
-      const CastKeys keys = CastKeysOf(speaker, stage);
-      std::erase_if(*side, [&](size_t member) { return CastKeysOf(member, stage) != keys; });
+      const CastKeys keys = CastKeysOf(*members_[speaker].result, stage);
+      std::erase_if(*side,
+                    [&](size_t member) { return CastKeysOf(*members_[member].result, stage) != keys; });
     };
     keep(&parted.left, parted.speakers[0]);
     keep(&parted.right, parted.speakers[1]);
@@ -719,7 +685,8 @@ class Comparison {
         return PrecisionSentence(case_, a, b, value, divergence.basis, Although(a, b, value));
       case DivergenceKind::kCasts: {
         const std::string& stage = divergence.stages.front();
-        return CastsSentence(a, b, stage, CastsOf(i, stage), CastsOf(j, stage));
+        return CastsSentence(a, b, stage, CastsOf(*members_[i].result, stage),
+                             CastsOf(*members_[j].result, stage));
       }
       default:
         if (divergence.kind == DivergenceKind::kSpecial && Difference(i, j, value)->one_finite > 0)

@@ -1,0 +1,46 @@
+// Which stage of two traces has other casts.
+#include "harness/judge/casts.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ulpscope {
+namespace {
+
+/// What of the program a trace does not have, because it ran outside the regions that were compiled.
+std::set<std::string> LeftOutOfTrace(const CaseResult& result) {
+  std::set<std::string> left_out;
+  std::copy_if(result.notes.begin(), result.notes.end(), std::inserter(left_out, left_out.end()),
+               [](const std::string& note) { return note.starts_with("cut: ran eagerly"); });
+  return left_out;
+}
+
+}  // namespace
+
+std::vector<Cast> CastsOf(const CaseResult& result, const std::string& stage) {
+  std::vector<Cast> casts;
+  std::copy_if(result.casts.begin(), result.casts.end(), std::back_inserter(casts),
+               [&](const Cast& cast) { return cast.stage == stage; });
+  return casts;
+}
+
+CastKeys CastKeysOf(const CaseResult& result, const std::string& stage) {
+  CastKeys keys;
+  for (const Cast& cast : CastsOf(result, stage)) keys.insert({cast.from, cast.to, cast.shape});
+  return keys;
+}
+
+std::string StageThatDiffers(const CaseResult& a, const CaseResult& b) {
+  const bool same_part = LeftOutOfTrace(a) == LeftOutOfTrace(b);
+  std::set<std::string> seen;
+  for (const Cast& cast : a.casts) {
+    // What runs beside the regions is in the graphs that a compiler of the whole gets, and in no other stage.
+    const bool of_all = cast.stage == "lazy_ir" || cast.stage.starts_with("hlo");
+    if (!seen.insert(cast.stage).second || !(same_part || of_all)) continue;
+    const CastKeys theirs = CastKeysOf(b, cast.stage);
+    if (!theirs.empty() && CastKeysOf(a, cast.stage) != theirs) return cast.stage;
+  }
+  return "";
+}
+
+}  // namespace ulpscope

@@ -1,0 +1,23 @@
+// The casts of two traces, stage by stage.
+#pragma once
+
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "harness/model/run_report.h"
+
+namespace ulpscope {
+
+/// In the order of the trace.
+std::vector<Cast> CastsOf(const CaseResult& result, const std::string& stage);
+
+/// What is converted to what, and how often.
+using CastKeys = std::multiset<std::tuple<std::string, std::string, Shape>>;
+CastKeys CastKeysOf(const CaseResult& result, const std::string& stage);
+
+/// The first stage that both traces have, of the same part of the program, and in which the casts differ; empty when there is none.
+std::string StageThatDiffers(const CaseResult& a, const CaseResult& b);
+
+}  // namespace ulpscope
