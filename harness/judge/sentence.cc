@@ -351,18 +351,25 @@ std::string GraphGapSentence(const std::string& backend, const GraphGap& gap) {
 std::string CastsSentence(const Side& a, const Side& b, const std::string& stage, std::span<const Cast> left,
                           std::span<const Cast> right) {
   bool once_more = false;  // what one side does more often the other does too
+  // A kind of cast that is made more often is told once, by an op that makes it more often.
   const auto only = [&](std::span<const Cast> mine, std::span<const Cast> theirs) {
     std::vector<std::string> spelled;
+    std::vector<const Cast*> told;
     for (const Cast& cast : mine) {
       const auto same = [&](const Cast& other) {
         return cast.from == other.from && cast.to == other.to && cast.shape == other.shape;
       };
-      const auto often = std::count_if(theirs.begin(), theirs.end(), same);
-      if (std::count_if(mine.begin(), mine.end(), same) <= often) continue;
-      once_more = once_more || often > 0;
-      if (std::string text = Spell(cast); std::find(spelled.begin(), spelled.end(), text) == spelled.end()) {
-        spelled.push_back(std::move(text));
-      }
+      const auto same_op = [&](const Cast& other) { return same(other) && cast.under == other.under; };
+      const auto more = [&](const auto& alike) {
+        return std::count_if(mine.begin(), mine.end(), alike) >
+               std::count_if(theirs.begin(), theirs.end(), alike);
+      };
+      if (!more(same) || !more(same_op) ||
+          std::any_of(told.begin(), told.end(), [&](const Cast* each) { return same(*each); }))
+        continue;
+      told.push_back(&cast);
+      once_more = once_more || std::any_of(theirs.begin(), theirs.end(), same);
+      spelled.push_back(Spell(cast));
     }
     return spelled;
   };

@@ -121,16 +121,19 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   if ((left_is && right_is) || left.piece != "step" || right.piece != "step" || !whole(left) ||
       !whole(right) || !of_one_mind(a) || !of_one_mind(b))
     return "why was not found";
-  const auto off = [](const Classification& one) {
-    return one.max_ulp < kMostTellingUlp ? fmt::format("{} ulp", Ulps(one.max_ulp))
-                                         : fmt::format("{:.2g}", one.max_abs);
+  const bool telling = left.max_ulp < kMostTellingUlp && right.max_ulp < kMostTellingUlp;
+  const auto off = [&](const Classification& one) {
+    return telling ? Ulps(one.max_ulp) + " ulp" : fmt::format("{:.2g}", one.max_abs);
   };
   if (!left_is && !right_is)
     return fmt::format("neither is correctly rounded: {} {} up to {} off, {} up to {}", JoinNames(a.names),
                        Verb(a, "is", "are"), off(left), JoinNames(b.names), off(right));
   const Side &is = left_is ? a : b, &is_not = left_is ? b : a;
-  return fmt::format("{} {} it correctly rounded, {} up to {} off", JoinNames(is.names),
-                     Verb(is, "has", "have"), JoinNames(is_not.names), off(left_is ? right : left));
+  return fmt::format(
+      "{} {} it correctly rounded, {} {}", JoinNames(is.names), Verb(is, "has", "have"),
+      JoinNames(is_not.names),
+      telling ? fmt::format("up to {} off", off(left_is ? right : left))
+              : fmt::format("{} not, where the exact value is near zero", Verb(is_not, "has", "have")));
 }
 
 /// In how many elements one side is infinite, or NaN, and the other is finite; the fewest and the most of all pairs.

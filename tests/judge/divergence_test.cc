@@ -521,6 +521,14 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   EXPECT_EQ(twice[0].sentence,
             "The bits agree, but in the dispatch stage a casts bfloat16 to float32 of [2,2] under "
             "aten::copy_; b does so less often.");
+  Cast under_more = up;
+  under_more.under = "aten::add";
+  const auto once = count(traced(kRounded, {up, under_more, under_more}), traced(kRounded, {up, under_more}));
+  ASSERT_EQ(once.size(), 1u);
+  EXPECT_EQ(once[0].sentence,
+            "The bits agree, but in the dispatch stage a casts bfloat16 to float32 of [2,2] under aten::add; "
+            "b does so less often.")
+      << "under aten::copy_ both do";
   const auto beside = [](Observation observation, const std::string& what) {
     observation.notes = {"cut: ran eagerly before the compiled region: " + what};
     return observation;
