@@ -485,18 +485,24 @@ TEST(Divergence, ObservedDtypesAndMissingValuesPartInDtype) {
   EXPECT_EQ(shapes.Find()[0].sentence, "a gives product as float32[2, 2]; b gives product as float32[4].");
 }
 
+/// Of the whole of a value, as it is dispatched.
+Cast Widening() {
+  Cast cast;
+  cast.from = "bfloat16";
+  cast.to = "float32";
+  cast.shape = {2, 2};
+  cast.under = "aten::copy_";
+  cast.stage = "dispatch";
+  return cast;
+}
+
 TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
   const auto traced = [](std::vector<double> numbers, std::vector<Cast> casts) {
     Observation observation = Completed({{"product", Tensor(DType::kFloat32, {2, 2}, numbers)}});
     observation.casts = std::move(casts);
     return observation;
   };
-  Cast up;
-  up.from = "bfloat16";
-  up.to = "float32";
-  up.shape = {2, 2};
-  up.under = "aten::copy_";
-  up.stage = "dispatch";
+  const Cast up = Widening();
   Cast down = up;
   std::swap(down.from, down.to);
   const auto count = [&](const Observation& a, const Observation& b) {
@@ -541,12 +547,7 @@ TEST(Divergence, CastsOnlyWithTheSameBitsAndAStageInCommon) {
 }
 
 TEST(Divergence, CastsAreToldOfThoseWhoHaveTheStage) {
-  Cast up;
-  up.from = "bfloat16";
-  up.to = "float32";
-  up.shape = {2, 2};
-  up.under = "aten::copy_";
-  up.stage = "dispatch";
+  const Cast up = Widening();
   Cast elsewhere = up;
   elsewhere.stage = "hlo";
   Cast down = up;
