@@ -23,7 +23,7 @@ try:
 except ImportError:
     ml_dtypes = None
 
-LENGTH, WIDTH, HEADS, SHARED = 12, 16, 4, 2
+LENGTH, WIDTH, HEADS, SHARED = 7, 16, 4, 2
 CASES = f"""# Attention as models call it: causal, heads of key and value shared.
 about: What does attention round inside?
 contract: {{status: unspecified, accept: any}}
