@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 struct DoctorArguments {
   std::string adapter, backend;
-  std::vector<std::string> adapter_arguments;
+  std::vector<std::string> adapter_arguments, dtypes;
   double timeout = 60;
 };
 
@@ -250,13 +250,27 @@ int RunAdapterCheck(const DoctorArguments& arguments) {
     PrintError(subjects ? scratch.error() : subjects.error());
     return kExitUsage;
   }
+  std::vector<DType> dtypes;
+  for (const auto& name : arguments.dtypes) {
+    const auto dtype = ParseDType(name);
+    if (!dtype || !IsFloating(*dtype)) {
+      std::vector<std::string> known;
+      for (const DType each : AllDTypes()) {
+        if (IsFloating(each)) known.emplace_back(Name(each));
+      }
+      PrintError(Problem("--dtype is no floating dtype", "'" + name + "'", Join(known, ", ")));
+      return kExitUsage;
+    }
+    dtypes.push_back(*dtype);
+  }
   const ConsoleOptions options = DetectConsole();
   size_t passed = 0, failed = 0, skipped = 0;
   for (const BackendSpec& spec : *subjects) {
     if (subjects->size() > 1) Print(TerminalSafe(spec.Text()) + "\n");
     const AdapterSubject subject{.backend = spec,
                                  .row = InEnvironment(*registry.Find(spec.name), spec.knobs),
-                                 .timeout_s = arguments.timeout};
+                                 .timeout_s = arguments.timeout,
+                                 .dtypes = dtypes};
     for (const CheckLine& line : CheckAdapter(subject, registry, **scratch)) {
       passed += line.mark == CheckLine::Mark::kOk;
       failed += line.mark == CheckLine::Mark::kFail;
@@ -310,6 +324,12 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("-b,--backend", arguments->backend,
                    "only these of the adapter's backends: NAME[@DEVICE][:knob=value,...]")
+      ->needs("--adapter");
+  command
+      ->add_option(
+          "--dtype", arguments->dtypes,
+          "only these of the dtypes that the adapter claims, separated by commas (the others are skipped)")
+      ->delimiter(',')
       ->needs("--adapter");
   command->add_option("--timeout", arguments->timeout, "seconds for one answer of the adapter")
       ->check(CLI::PositiveNumber);

@@ -176,7 +176,10 @@ AdapterSession& CheckContext::Warm() {
 std::vector<DType> ClaimedDTypes(const CheckContext& context) {
   std::vector<DType> dtypes;
   for (const DType dtype : AllDTypes()) {
-    if (IsFloating(dtype) && context.Claims(context.info().dtypes, Name(dtype))) dtypes.push_back(dtype);
+    const bool asked =
+        context.subject().dtypes.empty() || std::ranges::count(context.subject().dtypes, dtype) > 0;
+    if (asked && IsFloating(dtype) && context.Claims(context.info().dtypes, Name(dtype)))
+      dtypes.push_back(dtype);
   }
   return dtypes;
 }

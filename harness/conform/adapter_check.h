@@ -70,7 +70,8 @@ void CheckTrace(CheckContext& context);
 void CheckKnobs(CheckContext& context);
 void CheckWire(CheckContext& context);
 
-/// The floating dtypes that it claims, widest first; its first one stands for all where one is enough.
+/// The floating dtypes that it claims and is asked about, widest first; its first one stands for all where one
+/// is enough.
 std::vector<DType> ClaimedDTypes(const CheckContext& context);
 
 }  // namespace ulpscope

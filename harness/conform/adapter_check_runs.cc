@@ -305,6 +305,11 @@ void CheckPrograms(CheckContext& context) {
   const auto dtypes = ClaimedDTypes(context);
   if (claimed.empty() || dtypes.empty())
     return context.Fail("run.exact", "no op of the vocabulary in a floating dtype", "something to compute");
+  for (const auto& name : context.info().dtypes) {
+    const auto dtype = ParseDType(name);
+    if (dtype && IsFloating(*dtype) && std::ranges::count(dtypes, *dtype) == 0)
+      context.Skip(fmt::format("run.exact {}", name), "claimed, and not asked for (--dtype)");
+  }
   for (const DType dtype : dtypes) {
     DTypeRuns runs(context, dtype);
     runs.Run(claimed);

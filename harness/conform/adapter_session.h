@@ -25,6 +25,7 @@ struct AdapterSubject {
   RegistryRow row;
   double timeout_s = 60;
   int64_t memory_bytes = int64_t{2} << 30;  ///< resident; tiny programs need none but the framework's own
+  std::vector<DType> dtypes;                ///< only these of the dtypes that it claims; all when empty
 };
 
 /// One run: the observation with its tensors, or what of the protocol the answer broke.

@@ -11,6 +11,10 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from programs import BIN, ROOT, ulpscope  # noqa: E402
 
+# What a compiler is asked, for which each op that a dtype of eight bits refuses is a compilation of its own: one dtype of each width.
+# The adapters that compile nothing are asked about all.
+COMPILED = "float32,bfloat16,float8_e5m2"
+
 
 class Doctor(unittest.TestCase):
     def check(self, adapter, *arguments, at_least=40):
@@ -43,10 +47,17 @@ class Doctor(unittest.TestCase):
         self.check(BIN / "ulpscope-torch", "-b", "torch-traced")
 
     def test_torch_compile(self):
-        self.check(ROOT / "backends/torch_compile/adapter.py", "-b", "torch-aot-eager")
+        out = self.check(ROOT / "backends/torch_compile/adapter.py", "-b", "torch-aot-eager", "--dtype", COMPILED)
+        self.assertRegex(out, r"ok +run.exact float8_e5m2 +\d+ ops, \d+ refused")
+        self.assertRegex(out, r"skip +run.exact float8_e4m3fn +claimed, and not asked for")
 
     def test_jax(self):
-        self.check(ROOT / "backends/jax/adapter.py", "-b", "jax-eager")
+        self.check(ROOT / "backends/jax/adapter.py", "-b", "jax-eager", "--dtype", COMPILED)
+
+    def test_a_dtype_that_is_none(self):
+        done = ulpscope("doctor", "--adapter", BIN / "ulpscope-openblas", "--dtype", "float32,int8")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stderr, r"--dtype is no floating dtype.*(.|\n)*'int8'")
 
     def test_the_example(self):
         self.check(ROOT / "backends/python/example_numpy.py")
