@@ -65,6 +65,7 @@ enum class NodeKind {
   kErf,
   kErfc,
   kExp2,
+  kFastExp,  ///< an approximation of exp in float32, see kFastExpError; its exact value is that of exp
   kLog2,
   kSinh,
   kCosh,

@@ -82,4 +82,16 @@ std::set<std::string> DemandedValues(const Case& c) {
   return names;
 }
 
+bool SpeaksOfFacets(const Case& c) {
+  const auto any = [](const std::map<std::string, ValueDemand>& values) {
+    return std::any_of(values.begin(), values.end(),
+                       [](const auto& value) { return !value.second.facets.empty(); });
+  };
+  if (any(c.contract.values)) return true;
+  return std::any_of(c.expect.begin(), c.expect.end(), [&](const auto& backend) {
+    return std::any_of(backend.second.begin(), backend.second.end(),
+                       [&](const Expectation& entry) { return any(entry.values); });
+  });
+}
+
 }  // namespace ulpscope

@@ -35,4 +35,7 @@ bool IsOpened(const Case& c);
 /// program; all others step by step, where the opened program computes the same bits.
 std::set<std::string> DemandedValues(const Case& c);
 
+/// True where its contract or an expectation speaks of more than dtypes: of accumulators, operands, roundings.
+bool SpeaksOfFacets(const Case& c);
+
 }  // namespace ulpscope

@@ -15,6 +15,8 @@ namespace {
 
 using Form = std::vector<Step>;
 
+constexpr const char* kFastExp = "fast_exp";
+
 /// The steps of a form of one step.
 class Forms {
  public:
@@ -23,8 +25,8 @@ class Forms {
   std::vector<Form> All() const {
     std::vector<Form> forms;
     for (Form form : {ProductThenBias(), WindowsThenBias(), Root(), Quotient(), GeluByErfc(), GeluByErf(),
-                      Softmax(), LayerNorm(), DividedFirst(), RemainderByQuotient(), FloorOfQuotient(),
-                      HypotByRatio(), EntropyByLog()}) {
+                      Softmax(), LayerNorm(), DividedFirst(), FastExponentials(), RemainderByQuotient(),
+                      FloorOfQuotient(), HypotByRatio(), EntropyByLog()}) {
       if (!form.empty()) forms.push_back(std::move(form));
     }
     return forms;
@@ -245,10 +247,24 @@ class Forms {
     return {std::move(divided)};
   }
 
+  /// Attention whose exponentials, which weigh the values in 16 bits, are PyTorch's approximation (pull request 151441 there).
+  Form FastExponentials() const {
+    if (step_.op != "scaled_dot_product_attention") return {};
+    Step fast = step_;
+    fast.attrs[kFastExp] = Attr{true};
+    return {std::move(fast)};
+  }
+
   const Step& step_;
 };
 
 }  // namespace
+
+std::string SaidOfForm(const std::vector<Step>& form) {
+  if (!form.back().attrs.contains(kFastExp)) return {};
+  return "with the exponential of PyTorch's vectors, a polynomial of the third degree that errs by up to "
+         "1.1e-4 (fexp_u20)";
+}
 
 std::vector<std::vector<Step>> OtherForms(const Step& step) { return Forms(step).All(); }
 

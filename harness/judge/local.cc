@@ -59,7 +59,8 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   if (!shape || shape->most_models < kManyModels) return std::nullopt;
   std::vector<Explanation> found;
   Keep(last, {}, "step", Classify(last, piece, true), &found);
-  for (const auto& form : OtherForms(steps_[last].step))
+  const auto forms = OtherForms(steps_[last].step);
+  for (const auto& form : forms)
     Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true), &found);
   // A product inside takes its operands in their own format, whatever gave them.
   std::vector<Proposal> inner;
@@ -71,8 +72,17 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   const auto gives_all = [](const Explanation& each) {
     return each.classification.reproduced >= kNearlyEvery && !each.classification.models.empty();
   };
-  if (!inner.empty() && std::none_of(found.begin(), found.end(), gives_all))
-    Keep(last, {}, "step", Classify(last, piece, true, nullptr, std::move(inner)), &found);
+  const auto nothing_yet = [&] {
+    return !inner.empty() && std::none_of(found.begin(), found.end(), gives_all);
+  };
+  if (nothing_yet()) Keep(last, {}, "step", Classify(last, piece, true, nullptr, inner), &found);
+  for (const auto& form : forms) {
+    if (form.size() > 1 || !nothing_yet()) continue;
+    const size_t before = found.size();
+    Keep(last, {}, "step", Classify(last, Cut(last, {}, {}, form), true, nullptr, inner), &found);
+    if (const auto said = SaidOfForm(form); found.size() > before && !said.empty())
+      found.back().classification.notes.push_back(said);
+  }
   std::erase_if(found, [&](const Explanation& each) { return !gives_all(each); });
   found = Best(last, std::move(found));
   if (found.empty()) return std::nullopt;

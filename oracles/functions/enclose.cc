@@ -41,6 +41,10 @@ const FloatFormat& ComputeFormat(const PlanNode& node) {
 
 Interval FunctionImage(NodeKind kind, Interval a) {
   if (std::isnan(a.lo) || std::isnan(a.hi)) return kEverything;
+  if (kind == NodeKind::kFastExp) {
+    const Interval exact = FunctionImage(NodeKind::kExp, a);
+    return {.lo = Down(exact.lo * (1 - kFastExpError)), .hi = Up(exact.hi * (1 + kFastExpError))};
+  }
   if (kind == NodeKind::kSin || kind == NodeKind::kCos) {
     const double width = a.hi - a.lo;
     if (!(width < 1)) return std::isinf(a.lo) && a.lo == a.hi ? kEverything : Interval{.lo = -1, .hi = 1};

@@ -375,6 +375,7 @@ bool IsFalling(NodeKind kind) { return kind == NodeKind::kErfc; }
 }  // namespace
 
 Real ApplyFunction(NodeKind kind, const Real& a, int64_t precision) {
+  if (kind == NodeKind::kFastExp) kind = NodeKind::kExp;
   if (a.is_undecided()) return a;
   if (a.is_domain()) return std::isnan(a.domain()) ? a : Real::From(AtInfinity(kind, a.domain()));
   if (kind == NodeKind::kSin) return WaveOf(Wave::kSin, a, precision);

@@ -29,7 +29,7 @@ std::vector<int64_t> OneAxis(const OpCall& call) {
 enum class OtherUse { kNone, kNumerator };
 
 Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const std::vector<int64_t>& axis,
-                              OtherUse other = OtherUse::kNone) {
+                              OtherUse other = OtherUse::kNone, NodeKind exp = NodeKind::kExp) {
   Exponentials made;
   made.own = low.at(x).dtype;
   made.inner = made.own == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
@@ -47,7 +47,7 @@ Exponentials MakeExponentials(Lowering& low, const OpCall& call, int x, const st
   low.Slack(made.shifted, {x, made.top}, 2);
   // PyTorch's vectorised softmax takes an exponential of its own, good to 20 units (exp_u20 in its vector
   // headers).
-  made.exp = stored(low.Elementwise(NodeKind::kExp, {made.shifted}, made.inner), "exp");
+  made.exp = stored(low.Elementwise(exp, {made.shifted}, made.inner), "exp");
   low.Slack(made.exp, {made.exp}, 40);
   int summed = made.exp;
   if (other == OtherUse::kNumerator) {
@@ -198,7 +198,8 @@ int LowerScaledDotProductAttention(Lowering& low, const OpCall& call) {
                        {low.Matmul(absolute(query), low.Transpose(absolute(key), -2, -1)), scale}, inner)},
       4);
   const Exponentials parts =
-      MakeExponentials(low, call, MaskedScores(low, call, scaled, inner), {-1}, OtherUse::kNumerator);
+      MakeExponentials(low, call, MaskedScores(low, call, scaled, inner), {-1}, OtherUse::kNumerator,
+                       BoolAttr(call.step, "fast_exp", false) ? NodeKind::kFastExp : NodeKind::kExp);
   // Kernels that hold the probabilities store them in the operands' format.
   if (BoolAttr(call.step, "divided_first", false)) {
     const int shares = low.Materialised(low.Elementwise(NodeKind::kDiv, {parts.exp, parts.total}, inner),

@@ -300,6 +300,25 @@ TEST_P(EveryFunction, TablesOf16BitArgumentsAgreeWithMpfr) {
   EXPECT_EQ(checked, 2 * 65536);
 }
 
+/// What the approximation gives lies in its image, its error is within its bound, and comes near the bound.
+TEST(Functions, TheFastExponentialErrsByWhatIsSaid) {
+  double most = 0;
+  size_t checked = 0;
+  for (float x = -87; x < 88; x += 0.00137F, ++checked) {
+    const double fast = PairFunction(NodeKind::kFastExp, {.hi = x, .lo = 0}).hi;
+    const double exact = PairFunction(NodeKind::kExp, {.hi = x, .lo = 0}).hi;
+    const Interval image = FunctionImage(NodeKind::kFastExp, {.lo = x, .hi = x});
+    EXPECT_LE(image.lo, fast) << x;
+    EXPECT_GE(image.hi, fast) << x;
+    most = std::max(most, std::fabs(fast / exact - 1));
+  }
+  EXPECT_GT(checked, 100000U);
+  EXPECT_LE(most, kFastExpError);
+  EXPECT_GE(most, 0.9 * kFastExpError);
+  EXPECT_EQ(PairFunction(NodeKind::kFastExp, {.hi = -88, .lo = 0}).hi, 0);
+  EXPECT_EQ(PairFunction(NodeKind::kFastExp, {.hi = 89, .lo = 0}).hi, kInf);
+}
+
 TEST(Functions, ConstantsAgreeWithMpfr) {
   for (const Irrational constant : {Irrational::kSqrtHalf, Irrational::kSqrtTwoOverPi}) {
     Big truth(600), low(2), high(2);

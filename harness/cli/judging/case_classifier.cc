@@ -155,7 +155,8 @@ void CaseClassifier::DoubtViolations(const std::map<std::string, TensorData>& va
 }
 
 bool CaseClassifier::IsStepOfManyModels() const {
-  if (!IsOneStep(case_) || !case_.companion_of.empty() || !DemandedValues(case_).empty()) return false;
+  // A dtype that is expected is read off the result; a facet is decided by all models.
+  if (!IsOneStep(case_) || !case_.companion_of.empty() || SpeaksOfFacets(case_)) return false;
   const auto shape = oracle_->Describe(case_.program.front().as);
   return shape && shape->most_models >= kManyModels;
 }
