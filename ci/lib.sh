@@ -236,6 +236,17 @@ count() {
   say "$leg: $good passed, $bad failed ($took s)"
 }
 
+within=0 built=0 tested=0
+left_out=()
+
+# in_time LEG: whether a leg with a build of its own may begin: within so many minutes (0: any number), where setting up took `built`
+# seconds and the GoogleTest cases `tested`. Else it is one of those left out.
+in_time() {
+  ((within == 0 || SECONDS + built + tested <= 60 * within)) && return
+  left_out+=("$1 (some $(((built + tested) / 60)) minutes more, and $((SECONDS / 60)) of $within are over)")
+  return 1
+}
+
 # longest_first LOGS: the script files of standard input, by the seconds that each took when it last ran (LOGS has
 # them): with two at a time, none of the long ones then runs alone at the end. What never ran may be long: it comes first.
 longest_first() {

@@ -129,6 +129,7 @@ class BriefWriter {
                             ReferenceOf(classification));
       Say("observed", text, 2);
       for (const auto& says : classification.says) Say("", says, 1);
+      if (classification.fits && !classification.notes.empty()) Say("", classification.notes.front(), 1);
       if (!classification.regions.empty())
         Say("", fmt::format("{}: {}", classification.regions[0].where, classification.regions[0].label), 1);
     }

@@ -242,8 +242,16 @@ class Commands(unittest.TestCase):
                 self.assertIn("ci/suite [--quick]", done.stdout)
             self.assertFalse((pathlib.Path(folder) / "asked").exists())
 
+    def test_a_leg_begins_only_where_it_can_end_in_time(self):
+        for within, over, begins in ((0, 9000, True), (75, 3300, True), (75, 3301, False)):
+            done = call("bash", "-c", f"source {ROOT}/ci/lib.sh; within={within} built=800 tested=400 left_out=() SECONDS={over}\n"
+                        "in_time sanitizers && echo begins || echo \"left out: ${left_out[*]}\"")
+            self.assertEqual(done.stdout.strip(), "begins" if begins else
+                             "left out: sanitizers (some 20 minutes more, and 55 of 75 are over)", done.stderr)
+
     def test_unknown_arguments_are_refused(self):
-        for command in (["ci/setup", "--nonsense"], ["ci/setup", "--with", "nonsense"], ["ci/test", "--nonsense"]):
+        for command in (["ci/setup", "--nonsense"], ["ci/setup", "--with", "nonsense"], ["ci/test", "--nonsense"],
+                        ["ci/test", "--within", "nonsense"]):
             with self.subTest(command=command):
                 done = call(ROOT / command[0], *command[1:])
                 self.assertEqual(done.returncode, 4)
