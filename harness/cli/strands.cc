@@ -5,9 +5,8 @@
 
 namespace ulpscope {
 
-Strands::Strands(size_t threads, size_t most) : most_(std::max<size_t>(1, most)) {
-  for (size_t i = 0; i < std::max<size_t>(1, threads); ++i) threads_.emplace_back([this] { Work(); });
-}
+Strands::Strands(size_t threads, size_t most)
+    : most_(std::max<size_t>(1, most)), wanted_(std::max<size_t>(1, threads)) {}
 
 Strands::~Strands() {
   {
@@ -20,6 +19,7 @@ Strands::~Strands() {
 
 void Strands::Post(std::string name, Job job) {
   std::unique_lock lock(mutex_);
+  while (threads_.size() < wanted_) threads_.emplace_back([this] { Work(); });
   changed_.wait(lock, [this] { return waiting_.size() < most_; });
   waiting_.emplace_back(std::move(name), std::move(job));
   changed_.notify_all();

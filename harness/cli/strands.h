@@ -17,7 +17,8 @@ namespace ulpscope {
 class Strands {
  public:
   using Job = std::function<void()>;
-  /// At least one thread; `most` jobs wait at most.
+  /// At least one thread; `most` jobs wait at most. The threads begin with the first job: a process that forks before it has one
+  /// thread, whose allocator nobody else holds (Scratch::Create forks its janitor so).
   Strands(size_t threads, size_t most);
   /// After all jobs.
   ~Strands();
@@ -32,7 +33,7 @@ class Strands {
  private:
   void Work();
 
-  size_t most_;
+  size_t most_, wanted_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::pair<std::string, Job>> waiting_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <latch>
 #include <map>
 #include <mutex>
@@ -29,6 +31,20 @@ TEST(Strands, JobsOfOneNameRunInTheOrderOfTheirPosts) {
   strands.Wait();
   EXPECT_EQ(ran["a"].size() + ran["b"].size(), static_cast<size_t>(kJobs));
   for (const auto& [name, order] : ran) EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << name;
+}
+
+/// Whoever forks before the first job forks a process of one thread: its child may allocate.
+TEST(Strands, HasNoThreadBeforeItsFirstJob) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  Strands strands(3, 4);
+  EXPECT_EQ(threads(), before);
+  strands.Post("a", [] {});
+  strands.Wait();
+  EXPECT_EQ(threads(), before + 3);
 }
 
 TEST(Strands, OneNameIsNeverInTwoThreadsAndTwoNamesAre) {
