@@ -34,6 +34,20 @@ bool HoldsBackward(const std::vector<Step>& steps) {
                      [](const Step& step) { return step.op == "backward" || HoldsBackward(step.steps); });
 }
 
+/// Whether `meets(value, demand)` is true of a demand of the contract or of an expectation; asks no further then.
+template <class Meets>
+bool AnyDemand(const Case& c, Meets meets) {
+  const auto any = [&](const std::map<std::string, ValueDemand>& values) {
+    return std::any_of(values.begin(), values.end(),
+                       [&](const auto& value) { return meets(value.first, value.second); });
+  };
+  if (any(c.contract.values)) return true;
+  return std::any_of(c.expect.begin(), c.expect.end(), [&](const auto& backend) {
+    return std::any_of(backend.second.begin(), backend.second.end(),
+                       [&](const Expectation& entry) { return any(entry.values); });
+  });
+}
+
 }  // namespace
 
 bool CanBeOpened(const Case& c) {
@@ -73,25 +87,15 @@ bool IsOpened(const Case& c) { return !c.companion_of.empty() && c.id == c.compa
 
 std::set<std::string> DemandedValues(const Case& c) {
   std::set<std::string> names;
-  for (const auto& [name, demand] : c.contract.values) names.insert(name);
-  for (const auto& [backend, entries] : c.expect) {
-    for (const Expectation& entry : entries) {
-      for (const auto& [name, demand] : entry.values) names.insert(name);
-    }
-  }
+  AnyDemand(c, [&](const std::string& name, const ValueDemand&) {
+    names.insert(name);
+    return false;
+  });
   return names;
 }
 
 bool SpeaksOfFacets(const Case& c) {
-  const auto any = [](const std::map<std::string, ValueDemand>& values) {
-    return std::any_of(values.begin(), values.end(),
-                       [](const auto& value) { return !value.second.facets.empty(); });
-  };
-  if (any(c.contract.values)) return true;
-  return std::any_of(c.expect.begin(), c.expect.end(), [&](const auto& backend) {
-    return std::any_of(backend.second.begin(), backend.second.end(),
-                       [&](const Expectation& entry) { return any(entry.values); });
-  });
+  return AnyDemand(c, [](const std::string&, const ValueDemand& demand) { return !demand.facets.empty(); });
 }
 
 }  // namespace ulpscope

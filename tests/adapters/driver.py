@@ -8,7 +8,7 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from adapter_process import AdapterProcess  # noqa: E402
+from adapter_process import AVX512, AdapterProcess  # noqa: E402,F401
 
 ITEM = {
     "float64": ("F64", "d"),

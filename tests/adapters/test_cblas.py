@@ -7,14 +7,13 @@ import random
 import sys
 import unittest
 
-from driver import Adapter, Tensor, bfloat16, float32, step
+from driver import AVX512, Adapter, Tensor, bfloat16, float32, step
 
 BIN = os.path.join(os.path.dirname(__file__), "../../build/release/bin")
 if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
     BIN = sys.argv.pop(1)
 OPENBLAS = os.path.join(BIN, "ulpscope-openblas")
 BLIS = os.path.join(BIN, "ulpscope-blis")
-AVX512 = "avx512bw avx512cd avx512dq avx512f avx512vl"  # masked, it stands in for a processor without AVX-512
 
 
 def normal(count, seed, dtype="bfloat16"):

@@ -10,9 +10,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from adapter_process import AVX512  # noqa: E402
 from programs import ulpscope  # noqa: E402
 
-AVX512 = "avx512bw avx512cd avx512dq avx512f avx512vl"  # masked, it stands in for a processor without AVX-512
 # (backend, knob, value) -> (effect, a part of what differed)
 KNOWN = {
     ("torch-eager", "deterministic", "on"): ("acts", "raised RuntimeError"),

@@ -12,6 +12,7 @@ import tempfile
 # The second line masks the processor: with it, one machine stands in for a lesser one.
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL",
         "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "ULPSCOPE_CPU_WITHOUT")
+AVX512 = "avx512bw avx512cd avx512dq avx512f avx512vl"  # what a processor with AVX2 alone lacks, for ULPSCOPE_CPU_WITHOUT
 
 
 class AdapterProcess:
