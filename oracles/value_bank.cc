@@ -5,6 +5,19 @@
 #include <utility>
 
 namespace ulpscope {
+namespace {
+
+/// What a bank rests on.
+std::vector<PlanNode> WithoutShapes(std::vector<PlanNode> nodes) {
+  for (PlanNode& node : nodes) {
+    node.shape.clear();
+    if (std::holds_alternative<Arrangement>(node.part)) node.part = Arrangement{};
+    if (auto* product = std::get_if<Contraction>(&node.part)) product->m = product->n = 0;
+  }
+  return nodes;
+}
+
+}  // namespace
 
 const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
   const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(),
@@ -20,10 +33,11 @@ void ValueBank::Bind(const Plan& plan) {
 }
 
 RecentBanks::Bank RecentBanks::Find(const Plan& plan, int node, DType observed, Enumerate enumerate) {
+  const std::vector<PlanNode> nodes = WithoutShapes(plan.nodes);
   const std::lock_guard lock(mutex_);
   const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
     return kept.bank->node == node && kept.observed == observed && kept.enumerate == enumerate &&
-           kept.nodes == plan.nodes;
+           kept.nodes == nodes;
   });
   if (same == kept_.end()) return nullptr;
   std::rotate(kept_.begin(), same, same + 1);
@@ -34,7 +48,7 @@ void RecentBanks::Keep(const Plan& plan, DType observed, Enumerate enumerate, Ba
   if (bank->choices.size() > kMostChoices) return;
   const std::lock_guard lock(mutex_);
   kept_.insert(kept_.begin(),
-               {.nodes = plan.nodes, .observed = observed, .enumerate = enumerate, .bank = std::move(bank)});
+               {.nodes = WithoutShapes(plan.nodes), .observed = observed, .enumerate = enumerate, .bank = std::move(bank)});
   size_t choices = 0, banks = 0;
   while (banks < kept_.size() && (choices += kept_[banks].bank->choices.size()) <= kMostChoices) ++banks;
   kept_.resize(std::min(banks, kMostBanks));

@@ -31,7 +31,8 @@ struct ValueBank {
 using Enumerate = std::vector<Choice> (*)(const Plan&, const ValuePath&, DType);
 
 /// The banks that were made last, for the next case: a bank rests on the plan and on no input, and a suite asks one program of many
-/// inputs. What decides is the plan itself, field by field, no digest of it.
+/// inputs and shapes. What decides is the plan itself, field by field, no digest of it; all but how many elements there are and where
+/// they lie, which no model speaks of. How many terms a sum has stays: some models come with long sums only.
 class RecentBanks {
  public:
   using Bank = std::shared_ptr<const ValueBank>;
@@ -43,7 +44,7 @@ class RecentBanks {
  private:
   static constexpr size_t kMostBanks = 16, kMostChoices = 10000;  // some 1 KiB a choice
   struct Kept {
-    std::vector<PlanNode> nodes;
+    std::vector<PlanNode> nodes;  ///< without their shapes
     DType observed = DType::kFloat32;
     Enumerate enumerate = nullptr;
     Bank bank;

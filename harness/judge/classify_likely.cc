@@ -372,7 +372,7 @@ double Classifier::Weigh(std::span<const int64_t> elements, std::span<const doub
                    [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
   const double keep = std::log(options_.keep_factor);
   for (Trial* trial : rivals) {
-    if (trial->probe < best - keep - 4) continue;
+    if (trial->probe < best - keep - kProbeRoom) continue;
     if (TooMuch()) return best;
     spent_ += WorkOfOrders(*trial->hypothesis, elements.size());
     const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);

@@ -90,6 +90,8 @@ void Classifier::MeasureFloors() {
       trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
       if (trial.match.matches > 0) return true;
       if (bits_alone || trial.hypothesis->order_free()) continue;
+      // A few elements tell most of them: further ones make none more likely.
+      if (ProbeLaw(*trial.hypothesis, sample_, sample_stored_) < least - kProbeRoom) continue;
       const LikelihoodResult likelihood =
           Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kSkip);
       if (likelihood.residuals.fits && likelihood.log_likelihood >= least) return true;

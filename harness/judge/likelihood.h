@@ -58,6 +58,8 @@ inline constexpr size_t kMayFit = 4;
 /// each further element can only lower it. -infinity for models without an accumulation order.
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed);
+/// What the law of a few elements may lack of the whole, whose widths are learnt from more.
+inline constexpr double kProbeRoom = 4;
 
 /// A few elements alone: whether the residuals can be those of the model's orders. `like`: a model of the same sums
 /// whose operands are not rounded; its errors are taken for this one's, and only the centre is this one's own.
