@@ -67,6 +67,37 @@ class ModelTable {
   std::vector<std::string> names_;
 };
 
+/// What values exclude, each once: backends with the same bits exclude the same.
+class ExclusionTable {
+ public:
+  /// Of what is told of `exclusion`, its model an index into `models`.
+  size_t Index(const Exclusion& exclusion, ModelTable& models) {
+    std::string text = Json({{"model", models.Index(exclusion.model)},
+                             {"element", exclusion.element},
+                             {"why", Text(exclusion.why)},
+                             {"observed", Number(exclusion.observed)},
+                             {"reference", Number(exclusion.reference)},
+                             {"low", Number(exclusion.low)},
+                             {"high", Number(exclusion.high)}})
+                           .dump();
+    const auto [place, added] = index_.try_emplace(std::move(text), texts_.size());
+    if (added) texts_.push_back(&place->first);
+    return place->second;
+  }
+  /// As JSON, in the order in which they are first named.
+  const std::vector<const std::string*>& texts() const { return texts_; }
+
+ private:
+  std::map<std::string, size_t> index_;
+  std::vector<const std::string*> texts_;
+};
+
+/// What results name, which stands in tables of its own.
+struct Tables {
+  ModelTable models;
+  ExclusionTable exclusions;
+};
+
 /// Longer lists say of a value no more than their length does; the run folder has them whole.
 constexpr size_t kMostListed = 64;
 
@@ -87,21 +118,14 @@ Json Facets(const Classification& classification) {
   return facets;
 }
 
-Json Excluded(const std::vector<const Exclusion*>& exclusions, ModelTable& table) {
+Json Excluded(const std::vector<const Exclusion*>& exclusions, Tables& tables) {
   Json list = Json::array();
-  for (const Exclusion* exclusion : exclusions) {
-    list.push_back({{"model", table.Index(exclusion->model)},
-                    {"element", exclusion->element},
-                    {"why", Text(exclusion->why)},
-                    {"observed", Number(exclusion->observed)},
-                    {"reference", Number(exclusion->reference)},
-                    {"low", Number(exclusion->low)},
-                    {"high", Number(exclusion->high)}});
-  }
+  for (const Exclusion* exclusion : exclusions)
+    list.push_back(tables.exclusions.Index(*exclusion, tables.models));
   return list;
 }
 
-Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisive, ModelTable& table) {
+Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisive, Tables& tables) {
   const Classification& classification = value.classification;
   const bool measured = IsMeasured(classification.kind);
   Json json = {{"dtype", Name(value.dtype)},
@@ -113,9 +137,9 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
     json["max_abs"] = Number(classification.max_abs);
   }
   json["classification"] = Name(classification.kind);
-  AddModels("models", classification.models, table, &json);
-  AddModels("models_proved", classification.models_proved, table, &json);
-  json["excluded"] = Excluded(decisive, table);
+  AddModels("models", classification.models, tables.models, &json);
+  AddModels("models_proved", classification.models_proved, tables.models, &json);
+  json["excluded"] = Excluded(decisive, tables);
   json["excluded_count"] =
       static_cast<int64_t>(classification.excluded.size()) + classification.excluded_elsewhere;
   json["facets"] = Facets(classification);
@@ -135,11 +159,11 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
   return json;
 }
 
-Json Values(const CaseResult& result, const DecisiveExclusions& decisive, ModelTable& table) {
+Json Values(const CaseResult& result, const DecisiveExclusions& decisive, Tables& tables) {
   Json object = Json::object();
   for (const auto& name : result.value_order) {
     if (const auto value = result.values.find(name); value != result.values.end())
-      object[Utf8Safe(name)] = Value(value->second, decisive.Of(result, name), table);
+      object[Utf8Safe(name)] = Value(value->second, decisive.Of(result, name), tables);
   }
   return object;
 }
@@ -234,19 +258,19 @@ Json Steps(const OpenedRun& opened) {
   return list;
 }
 
-Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, ModelTable& table) {
+Json ResultJson(const CaseResult& result, const DecisiveExclusions& decisive, Tables& tables) {
   Json json = {{"id", Text(result.id)},
                {"backend", Text(result.backend)},
                {"status", Name(result.status)},
                {"reason", Text(result.reason)},
                {"demanded", result.demanded}};
   if (result.status != Status::kNotRun) {  // what was never begun has no outcome
-    json["outcome"] = {{"kind", Name(result.outcome.kind)},
-                       {"class", Text(result.outcome.error_class)},
-                       {"text", Text(result.outcome.text)}};
+    json["outcome"] = {{"kind", Name(result.outcome.kind)}};
+    if (!result.outcome.error_class.empty()) json["outcome"]["class"] = Text(result.outcome.error_class);
+    if (!result.outcome.text.empty()) json["outcome"]["text"] = Text(result.outcome.text);
   }
   json["knobs"] = {{"asked", TextMap(result.knobs_asked)}, {"effective", TextMap(result.knobs_effective)}};
-  json["values"] = Values(result, decisive, table);
+  json["values"] = Values(result, decisive, tables);
   json["observations"] = Observations(result.observations);
   json["casts"] = Casts(result.casts);
   if (!result.cast_costs.empty()) json["cast_costs"] = CastCosts(result.cast_costs);
@@ -340,33 +364,37 @@ Json Volatile(const RunReport& report) {
 
 /// One entry a line: small, and two runs can be compared by their lines. Each is text before the next one is made: as objects, all
 /// results of a long run are ten times their text.
-template <class Entries, class ToJson>
-std::string Lines(const char* key, const Entries& entries, const ToJson& to_json) {
-  std::string text = fmt::format("\"{}\": [", key);
+template <class Entries, class ToText>
+void AddLines(const char* key, const Entries& entries, const ToText& to_text, std::string* text) {
+  *text += fmt::format("\"{}\": [", key);
   bool first = true;
   for (const auto& entry : entries) {
-    text += std::exchange(first, false) ? "\n" : ",\n";
-    text += Json(to_json(entry)).dump();
+    *text += std::exchange(first, false) ? "\n" : ",\n";
+    *text += to_text(entry);
   }
-  text += first ? "],\n" : "\n],\n";
-  return text;
+  *text += first ? "],\n" : "\n],\n";
 }
 
 }  // namespace
 
 std::string WriteJson(const RunReport& report) {
   const DecisiveExclusions decisive(report);
-  ModelTable table;
-  const std::string results = Lines("results", report.results, [&](const CaseResult& result) {
-    return ResultJson(result, decisive, table);
-  });
-  std::string text = "{\n\"schema\": \"ulpscope.report/2\",\n";
+  Tables tables;
+  std::string text = "{\n\"schema\": \"ulpscope.report/3\",\n";
   text += "\"run\": " + Run(report).dump(2) + ",\n\"counts\": " + Counts(report).dump(2) + ",\n";
-  text += Lines("models", table.names(), [](const std::string& name) { return name; });
-  text += results;
-  text += Lines("divergences", report.divergences, DivergenceJson);
-  text += Lines("knobs", report.knobs, KnobJson);
-  return text + "\"volatile\": " + Volatile(report).dump() + "\n}\n";
+  AddLines(
+      "results", report.results,
+      [&](const CaseResult& result) { return ResultJson(result, decisive, tables).dump(); }, &text);
+  AddLines(
+      "models", tables.models.names(), [](const std::string& name) { return Json(name).dump(); }, &text);
+  AddLines(
+      "exclusions", tables.exclusions.texts(), [](const std::string* one) { return *one; }, &text);
+  AddLines(
+      "divergences", report.divergences, [](const auto& one) { return DivergenceJson(one).dump(); }, &text);
+  AddLines(
+      "knobs", report.knobs, [](const auto& one) { return KnobJson(one).dump(); }, &text);
+  text += "\"volatile\": " + Volatile(report).dump() + "\n}\n";
+  return text;
 }
 
 }  // namespace ulpscope

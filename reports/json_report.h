@@ -1,4 +1,4 @@
-// report.json, schema "ulpscope.report/2" (reports/report.schema.json). Within a version it only grows. The run
+// report.json, schema "ulpscope.report/3" (reports/report.schema.json). Within a version it only grows. The run
 // folder holds what it leaves out: every exclusion, and the models of lists that are too long to be read.
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace ulpscope {
 
-/// UTF-8, one line for each result, divergence, knob and model, a stable order of keys, a newline at the end.
+/// UTF-8, one line for each result, model, exclusion, divergence and knob, a stable order of keys, a newline at the end.
 /// Non-finite numbers are "inf", "-inf", "nan". Everything that differs between two equal runs stands in the object
-/// `volatile`. Models are indices into the table `models`.
+/// `volatile`. Models and exclusions are indices into the tables `models` and
+/// `exclusions`.
 std::string WriteJson(const RunReport& report);
 
 }  // namespace ulpscope

@@ -296,7 +296,7 @@ TEST_F(CommandLine, KnobsOfTheCommandLineBecomePartOfTheName) {
 TEST_F(CommandLine, StdoutHoldsOnlyWhatWasAskedFor) {
   const Outcome outcome = Run("run mine.yaml -k wide --json - -b emulated");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(json::parse(outcome.out, nullptr, false)["schema"], "ulpscope.report/2")
+  EXPECT_EQ(json::parse(outcome.out, nullptr, false)["schema"], "ulpscope.report/3")
       << outcome.out.substr(0, 200);
   const Outcome junit = Run("run mine.yaml -k wide --junit - -b emulated");
   EXPECT_EQ(junit.out.find("<?xml"), 0u);

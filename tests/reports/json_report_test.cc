@@ -47,13 +47,15 @@ TEST(JsonReport, TheValidatorFindsPlantedFaults) {
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["max_ulp"] = "huge"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["models"][0] = "float32"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["models"][0] = "float32"; }), 0u);
+  EXPECT_GT(planted([](json& d) { d["exclusions"][0].erase("why"); }), 0u);
+  EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["excluded"][0] = json::object(); }), 0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["facets"].erase("mid"); }), 0u);
   EXPECT_GT(planted([](json& d) { d["divergences"][0]["backends"] = json::array(); }), 0u);
 }
 
 TEST(JsonReport, StablePartOfTheInterface) {
   const json d = json::parse(WriteJson(SampleReport()));
-  EXPECT_EQ(d["schema"], "ulpscope.report/2");
+  EXPECT_EQ(d["schema"], "ulpscope.report/3");
   EXPECT_EQ(d["run"]["environment"]["OPENBLAS_CORETYPE"], nullptr);
   EXPECT_EQ(d["counts"]["PASS"], 2);
   EXPECT_EQ(d["counts"]["XPASS"], 0);
@@ -62,12 +64,32 @@ TEST(JsonReport, StablePartOfTheInterface) {
   EXPECT_EQ(d["models"][product["models"][0].get<size_t>()],
             "in=as_is;prod=exact;acc=float32;mid=bfloat16;out=float32_rne");
   EXPECT_EQ(product["models_proved"].size(), 2u);
-  EXPECT_EQ(product["excluded"][0]["element"], json({0, 3, 0, 0}));
+  EXPECT_EQ(d["exclusions"][product["excluded"][0].get<size_t>()]["element"], json({0, 3, 0, 0}));
   EXPECT_EQ(product["facets"]["mid"], json({"bfloat16"}));
   EXPECT_EQ(d["results"][1]["observations"]["peak_bytes"], 12345);
   EXPECT_EQ(d["results"][1]["observations"]["w.grad_metadata_dtype"], "bfloat16");
   EXPECT_EQ(d["results"][1]["casts"][0]["bytes"], 896);
   EXPECT_EQ(d["divergences"][1]["kind"], "precision");
+}
+
+TEST(JsonReport, WhatSeveralExcludeStandsOnce) {
+  CaseResult mine = testing::Result("a", Status::kPass, "");
+  mine.value_order = {"y"};
+  mine.values["y"] = testing::Value({testing::Model("float64", "none")});
+  Exclusion exclusion;
+  exclusion.model = testing::Model("float32", "none");
+  exclusion.why = "not float32";
+  mine.values["y"].classification.excluded = {exclusion};
+  CaseResult same = mine, other = mine;
+  same.backend = "the same bits";
+  other.backend = "another element";
+  other.values["y"].classification.excluded[0].element = {1};
+  RunReport report;
+  report.results = {mine, same, other};
+  const json d = json::parse(WriteJson(report));
+  EXPECT_EQ(d["exclusions"].size(), 2u);
+  for (const auto& [result, index] : {std::pair{0, 0}, {1, 0}, {2, 1}})
+    EXPECT_EQ(d["results"][static_cast<size_t>(result)]["values"]["y"]["excluded"], json({index}));
 }
 
 /// A classification that excludes models of the accumulators `acc`, each at an element of its own.
@@ -86,8 +108,8 @@ Classification Excluding(const std::vector<std::string>& acc) {
 std::vector<std::string> Written(const RunReport& report) {
   const json d = json::parse(WriteJson(report));
   std::vector<std::string> names;
-  for (const json& exclusion : d["results"][0]["values"]["y"]["excluded"]) {
-    const std::string name = d["models"][exclusion["model"].get<size_t>()];
+  for (const json& index : d["results"][0]["values"]["y"]["excluded"]) {
+    const std::string name = d["models"][d["exclusions"][index.get<size_t>()]["model"].get<size_t>()];
     names.push_back(name.substr(name.find("acc=") + 4, name.find(";mid") - name.find("acc=") - 4));
   }
   return names;

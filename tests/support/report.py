@@ -1,16 +1,15 @@
-"""Reading report.json in tests: models by name instead of by index, and where it lists a part only, all that the run folder has."""
+"""Reading report.json in tests: models by name and exclusions themselves instead of indices, and where it lists a part only, all that the run folder has."""
 import json
 import pathlib
 
 
 def named(report):
-    """`report` with the names of models in the place of their indices."""
-    names = report["models"]
+    """`report` with the names of models, and with exclusions, in the place of their indices."""
+    names, exclusions = report["models"], [{**each, "model": report["models"][each["model"]]} for each in report["exclusions"]]
     for value in (value for result in report["results"] for value in result["values"].values()):
         for key in ("models", "models_proved"):
             value[key] = [names[index] for index in value[key]]
-        for exclusion in value["excluded"]:
-            exclusion["model"] = names[exclusion["model"]]
+        value["excluded"] = [exclusions[index] for index in value["excluded"]]
     return report
 
 

@@ -132,7 +132,7 @@ def _exclusion(reason, entry, report):
     """Of the exclusions on record, the one of the plain model that was asked for; else the one that the report's reason tells."""
     asked = report.case.contract["accept"][report.case.observe[0]].get("acc")
     plain = {"at_least_float32": "float32"}.get(asked, asked) if isinstance(asked, str) else asked[0] if asked else None
-    kept = [each for each in entry["excluded"] if each.get("observed") is not None]
+    kept = [each for each in (report.data["exclusions"][index] for index in entry["excluded"]) if each.get("observed") is not None]
     for each in kept:
         model = report.data["models"][each["model"]]
         if f"in=as_is;prod=exact;acc={plain};mid=none;" in model and model.endswith("_rne"):
