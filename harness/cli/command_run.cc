@@ -54,8 +54,14 @@ struct RunArguments {
 /// An oracle keeps its inputs and sums; above this many input elements it is opened anew for each backend.
 constexpr int64_t kMostKeptElements = 1 << 18;
 
-/// Results that wait for their classification; more would only fill memory.
-constexpr size_t kMostWaiting = 8;
+/// Of results that wait for their classification: workers wait for memory, not for the judge.
+constexpr size_t kMostWaitingBytes = size_t{256} << 20;
+
+size_t BytesOf(const Observation& observation) {
+  size_t bytes = sizeof observation + observation.trace.size() * sizeof(TraceNode);
+  for (const auto& [name, tensor] : observation.values) bytes += tensor.bytes.size();
+  return bytes;
+}
 
 /// Progress, and classification on all cores while the workers go on: each is recorded as it is found, and what an earlier
 /// session of a resumed run has found is not asked again.
@@ -70,7 +76,7 @@ class Watcher : public RunObserver {
         backends_(backends),
         progress_("running", style),
         failures_(std::move(failures)),
-        strands_(failures_ ? 1 : std::thread::hardware_concurrency(), kMostWaiting) {}
+        strands_(failures_ ? 1 : std::thread::hardware_concurrency(), kMostWaitingBytes) {}
 
   void OnStart(int64_t total, const RunSummary& summary) override {
     progress_.Start(total);
@@ -93,7 +99,8 @@ class Watcher : public RunObserver {
     progress_.Now(backend.Text() + "  " + test_case.id);
   }
   void OnResult(const Case& test_case, const BackendSpec& backend, const Observation& observation) override {
-    strands_.Post(test_case.id, [this, &test_case, backend, observation] {
+    strands_.Post(test_case.id, BytesOf(observation), [this, &test_case, backend, observation] {
+      const auto began = std::chrono::steady_clock::now();
       try {
         Judge(test_case, backend, observation);
       } catch (const DeadlinePassed&) {
@@ -101,6 +108,8 @@ class Watcher : public RunObserver {
         const std::lock_guard lock(mutex_);
         classifiers_.erase(test_case.id);
       }
+      const std::lock_guard lock(mutex_);
+      classifying_ += std::chrono::steady_clock::now() - began;
     });
     // Whoever counts failures asks after each result.
     if (failures_) strands_.Wait();
@@ -113,6 +122,7 @@ class Watcher : public RunObserver {
   }
   int64_t StopAfter() override { return failures_ && failures_->Enough() ? failures_->failures() : 0; }
   void OnEnd(const RunSummary&) override {
+    workers_ended_ = std::chrono::steady_clock::now();
     strands_.Wait();
     progress_.End();
     if (writer_) Note(writer_->Oracle(std::string(Name(engine_)), Counts()));
@@ -120,6 +130,18 @@ class Watcher : public RunObserver {
 
   /// The first thing that could not be recorded.
   const std::optional<Error>& error() const { return error_; }
+
+  /// Once the run has ended, in seconds: what its threads classified beside the workers, how long workers waited for that, and
+  /// when the last of them was done.
+  struct Times {
+    double classifying = 0, workers_waited = 0;
+    std::chrono::steady_clock::time_point workers_ended;
+  };
+  Times times() const {
+    return {.classifying = classifying_.count(),
+            .workers_waited = strands_.waited().count(),
+            .workers_ended = workers_ended_};
+  }
 
  private:
   /// Of one case in one thread at a time.
@@ -178,6 +200,8 @@ class Watcher : public RunObserver {
   std::shared_ptr<const RecordedClassifications> recorded_;
   std::optional<FailureCount> failures_;
   std::optional<Error> error_;
+  std::chrono::duration<double> classifying_{0};
+  std::chrono::steady_clock::time_point workers_ended_;
   std::mutex mutex_;  ///< of all that jobs and the run share
   Strands strands_;   ///< last: it ends before what its jobs use
 };
@@ -228,7 +252,7 @@ std::string StoppedSentence(const RunReport& report, const fs::path& dir) {
 }
 
 Result<RunSummary> RunPrepared(const Preparation& prepared, const RunArguments& arguments,
-                               OracleEngine engine) {
+                               OracleEngine engine, Watcher::Times* times) {
   const Selection& selection = prepared.selection;
   const std::vector<Case> cases = WithCompanions(prepared.workspace.cases, StepsOf(selection));
   std::optional<FailureCount> failures;
@@ -242,6 +266,7 @@ Result<RunSummary> RunPrepared(const Preparation& prepared, const RunArguments& 
   options.swept = prepared.sweep.swept;
   options.plan = prepared.plan;
   auto summary = RunCases(cases, prepared.backends, prepared.workspace.registry, inputs, options, watcher);
+  *times = watcher.times();
   if (summary && watcher.error()) return Fail(*watcher.error());
   return summary;
 }
@@ -250,7 +275,8 @@ int Execute(Preparation prepared, const RunArguments& arguments) {
   const Selection& selection = prepared.selection;
   const auto begin = std::chrono::steady_clock::now();
   const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
-  const auto summary = RunPrepared(prepared, arguments, engine);
+  Watcher::Times times;
+  const auto summary = RunPrepared(prepared, arguments, engine, &times);
   if (!summary) return UsageError(summary.error());
   const auto run = ReadRun(summary->dir, TensorLoading::kLater);
   if (!run) return UsageError(run.error());
@@ -264,8 +290,11 @@ int Execute(Preparation prepared, const RunArguments& arguments) {
                           .exclusions = JudgeRunOptions::Exclusions::kShown,
                           .found = JudgeRunOptions::Found::kDropped});
   if (!report) return UsageError(report.error());
-  report->durations_s["run"] =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto now = std::chrono::steady_clock::now();
+  report->durations_s["run"] = std::chrono::duration<double>(now - begin).count();
+  report->durations_s["classifying"] = times.classifying;
+  report->durations_s["workers_waited"] = times.workers_waited;
+  report->durations_s["after_workers"] = std::chrono::duration<double>(now - times.workers_ended).count();
   if (auto written = WriteReportFiles(*report, DetailsOf(*run, workspace), summary->dir, arguments.outputs);
       !written)
     return UsageError(written.error());

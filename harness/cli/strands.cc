@@ -2,11 +2,12 @@
 #include "harness/cli/strands.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ulpscope {
 
 Strands::Strands(size_t threads, size_t most)
-    : most_(std::max<size_t>(1, most)), wanted_(std::max<size_t>(1, threads)) {}
+    : most_(most), wanted_(std::max<size_t>(1, threads)) {}
 
 Strands::~Strands() {
   {
@@ -17,11 +18,14 @@ Strands::~Strands() {
   for (auto& thread : threads_) thread.join();
 }
 
-void Strands::Post(std::string name, Job job) {
+void Strands::Post(std::string name, size_t bytes, Job job) {
   std::unique_lock lock(mutex_);
   while (threads_.size() < wanted_) threads_.emplace_back([this] { Work(); });
-  changed_.wait(lock, [this] { return waiting_.size() < most_; });
-  waiting_.emplace_back(std::move(name), std::move(job));
+  const auto began = std::chrono::steady_clock::now();
+  changed_.wait(lock, [&] { return waiting_.empty() || bytes_ + bytes <= most_; });
+  waited_ += std::chrono::steady_clock::now() - began;
+  bytes_ += bytes;
+  waiting_.push_back({.name = std::move(name), .bytes = bytes, .job = std::move(job)});
   changed_.notify_all();
 }
 
@@ -36,12 +40,13 @@ void Strands::Work() {
     auto next = waiting_.end();
     changed_.wait(lock, [&] {
       next = std::find_if(waiting_.begin(), waiting_.end(),
-                          [this](const auto& entry) { return !running_.contains(entry.first); });
+                          [this](const auto& entry) { return !running_.contains(entry.name); });
       return next != waiting_.end() || (ended_ && waiting_.empty());
     });
     if (next == waiting_.end()) return;
-    auto [name, job] = std::move(*next);
+    auto [name, bytes, job] = std::move(*next);
     waiting_.erase(next);
+    bytes_ -= bytes;
     running_.insert(name);
     lock.unlock();
     changed_.notify_all();

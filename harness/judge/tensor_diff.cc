@@ -28,14 +28,16 @@ bool IsSubnormal(double value, DType dtype) {
 Flushing FindFlushing(const TensorData& left, const TensorData& right) {
   ULPSCOPE_CHECK(left.dtype == right.dtype && left.shape == right.shape, "tensors of one dtype and shape");
   Flushing flushing;
-  for (int64_t i = 0; i < left.size(); ++i) {
+  if (left.bytes == right.bytes) return flushing;
+  const int64_t count = left.size();
+  for (int64_t i = 0; i < count && flushing.alone; ++i) {
     const double a = left.At(i), b = right.At(i);
     if (!DiffersInNumber(a, b)) continue;
     const bool is_left = a == 0 && IsSubnormal(b, right.dtype),
                is_right = b == 0 && IsSubnormal(a, left.dtype);
     flushing.left = flushing.left || is_left;
     flushing.right = flushing.right || is_right;
-    flushing.alone = flushing.alone && (is_left || is_right);
+    flushing.alone = is_left || is_right;
   }
   return flushing;
 }
@@ -46,7 +48,7 @@ TensorDifference CompareTensors(const TensorData& left, const TensorData& right)
   if (left.bytes == right.bytes) return difference;
   const FloatFormat* format = FormatOf(left.dtype);
   const size_t width = SizeOf(left.dtype);
-  for (int64_t i = 0; i < left.size(); ++i) {
+  for (int64_t i = 0; i < difference.elements; ++i) {
     const size_t offset = static_cast<size_t>(i) * width;
     if (std::memcmp(left.bytes.data() + offset, right.bytes.data() + offset, width) == 0) continue;
     const double a = left.At(i);

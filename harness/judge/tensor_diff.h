@@ -30,7 +30,8 @@ bool DiffersInNumber(double left, double right);
 /// Below the numbers of a floating `dtype` that keep all their bits; false for other dtypes.
 bool IsSubnormal(double value, DType dtype);
 
-/// Which side has zeros where the other has subnormal numbers; `alone`: no other element differs in number.
+/// Which side has zeros where the other has subnormal numbers; `alone`: no other element differs in number. Where one does, the
+/// sides are not looked for any further.
 struct Flushing {
   bool left = false;
   bool right = false;
