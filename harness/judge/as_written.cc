@@ -31,7 +31,7 @@ bool IsAsWritten(const Classification& classification) {
 
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
                    Classification* result) {
-  constexpr int64_t kMostLookedAt = 1024, kMostTerms = int64_t{1} << 21;
+  constexpr int64_t kMostLookedAt = 4096, kMostTerms = int64_t{1} << 21;
   constexpr size_t kMostShown = 64;
   const auto shape = written.Describe(value);
   if (!shape) return;

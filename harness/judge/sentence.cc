@@ -141,7 +141,12 @@ std::string RoundedOnTheWay(const std::string& value, const Classification& clas
 
 }  // namespace
 
-std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
+namespace {
+
+enum class WideSums { kTold, kLeftOut };
+
+std::string Describe(const Case& test_case, const std::string& value, const ValueResult& result,
+                     WideSums wide_sums) {
   const Classification& classification = result.classification;
   if (classification.kind == ClassificationKind::kUnmodelled) {
     const std::string shows = Shows(classification);
@@ -169,7 +174,8 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
       sums.push_back(model.acc);
   }
   const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
-  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all)
+  const bool told = wide_sums == WideSums::kTold || acc != JoinAccumulators({"float32", "float64"});
+  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all && told)
     parts.push_back((!HasStepsInside(value, classification) ? "sums in "
                      : SumsInside(classification)           ? "the sums inside in "
                                                             : "each step in ") +
@@ -200,6 +206,12 @@ std::string DescribeClass(const Case& test_case, const std::string& value, const
   const std::string narrow = NarrowInEach(value, classification);
   return narrow.empty() ? "with roundings that these inputs do not tell apart"
                         : "with " + RoundedOnTheWay(value, classification, narrow);
+}
+
+}  // namespace
+
+std::string DescribeClass(const Case& test_case, const std::string& value, const ValueResult& result) {
+  return Describe(test_case, value, result, WideSums::kTold);
 }
 
 std::string OutcomeSentence(const Side& left, const Side& right) {
@@ -246,15 +258,20 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
   const std::string likely = basis == "proved" ? "" : " likely";
   const auto parting = FindParting(test_case, value, left, right);
   if (!parting || (parting->a.Nothing() && parting->b.Nothing())) {
-    const auto clause = [&](const Side& side, const ValueResult& mine) {
+    const auto clause = [&](const Side& side, const std::string& how) {
       return fmt::format("{}{} {} {} {}", JoinNames(side.names), likely, Verb(side, "computes", "compute"),
-                         value, DescribeClass(test_case, value, mine));
+                         value, how);
     };
-    const std::string how = DescribeClass(test_case, value, left);
-    if (how == DescribeClass(test_case, value, right))
-      return fmt::format("{}, and so {} {}, in another way{}.", clause(a, left), Verb(b, "does", "do"),
-                         JoinNames(b.names), Witness(a, b, value));
-    return fmt::format("{}; {}{}.", clause(a, left), clause(b, right), Witness(a, b, value));
+    const std::string how_left = DescribeClass(test_case, value, left),
+                      how_right = DescribeClass(test_case, value, right);
+    // Where both round inside the op, that the sums of one of them are known to be wide is not what parts them.
+    const std::string bare = Describe(test_case, value, left, WideSums::kLeftOut);
+    const bool rounds = bare.starts_with("with ") && bare.find(" inside") != std::string::npos &&
+                        bare == Describe(test_case, value, right, WideSums::kLeftOut);
+    if (how_left == how_right || (rounds && (how_left == bare || how_right == bare)))
+      return fmt::format("{}, and so {} {}, in another way{}.", clause(a, rounds ? bare : how_left),
+                         Verb(b, "does", "do"), JoinNames(b.names), Witness(a, b, value));
+    return fmt::format("{}; {}{}.", clause(a, how_left), clause(b, how_right), Witness(a, b, value));
   }
   const bool a_first = !parting->a.Nothing();
   const Side& first = a_first ? a : b;

@@ -422,6 +422,34 @@ std::string SentenceOf(const std::vector<PrecisionModel>& models) {
   return found.empty() ? "" : found[0].sentence.substr(0, found[0].sentence.find(';'));
 }
 
+/// Both round inside the op, each in several ways that these inputs do not tell apart: that the sums of one are known to be wide is no
+/// contrast, since the other's may be.
+TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
+  const auto inside = [](std::map<std::string, std::string> cuts, const std::string& acc) {
+    PrecisionModel model = Model(acc, "bfloat16", "bfloat16_rne");
+    model.cuts = std::move(cuts);
+    return model;
+  };
+  const std::string bf16 = "bfloat16", exp = "product.exp", total = "product.total", log = "product.log_total",
+                    shifted = "product.shifted";
+  Table table(MakeCase());
+  table
+      .Add("a",
+           Classify({inside({{exp, bf16}, {log, bf16}, {shifted, bf16}, {total, bf16}}, "float64"),
+                     inside({{exp, bf16}, {log, bf16}, {shifted, bf16}, {total, bf16}}, "float32"),
+                     inside({{log, bf16}, {shifted, bf16}}, "float16")}),
+           {1, 2, 3, 4}, DType::kBfloat16)
+      .Add("b",
+           Classify({inside({{log, bf16}, {total, bf16}}, "float64"), inside({{log, bf16}, {total, bf16}}, "float32"),
+                     inside({{log, bf16}, {shifted, bf16}, {total, bf16}}, "float32")}),
+           {1, 2, 3, 5}, DType::kBfloat16);
+  const auto found = table.Find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].sentence.starts_with("a computes product with at least one step inside rounded to bfloat16, and so "
+                                            "does b, in another way"))
+      << found[0].sentence;
+}
+
 TEST(Divergence, StepsInsideAnOpAreSaidByWhatAllModelsShare) {
   const auto inside = [](std::map<std::string, std::string> cuts, const std::string& acc = "float32") {
     PrecisionModel model = Model(acc, cuts.empty() ? "none" : "bfloat16");
