@@ -31,8 +31,13 @@ std::string Shows(const Classification& classification) {
 
 /// How far from the exact values the results are, where nothing else is shown of them.
 std::string HowFar(const Classification& classification) {
-  const double ulp = classification.max_ulp;
-  return ulp < kMostTellingUlp ? fmt::format(" (up to {} ulp from the exact value)", Ulps(ulp)) : "";
+  constexpr double kFew = 64;  // more of them are mostly those of results near zero, whose absolute error tells
+  const double ulp = classification.max_ulp, absolute = classification.max_abs;
+  const std::string units = ulp < kMostTellingUlp ? Ulps(ulp) + " ulp" : "",
+                    size = ulp >= kFew && std::isfinite(absolute) ? fmt::format("{:.2g}", absolute) : "";
+  if (units.empty() && size.empty()) return "";
+  return fmt::format(" (up to {}{}{} from the exact value)", units, units.empty() || size.empty() ? "" : " and ",
+                     size);
 }
 
 /// Of backends with one outcome, as the speaker of `side` has it.

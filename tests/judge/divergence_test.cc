@@ -364,6 +364,22 @@ TEST(Divergence, ValuesAreIntegersAndWhatNoModelExplains) {
             "computes product with sums in float32: product[0,0] is 1 against 1.0009766.");
 }
 
+TEST(Divergence, HowFarWhatIsNotExplainedLies) {
+  const auto said = [](double ulp, double absolute) {
+    Classification unmodelled = Classify({});
+    unmodelled.max_ulp = ulp;
+    unmodelled.max_abs = absolute;
+    Table table(MakeCase());
+    table.Add("a", unmodelled, kRounded).Add("b", Float32(), kUnrounded);
+    const std::string sentence = table.Find().front().sentence, before = "not explained";
+    return sentence.substr(sentence.find(before) + before.size(), sentence.find(';') - sentence.find(before) - before.size());
+  };
+  EXPECT_EQ(said(5.5, 0.0072), " (up to 5.5 ulp from the exact value)");
+  EXPECT_EQ(said(3806, 1.5e-7), " (up to 3806 ulp and 1.5e-07 from the exact value)") << "small results, small errors";
+  EXPECT_EQ(said(4e37, 0.0096), " (up to 0.0096 from the exact value)") << "an exact zero";
+  EXPECT_EQ(said(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()), "");
+}
+
 TEST(Divergence, FiguresHoldOfAllWhomASentenceNames) {
   const auto table = [](std::vector<double> second) {
     auto made = std::make_unique<Table>(MakeCase());
