@@ -202,6 +202,7 @@ void Classifier::Conclude() {
     const bool rounded = twice || DoubtReading(&likely);
     if (!rounded) LookEverywhere(natural, &likely);
     if (!rounded && likely.empty() && search) likely = Search(*natural);
+    if (search) TryPerhapsBits(&likely);
   }
   const std::set<PrecisionModel> proved = Survivors();
   std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;

@@ -271,6 +271,8 @@ class Classifier {
   int64_t MissingByOrders(const Hypothesis& model, int64_t looked, int bits) const;
 
   bool StoresIn(const PrecisionModel& model, int bits) const;
+  /// Beside models that leave few results so few bits by chance, one rounding to so many.
+  void TryPerhapsBits(std::set<PrecisionModel>* likely);
 
   bool IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const;
 
@@ -314,6 +316,7 @@ class Classifier {
   int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
   bool too_near_ = false;         ///< nearer to the exact value than any order of a float32 sum
   int bits_ = 0;                  ///< that the results use, where that is too few; else 0
+  int perhaps_bits_ = 0;          ///< that they all use by rounding or by chance; else 0
   std::string errors_;
 };
 

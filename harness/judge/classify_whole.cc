@@ -94,6 +94,7 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   constexpr int64_t kNoAccident = 48;  // 2^-48: no accident in the judgements of many lives
   // Half of the results have a last bit of their own: where a sum would leave 16 of them one, 32 are without it, by 2^-32.
   constexpr int64_t kNoLastBits = 16;
+  constexpr int64_t kChance = 20;  // 2^-20: what likelihood sets aside
   const FloatFormat& format = *FormatOf(observed_.dtype);
   int bits = 0;
   for (const int64_t element : looked) {
@@ -108,9 +109,16 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   // What is the last bit of a sum depends on its order: bounds do not tell.
   if (!last && missing.bits >= kNoAccident) {
     const size_t before = likely->size();
-    std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits); });
+    // Of a few results in one bit more all may have a zero there: beside these, so few bits are one guess among others.
+    const int room = static_cast<int>(kChance / static_cast<int64_t>(looked.size()));
+    std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits + room); });
     if (likely->size() < before) EraseGuesses(likely);
-    if (!likely->empty()) return;
+    if (!likely->empty()) {
+      if (std::none_of(likely->begin(), likely->end(),
+                       [&](const PrecisionModel& model) { return StoresIn(model, bits); }))
+        perhaps_bits_ = bits;
+      return;
+    }
   } else if (shape_.has_steps) {
     return;
   } else if (likely->empty()) {
@@ -200,6 +208,14 @@ bool Classifier::StoresIn(const PrecisionModel& model, int bits) const {
   return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
     return !cut.first.starts_with(value_ + ".") && few(cut.second);
   });
+}
+
+void Classifier::TryPerhapsBits(std::set<PrecisionModel>* likely) {
+  if (perhaps_bits_ == 0 || likely->empty()) return;
+  bits_ = perhaps_bits_;
+  const Proposal rounded{.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)};
+  likely->merge(Proposed(std::span(&rounded, 1)));
+  bits_ = 0;
 }
 
 bool Classifier::IsOddSpecial(const Hypothesis& model, int64_t element, double stored, Interval sum) const {
