@@ -47,8 +47,10 @@ RecentBanks::Bank RecentBanks::Find(const Plan& plan, int node, DType observed, 
 void RecentBanks::Keep(const Plan& plan, DType observed, Enumerate enumerate, Bank bank) {
   if (bank->choices.size() > kMostChoices) return;
   const std::lock_guard lock(mutex_);
-  kept_.insert(kept_.begin(),
-               {.nodes = WithoutShapes(plan.nodes), .observed = observed, .enumerate = enumerate, .bank = std::move(bank)});
+  kept_.insert(kept_.begin(), {.nodes = WithoutShapes(plan.nodes),
+                               .observed = observed,
+                               .enumerate = enumerate,
+                               .bank = std::move(bank)});
   size_t choices = 0, banks = 0;
   while (banks < kept_.size() && (choices += kept_[banks].bank->choices.size()) <= kMostChoices) ++banks;
   kept_.resize(std::min(banks, kMostBanks));

@@ -6,8 +6,7 @@
 
 namespace ulpscope {
 
-Strands::Strands(size_t threads, size_t most)
-    : most_(most), wanted_(std::max<size_t>(1, threads)) {}
+Strands::Strands(size_t threads, size_t most) : most_(most), wanted_(std::max<size_t>(1, threads)) {}
 
 Strands::~Strands() {
   {

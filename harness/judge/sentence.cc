@@ -31,13 +31,14 @@ std::string Shows(const Classification& classification) {
 
 /// How far from the exact values the results are, where nothing else is shown of them.
 std::string HowFar(const Classification& classification) {
-  constexpr double kFew = 64;  // more of them are mostly those of results near zero, whose absolute error tells
+  constexpr double kFew =
+      64;  // more of them are mostly those of results near zero, whose absolute error tells
   const double ulp = classification.max_ulp, absolute = classification.max_abs;
   const std::string units = ulp < kMostTellingUlp ? Ulps(ulp) + " ulp" : "",
                     size = ulp >= kFew && std::isfinite(absolute) ? fmt::format("{:.2g}", absolute) : "";
   if (units.empty() && size.empty()) return "";
-  return fmt::format(" (up to {}{}{} from the exact value)", units, units.empty() || size.empty() ? "" : " and ",
-                     size);
+  return fmt::format(" (up to {}{}{} from the exact value)", units,
+                     units.empty() || size.empty() ? "" : " and ", size);
 }
 
 /// Of backends with one outcome, as the speaker of `side` has it.
@@ -180,7 +181,8 @@ std::string Describe(const Case& test_case, const std::string& value, const Valu
   }
   const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
   const bool told = wide_sums == WideSums::kTold || acc != JoinAccumulators({"float32", "float64"});
-  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all && told)
+  if (!acc.empty() && acc != "exact" && acc != JoinAccumulators({"bfloat16", "float64"}) && !inside.all &&
+      told)
     parts.push_back((!HasStepsInside(value, classification) ? "sums in "
                      : SumsInside(classification)           ? "the sums inside in "
                                                             : "each step in ") +

@@ -372,10 +372,12 @@ TEST(Divergence, HowFarWhatIsNotExplainedLies) {
     Table table(MakeCase());
     table.Add("a", unmodelled, kRounded).Add("b", Float32(), kUnrounded);
     const std::string sentence = table.Find().front().sentence, before = "not explained";
-    return sentence.substr(sentence.find(before) + before.size(), sentence.find(';') - sentence.find(before) - before.size());
+    return sentence.substr(sentence.find(before) + before.size(),
+                           sentence.find(';') - sentence.find(before) - before.size());
   };
   EXPECT_EQ(said(5.5, 0.0072), " (up to 5.5 ulp from the exact value)");
-  EXPECT_EQ(said(3806, 1.5e-7), " (up to 3806 ulp and 1.5e-07 from the exact value)") << "small results, small errors";
+  EXPECT_EQ(said(3806, 1.5e-7), " (up to 3806 ulp and 1.5e-07 from the exact value)")
+      << "small results, small errors";
   EXPECT_EQ(said(4e37, 0.0096), " (up to 0.0096 from the exact value)") << "an exact zero";
   EXPECT_EQ(said(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()), "");
 }
@@ -446,8 +448,8 @@ TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
     model.cuts = std::move(cuts);
     return model;
   };
-  const std::string bf16 = "bfloat16", exp = "product.exp", total = "product.total", log = "product.log_total",
-                    shifted = "product.shifted";
+  const std::string bf16 = "bfloat16", exp = "product.exp", total = "product.total",
+                    log = "product.log_total", shifted = "product.shifted";
   Table table(MakeCase());
   table
       .Add("a",
@@ -456,13 +458,15 @@ TEST(Divergence, KnownSumsOfOneSideAreNotWhatPartsTwoThatRoundInside) {
                      inside({{log, bf16}, {shifted, bf16}}, "float16")}),
            {1, 2, 3, 4}, DType::kBfloat16)
       .Add("b",
-           Classify({inside({{log, bf16}, {total, bf16}}, "float64"), inside({{log, bf16}, {total, bf16}}, "float32"),
+           Classify({inside({{log, bf16}, {total, bf16}}, "float64"),
+                     inside({{log, bf16}, {total, bf16}}, "float32"),
                      inside({{log, bf16}, {shifted, bf16}, {total, bf16}}, "float32")}),
            {1, 2, 3, 5}, DType::kBfloat16);
   const auto found = table.Find();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(found[0].sentence.starts_with("a computes product with at least one step inside rounded to bfloat16, and so "
-                                            "does b, in another way"))
+  EXPECT_TRUE(found[0].sentence.starts_with(
+      "a computes product with at least one step inside rounded to bfloat16, and so "
+      "does b, in another way"))
       << found[0].sentence;
 }
 

@@ -48,7 +48,8 @@ TEST(JsonReport, TheValidatorFindsPlantedFaults) {
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["models"][0] = "float32"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["models"][0] = "float32"; }), 0u);
   EXPECT_GT(planted([](json& d) { d["exclusions"][0].erase("why"); }), 0u);
-  EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["excluded"][0] = json::object(); }), 0u);
+  EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["excluded"][0] = json::object(); }),
+            0u);
   EXPECT_GT(planted([](json& d) { d["results"][1]["values"]["product"]["facets"].erase("mid"); }), 0u);
   EXPECT_GT(planted([](json& d) { d["divergences"][0]["backends"] = json::array(); }), 0u);
 }
