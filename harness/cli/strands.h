@@ -18,8 +18,8 @@ namespace ulpscope {
 class Strands {
  public:
   using Job = std::function<void()>;
-  /// At least one thread; jobs of `most` bytes wait at most, or one that is larger. The threads begin with the first job: a process that forks before it has one
-  /// thread, whose allocator nobody else holds (Scratch::Create forks its janitor so).
+  /// At least one thread; jobs of `most` bytes wait at most, or one that is larger. The threads begin with the first job: a process
+  /// that forks before it has one thread, whose allocator nobody else holds (Scratch::Create forks its janitor so).
   Strands(size_t threads, size_t most);
   /// After all jobs.
   ~Strands();

@@ -31,8 +31,8 @@ std::string Shows(const Classification& classification) {
 
 /// How far from the exact values the results are, where nothing else is shown of them.
 std::string HowFar(const Classification& classification) {
-  constexpr double kFew =
-      64;  // more of them are mostly those of results near zero, whose absolute error tells
+  // More units are mostly those of results near zero, whose absolute error tells.
+  constexpr double kFew = 64;
   const double ulp = classification.max_ulp, absolute = classification.max_abs;
   const std::string units = ulp < kMostTellingUlp ? Ulps(ulp) + " ulp" : "",
                     size = ulp >= kFew && std::isfinite(absolute) ? fmt::format("{:.2g}", absolute) : "";

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
@@ -40,6 +41,22 @@ TEST(RecentBanks, OneProgramHasOneBankWhateverItsInputs) {
   const Seen first = BankOfOpened(c, 1, DType::kFloat32);
   c.id = "another/case";
   EXPECT_EQ(BankOfOpened(c, 2, DType::kFloat32).places, first.places);
+}
+
+TEST(RecentBanks, HowManyElementsAndWhereTheyLieIsNoMatter) {
+  const auto product = [](int64_t m, int64_t k, int64_t n, const char* op) {
+    Case c;
+    c.tensors = {
+        testing::Tensor("a", DType::kBfloat16, {m, k}),
+        testing::Tensor("b", DType::kBfloat16, op == std::string("linear") ? Shape{n, k} : Shape{k, n})};
+    c.program = {testing::MakeStep(op, {"a", "b"}, "y")};
+    c.observe = {"y"};
+    return BankOfOpened(c, 1, DType::kBfloat16);
+  };
+  const Seen first = product(3, 24, 5, "matmul");
+  EXPECT_EQ(product(7, 24, 2, "matmul").places, first.places);
+  EXPECT_NE(product(3, 200, 5, "matmul").names, first.names) << "long sums are split";
+  EXPECT_EQ(product(3, 24, 5, "linear").names, first.names);
 }
 
 TEST(RecentBanks, AnotherProgramHasItsOwn) {
