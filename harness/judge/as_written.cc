@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 #include "harness/judge/sample.h"
 #include "harness/num/float_format.h"
@@ -11,22 +15,50 @@
 
 namespace ulpscope {
 
-bool IsAsWritten(const Classification& classification) {
+namespace {
+
+constexpr std::string_view kScalar = "scalar.";
+
+/// A number may be converted to float32 first, and what is stored in 16 bits be computed in it: kernels do both.
+bool IsPlain(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
   const auto whole_number = [](const auto& in) {
     const auto spec = ParseIn(in.second);
-    return in.first.starts_with("scalar.") && spec &&
+    return in.first.starts_with(kScalar) && spec &&
            (spec->format == nullptr || spec->bits() >= Binary32().precision);
   };
-  const auto plain = [&](const PrecisionModel& model) {
-    const auto acc = ParseAcc(model.acc);
-    return std::all_of(model.in.begin(), model.in.end(), whole_number) &&
-           (model.prod == "exact" || model.prod == "float32") && acc &&
-           (acc->exact() || (acc->wide() && acc->block == 0)) &&
-           (model.mid == "none" || model.mid == "float32") && model.out.ends_with("_rne") &&
-           std::all_of(model.cuts.begin(), model.cuts.end(),
-                       [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
-  };
-  return std::any_of(classification.models.begin(), classification.models.end(), plain);
+  return std::all_of(model.in.begin(), model.in.end(), whole_number) &&
+         (model.prod == "exact" || model.prod == "float32") && acc &&
+         (acc->exact() || (acc->wide() && acc->block == 0)) &&
+         (model.mid == "none" || model.mid == "float32") && model.out.ends_with("_rne") &&
+         std::all_of(model.cuts.begin(), model.cuts.end(),
+                     [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
+}
+
+/// All that computes what is written.
+std::vector<std::unique_ptr<Hypothesis>> Written(const CaseOracle& written, const ValueShape& shape,
+                                                 DType observed) {
+  auto models = written.Bank(shape.name, observed);
+  if (shape.reduction_length > 0 || FormatOf(observed)->precision >= Binary32().precision) return models;
+  std::map<std::string, std::string> numbers;
+  for (const std::string& operand : shape.operands) {
+    if (operand.starts_with(kScalar)) numbers[operand] = "float32_rne";
+  }
+  std::vector<Proposal> proposals{{.in = {}, .mid = "float32"}};
+  if (!numbers.empty()) {
+    proposals.push_back({.in = numbers, .mid = "none"});
+    proposals.push_back({.in = numbers, .mid = "float32"});
+  }
+  for (auto& also : written.Propose(shape.name, observed, proposals)) {
+    if (IsPlain(also->model())) models.push_back(std::move(also));
+  }
+  return models;
+}
+
+}  // namespace
+
+bool IsAsWritten(const Classification& classification) {
+  return std::any_of(classification.models.begin(), classification.models.end(), IsPlain);
 }
 
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
@@ -40,7 +72,7 @@ void ShowAsWritten(const CaseOracle& written, const std::string& value, const Te
       std::clamp(kMostTerms / std::max<int64_t>(1, 4 * shape->terms), int64_t{64}, kMostLookedAt));
   std::vector<bool> given(looked.size(), false);
   std::vector<double> nearest(looked.size(), std::numeric_limits<double>::quiet_NaN());
-  for (const auto& model : written.Bank(value, observed.dtype)) {
+  for (const auto& model : Written(written, *shape, observed.dtype)) {
     const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
     for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
       const auto run = model->Simulate(order, looked);

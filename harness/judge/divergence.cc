@@ -235,6 +235,7 @@ class Comparison {
   void NoteOperands(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       NoteOperands(step.steps);
+      if (IsArrangement(step)) views_.insert(step.as);
       for (const Operand& operand : step.of) {
         if (!operand.IsScalar()) operands_[step.as].push_back(operand.name);
       }
@@ -509,9 +510,12 @@ class Comparison {
 
   std::vector<Pair> PairsOf(size_t v) const {
     std::vector<Pair> pairs;
+    const bool is_view = views_.contains(names_[v]);
     for (size_t i = 0; i < members_.size(); ++i) {
       for (size_t j = i + 1; j < members_.size(); ++j) {
         if (!Completed(i) || !Completed(j) || (known_[i] && known_[j])) continue;
+        // Another arrangement of what was told already is no deed of its own.
+        if (is_view && Inherited(i, j, names_[v])) continue;
         const Basis basis = PartInPrecision(i, j, names_[v]);
         if (basis == Basis::kSame) continue;
         pairs.push_back(
@@ -582,7 +586,7 @@ class Comparison {
     }
     std::vector<Finding> findings;
     const auto tell = [&](const Parted& parted, const std::string& what, std::string sentence) {
-      findings.push_back({.parted = parted, .what = CauseOf(what), .sentence = std::move(sentence)});
+      findings.push_back({.parted = parted, .what = CauseOf(what, names_[v]), .sentence = std::move(sentence)});
     };
     for (const auto& [deed, parted] : deeds) {
       const Side doers = MakeSide(parted.left, parted.speakers[0]),
@@ -646,8 +650,9 @@ class Comparison {
     return divergence;
   }
 
-  /// What is said of a value with nothing in it that is this value's alone: the names of tensors.
-  std::string CauseOf(const std::string& sentence) const {
+  /// What is said of `value` without its name: two values share a cause where all else that is said of them is the same, the operands
+  /// included.
+  static std::string CauseOf(const std::string& sentence, const std::string& value) {
     std::string cause;
     const auto in_a_word = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '~';
@@ -656,7 +661,7 @@ class Comparison {
       size_t end = at;
       while (end < sentence.size() && in_a_word(sentence[end])) ++end;
       const std::string word = sentence.substr(at, std::max<size_t>(end - at, 1));
-      cause += operands_.contains(word) || case_.FindTensor(word) != nullptr ? "#" : word;
+      cause += word == value ? "#" : word;
       at += word.size();
     }
     return cause;
@@ -789,6 +794,7 @@ class Comparison {
   const Case& case_;
   std::map<std::string, std::vector<std::string>>
       operands_;  ///< of single steps, by the value that each gives
+  std::set<std::string> views_;  ///< of those the ones that arrange what another one gives
   std::vector<Participant> members_;
   std::vector<bool> known_;         ///< of each member: compared by its steps with others that are
   std::vector<std::string> names_;  ///< values in program order, then observed dtypes

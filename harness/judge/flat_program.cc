@@ -26,8 +26,7 @@ void FlatProgram::Flatten(const std::vector<Step>& program, const std::vector<St
   }
 }
 
-bool FlatProgram::IsArrangement(size_t i) const {
-  const Step& step = steps[i].step;
+bool IsArrangement(const Step& step) {
   const OpRow* op = FindOp(step.op);
   return step.op == "clone" || (op != nullptr && op->kind == OpRow::Kind::kView);
 }

@@ -16,6 +16,9 @@ struct FlatStep {
   std::vector<Step> scopes;
 };
 
+/// It gives the elements of its operand, arranged otherwise.
+bool IsArrangement(const Step& step);
+
 struct FlatProgram {
   /// `program`: each of whose steps gives one new value (harness/casefile/open.h).
   explicit FlatProgram(const std::vector<Step>& program);
@@ -23,8 +26,8 @@ struct FlatProgram {
   std::vector<FlatStep> steps;
   std::map<std::string, size_t> made_by;  ///< value -> the step that gives it
 
-  /// Gives the elements of its operand, arranged otherwise: there is nothing to judge.
-  bool IsArrangement(size_t i) const;
+  /// There is nothing to judge.
+  bool IsArrangement(size_t i) const { return ulpscope::IsArrangement(steps[i].step); }
   /// The step that computes what `name` shows, views skipped; none for tensors of the case.
   std::optional<size_t> ComputedBy(const std::string& name) const;
 

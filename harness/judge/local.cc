@@ -26,7 +26,13 @@ std::map<std::string, Classification> StepJudge::Run() {
     auto classification = shown != judged.end() ? std::optional(shown->second)
                           : IsArrangement(i)    ? Classify(i, Cut(i, {}), true)
                                                 : Judge(i);
-    if (classification) judged.emplace(name, std::move(*classification));
+    if (!classification) continue;
+    if (shown != judged.end()) {  // its elements are elsewhere
+      classification->shown_by.clear();
+      classification->as_written.clear();
+      classification->shown_count = classification->shown_of = 0;
+    }
+    judged.emplace(name, std::move(*classification));
   }
   return judged;
 }

@@ -205,8 +205,10 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   found->facets_in.clear();
   found->cuts.clear();
   ProjectFacets(*shape, found);
-  // The error is that of all the steps together, each in exact arithmetic: it is none of this one's.
-  const double together = std::exchange(found->max_ulp, std::min(found->max_ulp, 0.5));
+  // Of operands that are read before they were rounded the error is that of all the steps together, each in exact arithmetic: it is
+  // none of this one's.
+  const double together = found->max_ulp;
+  if (!unrounded.empty()) found->max_ulp = std::min(together, 0.5);
   found->label = LabelOf(*shape, values_.at(name).dtype, *found);
   found->max_ulp = together;
 }

@@ -11,6 +11,7 @@
 #include "harness/judge/label.h"
 #include "harness/judge/parting.h"
 #include "harness/judge/witness.h"
+#include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -151,6 +152,31 @@ namespace {
 
 enum class WideSums { kTold, kLeftOut };
 
+/// "with 0.998 rounded to bfloat16, or y rounded towards zero": a number just above a narrow one is cut by its rounding as its product
+/// is by the other; empty where that is not all that is left.
+std::string NumberOrStore(const Case& test_case, const std::string& value,
+                          const Classification& classification) {
+  std::string operand, word;
+  bool cut = false;
+  for (const PrecisionModel& model : classification.models) {
+    if (model.out.ends_with("_rz")) {
+      cut = true;
+      continue;
+    }
+    const auto narrow = std::find_if(model.in.begin(), model.in.end(), [](const auto& in) {
+      const auto spec = ParseIn(in.second);
+      return in.first.starts_with("scalar.") && spec && spec->bits() < Binary32().precision;
+    });
+    if (narrow == model.in.end() || (!word.empty() && (operand != narrow->first || word != narrow->second)))
+      return "";
+    operand = narrow->first;
+    word = narrow->second;
+  }
+  if (!cut || word.empty()) return "";
+  return fmt::format("with {} rounded to {}, or {} rounded towards zero",
+                     NumberPhrase(test_case, operand, value), Formats({word}, "as_is"), value);
+}
+
 std::string Describe(const Case& test_case, const std::string& value, const ValueResult& result,
                      WideSums wide_sums) {
   const Classification& classification = result.classification;
@@ -205,11 +231,14 @@ std::string Describe(const Case& test_case, const std::string& value, const Valu
   const auto as_written = [](const PrecisionModel& model) {
     const auto sum = ParseAcc(model.acc);
     return model.in.empty() && sum && sum->wide() && (model.mid == "none" || model.mid == "float32") &&
+           model.out.ends_with("_rne") &&
            std::all_of(model.cuts.begin(), model.cuts.end(),
                        [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
   };
   if (std::any_of(classification.models.begin(), classification.models.end(), as_written))
     return "as it is written, as far as these inputs tell";
+  if (const std::string either = NumberOrStore(test_case, value, classification); !either.empty())
+    return either;
   const std::string narrow = NarrowInEach(value, classification);
   return narrow.empty() ? "with roundings that these inputs do not tell apart"
                         : "with " + RoundedOnTheWay(value, classification, narrow);
