@@ -66,5 +66,38 @@ TEST(AsWritten, WhatMayBeWrittenIsNotShown) {
   EXPECT_FALSE(IsAsWritten(ClassifyValue(**oracle, "y", linear.twice)));
 }
 
+/// What every kernel does with a Python number and a 16-bit tensor is as it is written: the number as a double or in float32, and the
+/// product rounded once, or by way of float32.
+TEST(AsWritten, ANumberInFloat32IsAsWritten) {
+  Case c;
+  c.id = "scaled";
+  c.tensors = {testing::Tensor("x", DType::kBfloat16, {64, 64})};
+  c.program = {testing::MakeStep("mul", {"x"}, "y")};
+  c.program[0].of.push_back({.name = {}, .scalar = Attr{1.1}});
+  c.observe = {"y"};
+  const auto inputs = testing::NormalInputs(c, 3);
+  const auto written = OpenCaseOracle(c, inputs, {.as_written = true});
+  ASSERT_TRUE(written);
+  TensorData once = TensorData::Zeros(DType::kBfloat16, {64, 64}), twice = once, narrow = once;
+  int64_t differ = 0;
+  for (int64_t i = 0; i < once.size(); ++i) {
+    const double x = inputs.at("x").At(i);
+    once.Set(i, RoundTo(x * 1.1, Bfloat16()));
+    twice.Set(i, RoundTo(static_cast<float>(x) * 1.1f, Bfloat16()));
+    narrow.Set(i, RoundTo(x * RoundTo(1.1, Bfloat16()), Bfloat16()));
+    differ += once.At(i) != twice.At(i) ? 1 : 0;
+  }
+  EXPECT_GT(differ, 0) << "the two are not told apart here";
+  const auto misses = [&](const TensorData& observed) {
+    Classification found;
+    ShowAsWritten(**written, "y", observed, &found);
+    EXPECT_EQ(found.shown_of, observed.size());
+    return found.shown_count;
+  };
+  EXPECT_EQ(misses(once), 0);
+  EXPECT_EQ(misses(twice), 0);
+  EXPECT_GT(misses(narrow), 500);
+}
+
 }  // namespace
 }  // namespace ulpscope

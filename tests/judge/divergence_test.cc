@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "harness/judge/judge.h"
 #include "harness/judge/sentence.h"
@@ -705,6 +706,76 @@ TEST(Divergence, WhatIsNotRoundedOnTheWayIsNotAsItIsWritten) {
     return DescribeClass(MakeCase(), "result", testing::Value(classification));
   };
   EXPECT_EQ(said(Classify({model, wide})), "without rounding product on the way");
+}
+
+/// What two backends say of a step `product` and of a second one, `result`, which both make of it by `op`.
+std::vector<Divergence> OfTwoSteps(const std::string& op, const std::vector<std::string>& operands,
+                                   const std::vector<double>& result) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("matmul", {"x", "y"}, "product"), testing::MakeStep(op, operands, "result")};
+  Table table(c);
+  for (const auto& [backend, rounds] : {std::pair{"a", true}, {"b", false}}) {
+    const Classification step = rounds ? ThroughBfloat16() : Float32();
+    table.Add(backend,
+              Completed({{"product", Tensor(DType::kFloat32, {2, 2}, rounds ? kRounded : kUnrounded)},
+                         {"result", Tensor(DType::kFloat32, {2, 2}, rounds ? result : kUnrounded)}}),
+              {{"product", step}, {"result", step}});
+  }
+  return OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision);
+}
+
+TEST(Divergence, AViewOfWhatWasToldTellsNothing) {
+  const auto view = OfTwoSteps("transpose", {"product"}, {1, 3, 2, 4});
+  ASSERT_EQ(view.size(), 1u);
+  EXPECT_EQ(view[0].value, "product");
+  EXPECT_TRUE(view[0].also.empty());
+  EXPECT_EQ(OfTwoSteps("neg", {"product"}, {1, 3, 2, 4}).size(), 2u) << "a step that computes is told";
+}
+
+TEST(Divergence, AnotherOperandIsAnotherCause) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("exp", {"x"}, "first"), testing::MakeStep("exp", {"y"}, "second"),
+               testing::MakeStep("neg", {"first"}, "product"),
+               testing::MakeStep("neg", {"second"}, "result")};
+  const auto count = [&](const std::string& operand) {
+    Table table(c);
+    for (const auto& [backend, word, last] : {std::tuple{"a", "unrounded", 5.0}, {"b", "stored", 4.0}}) {
+      std::map<std::string, Classification> classes;
+      std::map<std::string, TensorData> values;
+      for (const auto& [value, read] :
+           {std::pair<std::string, std::string>{"product", "first"}, {"result", operand}}) {
+        classes[value] = Classify({Model("exact", "none")});
+        classes[value].piece = "step";
+        classes[value].reads[read] = {word};
+        values[value] = Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, last});
+      }
+      table.Add(backend, Completed(std::move(values)), classes);
+    }
+    return OfKind(table.Find({}, JudgedAs::kStepByStep), kPrecision).size();
+  };
+  EXPECT_EQ(count("second"), 2u) << "product from the unrounded first, result from the unrounded second";
+  EXPECT_EQ(count("first"), 1u) << "both from the unrounded first";
+}
+
+TEST(Divergence, ATruncatedStoreIsNotAsItIsWritten) {
+  Case c = MakeCase();
+  c.program = {testing::MakeStep("mul", {"x"}, "product")};
+  c.program[0].of.push_back({.name = {}, .scalar = Attr{0.998}});
+  const auto model = [](const std::string& number, const std::string& out) {
+    PrecisionModel made = Model("exact", "none", out);
+    if (!number.empty()) made.in["scalar.mul"] = number;
+    return made;
+  };
+  const auto said = [&](std::vector<PrecisionModel> models) {
+    Classification classification = Classify(models);
+    classification.facets_in["scalar.mul"] = {"as_is", "bfloat16_rne"};
+    return DescribeClass(c, "product", testing::Value(classification, DType::kBfloat16));
+  };
+  const PrecisionModel cut = model("", "bfloat16_rz"), narrow = model("bfloat16_rne", "bfloat16_rne");
+  EXPECT_EQ(said({cut, narrow}), "with 0.998 rounded to bfloat16, or product rounded towards zero");
+  EXPECT_EQ(said({cut, model("float16_rne", "bfloat16_rne"), narrow}),
+            "with roundings that these inputs do not tell apart");
+  EXPECT_EQ(said({model("", "bfloat16_rne"), narrow}), "as it is written, as far as these inputs tell");
 }
 
 TEST(Divergence, SkippedAndBrokenBackendsTakeNoPart) {
