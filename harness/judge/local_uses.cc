@@ -1,6 +1,7 @@
 // Which uses a piece grows along: sets of uses, the chains behind them, and the search for the set that gives most.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "harness/judge/classify_options.h"
 #include "harness/judge/sample.h"
@@ -136,25 +137,34 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   how.unrounded = piece->unrounded;
   auto oracle = open_(piece->program, piece->inputs, how);
   if (!oracle || !(*oracle)->Describe(name)) return -1;
-  double best = -1;
-  for (const auto& model : (*oracle)->Bank(name, observed.dtype))
-    best = std::max(best, BestShare(*model, observed, elements));
+  // Of thousands some give as much.
+  constexpr size_t kMostModels = 4096;
+  const auto models = (*oracle)->Bank(name, observed.dtype);
+  if (models.size() > kMostModels) return 1;
+  int64_t most = 0;
+  for (const auto& model : models) most = MostGiven(*model, observed, elements, most);
   counts_ += (*oracle)->Counts();
-  return best;
+  return models.empty() ? -1 : static_cast<double>(most) / static_cast<double>(elements.size());
 }
 
-double StepJudge::BestShare(const Hypothesis& model, const TensorData& observed,
-                            const std::vector<int64_t>& elements) {
-  int64_t best = 0;
+int64_t StepJudge::MostGiven(const Hypothesis& model, const TensorData& observed,
+                             const std::vector<int64_t>& elements, int64_t before) {
+  const std::span<const int64_t> all(elements);
+  int64_t most = before;
   const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
   for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
-    const auto run = model.Simulate(order, elements);
-    int64_t same = 0;
-    for (size_t k = 0; k < elements.size(); ++k)
-      same += model.Store(run[k]) == observed.At(elements[k]) ? 1 : 0;
-    best = std::max(best, same);
+    const auto may_miss = static_cast<int64_t>(all.size()) - most;
+    int64_t misses = 0;
+    // Some before all: most are beaten by these. What a line of elements shares is computed anew for each part.
+    constexpr size_t kSome = 24;
+    for (size_t count = kSome, last = 0; misses < may_miss && last < all.size(); last = count, count = all.size()) {
+      count = std::min(count, all.size());
+      const auto run = model.Simulate(order, all.first(count));
+      for (size_t k = last; k < count; ++k) misses += model.Store(run[k]) == observed.At(all[k]) ? 0 : 1;
+    }
+    if (misses < may_miss) most = static_cast<int64_t>(all.size()) - misses;
   }
-  return static_cast<double>(best) / static_cast<double>(elements.size());
+  return most;
 }
 
 StepJudge::Uses StepJudge::SearchUses(size_t last) {
