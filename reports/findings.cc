@@ -119,7 +119,8 @@ bool PartsClasses(const Divergence& divergence) {
 std::string FindingValues(const Divergence& divergence) {
   std::string what = divergence.value;
   if (!divergence.also.empty())
-    what += (what.empty() ? "" : " and ") + Count(divergence.also.size(), "more value");
+    what += (what.empty() ? "" : " and ") +
+            (divergence.also.size() == 1 ? divergence.also[0] : Count(divergence.also.size(), "more value"));
   if (divergence.basis == "likely") what += "  (likely, not proved)";
   return what;
 }

@@ -14,7 +14,7 @@ namespace ulpscope {
 /// Differences of order and of casts are no differences of class: they are counted, and listed where somebody asks for them.
 bool PartsClasses(const Divergence& divergence);
 
-/// "product and 1 more value  (likely, not proved)"; empty where the programs end otherwise, as a whole.
+/// "product and result  (likely, not proved)", "product and 2 more values"; empty where the programs end otherwise, as a whole.
 std::string FindingValues(const Divergence& divergence);
 /// The same behind the case.
 std::string FindingSubject(const Divergence& divergence);

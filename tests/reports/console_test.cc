@@ -83,7 +83,7 @@ TEST(Console, FindingsComeFirstInThreeLinesEach) {
   EXPECT_LT(text.find("2 divergences"), text.find("torch-eager  torch-aot-eager"));
   const auto lines = Lines(text);
   const auto head = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
-    return line.find("2  precision  seeds/matmul_out/as_posted  product and 1 more value") != line.npos;
+    return line.find("2  precision  seeds/matmul_out/as_posted  product and result") != line.npos;
   });
   ASSERT_NE(head, lines.end()) << text;
   EXPECT_TRUE((head + 2)->ends_with(" ...")) << *(head + 2);

@@ -88,13 +88,13 @@ TEST(RunDiff, TellsEachChangeAndItsWay) {
          r.divergences.push_back(r.divergences[1]);
          r.divergences.back().value = "other";
        },
-       {"+ divergence new precision of other and 1 more value: " + SampleReport().divergences[1].sentence}},
+       {"+ divergence new precision of other and result: " + SampleReport().divergences[1].sentence}},
       {"a new member on one side",
        [](RunReport& r) {
          r.divergences[1].backends[1] = {"jax", "openblas"};
        },
-       {"+ divergence new precision of product and 1 more value: " + SampleReport().divergences[1].sentence,
-        "- divergence gone precision of product and 1 more value: " +
+       {"+ divergence new precision of product and result: " + SampleReport().divergences[1].sentence,
+        "- divergence gone precision of product and result: " +
             SampleReport().divergences[1].sentence}},
       {"sides exchanged",
        [](RunReport& r) { std::swap(r.divergences[1].backends[0], r.divergences[1].backends[1]); },

@@ -93,7 +93,7 @@ TEST(Csv, NoFieldOfAStrangerIsAFormulaOrEndsItsCell) {
 
 TEST(Markdown, SaysFindingsThenFailuresThenTheRowsThatPart) {
   const std::string text = WriteMarkdown(SampleReport());
-  const size_t finding = text.find("2. **precision** `seeds/matmul_out/as_posted` product and 1 more value");
+  const size_t finding = text.find("2. **precision** `seeds/matmul_out/as_posted` product and result");
   const size_t failed = text.find("| FAIL | `seeds/matmul_out/as_posted` | `torch-aot-eager` |");
   const size_t matrix = text.find("| `seeds/matmul_out/as_posted` | `product` | `raises` | `f32>bf16>f32~");
   EXPECT_LT(finding, failed) << text;
@@ -169,7 +169,7 @@ TEST(Annotations, AreTenLinesAtMostFailuresFirst) {
       << "a colon is no code in a message";
   EXPECT_EQ(few[0].find("::error title=FAIL seeds/matmul_out/as_posted::torch-aot-eager: changed"), 0u)
       << few[0];
-  EXPECT_EQ(few[3].find("::warning title=precision seeds/matmul_out/as_posted  product and 1 more value::"),
+  EXPECT_EQ(few[3].find("::warning title=precision seeds/matmul_out/as_posted  product and result::"),
             0u);
   report.divergences.assign(40, report.divergences[1]);
   const std::vector<std::string> many = LinesOf(WriteAnnotations(report));
