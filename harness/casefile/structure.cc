@@ -1,7 +1,12 @@
 // Walks a tree along the field table.
 #include "harness/casefile/structure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
 
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
@@ -208,7 +213,9 @@ class Checker {
         return;
       }
       std::vector<std::string> all = choice->words;
-      all.insert(all.end(), keys.begin(), keys.end());
+      std::copy_if(keys.begin(), keys.end(), std::back_inserter(all), [&](const std::string& key) {
+        return std::find(choice->words.begin(), choice->words.end(), key) == choice->words.end();
+      });
       errors_.Add(node.mark, "wrong value for " + name, node.Describe(), OneOf(all), Suggest(node.text, all));
       return;
     }
@@ -221,6 +228,23 @@ class Checker {
 }  // namespace
 
 std::string Suggest(std::string_view word, std::span<const std::string> candidates) {
+  // What other languages call it, and no edit makes of it.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kElsewhere{{{"axis", "dim"},
+                                                                                      {"axes", "dim"},
+                                                                                      {"keepdims", "keepdim"},
+                                                                                      {"bf16", "bfloat16"},
+                                                                                      {"fp16", "float16"},
+                                                                                      {"f16", "float16"},
+                                                                                      {"half", "float16"},
+                                                                                      {"fp32", "float32"},
+                                                                                      {"f32", "float32"},
+                                                                                      {"float", "float32"},
+                                                                                      {"double", "float64"},
+                                                                                      {"randn", "normal"}}};
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (word == theirs && std::find(candidates.begin(), candidates.end(), ours) != candidates.end())
+      return fmt::format("did you mean '{}'?", ours);
+  }
   return word.size() > 100 ? "" : DidYouMean(word, candidates);
 }
 
