@@ -305,7 +305,9 @@ bool Classifier::IsAsAsked(const PrecisionModel& model) const {
   const int precision = FormatOf(observed_.dtype)->precision;
   const auto acc = ParseAcc(model.acc);
   const auto mid = ParseMid(model.mid);
-  return model.in.empty() && model.prod == "exact" && acc && mid &&
+  const auto out = ParseOut(model.out);
+  return model.in.empty() && model.prod == "exact" && acc && mid && out &&
+         out->rounding == Rounding::kNearestEven && !out->faithful &&
          (acc->exact() || (acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven &&
                            acc->bits() >= precision)) &&
          (mid->none() || mid->bits() >= std::max(precision, Binary32().precision));

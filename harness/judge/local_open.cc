@@ -14,12 +14,12 @@
 namespace ulpscope {
 
 void StepJudge::OpenNeedless(size_t last, Explanation* each) {
-  constexpr int64_t kMostElements = 128;
+  constexpr int64_t kMostElements = 1024, kFewElements = 128;
   // Sums in float32 say nothing of operands that were summed in a narrow format.
   if (!each->plain || !each->changed.empty() || each->unrounded.empty() || each->of_narrow_sums) return;
-  const auto elements = ElementsToCheck(values_.at(steps_[last].step.as).shape, kMostElements);
-  const auto n = static_cast<double>(elements.size());
-  std::optional<double> written, natural;
+  // A rounding before a softmax shows in one of fifty results: where few leave it open, as many are asked as a moment allows.
+  const int64_t affordable = kGrownTerms / (4 * std::max<int64_t>(1, alone_ ? alone_->terms : 1));
+  std::vector<Needless> samples{{kFewElements}, {std::clamp(affordable, kFewElements, kMostElements)}};
   for (const std::string& operand : ComputedOperands(last)) {
     Uses fewer = each->unrounded;
     if (fewer.erase({last, operand}) == 0) continue;
@@ -31,15 +31,27 @@ void StepJudge::OpenNeedless(size_t last, Explanation* each) {
       each->open.insert(operand);
       continue;
     }
-    if (!written) {
-      written = ShareWith(last, each->unrounded, elements);
-      natural = ShareWith(last, each->unrounded, elements, {.unrounded = {}, .natural = true});
-    }
-    // Where a step before is rounded inside, what is written is no measure of the readings: then all that it may be is.
-    const bool as_written = *written >= *natural - 3 * std::sqrt(n * *natural * (1 - *natural) + 1) / n;
-    const double share = ShareWith(last, fewer, elements, {.unrounded = {}, .natural = !as_written});
-    if (share >= (as_written ? *written : *natural)) each->open.insert(operand);
+    const bool open = std::all_of(samples.begin(), samples.end(), [&](Needless& sample) {
+      return IsNeedless(last, each->unrounded, fewer, &sample);
+    });
+    if (open) each->open.insert(operand);
   }
+}
+
+bool StepJudge::IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer, Needless* sample) {
+  const PieceOptions natural{.unrounded = {}, .natural = true};
+  if (sample->elements.empty()) {
+    sample->elements = ElementsToCheck(values_.at(steps_[last].step.as).shape, sample->most);
+    sample->written = ShareWith(last, unrounded, sample->elements);
+    sample->natural = ShareWith(last, unrounded, sample->elements, natural);
+  }
+  const auto n = static_cast<double>(sample->elements.size());
+  const double most = sample->natural;
+  // Where a step before is rounded inside, what is written is no measure of the readings: then all that it may be is.
+  const bool as_written = sample->written >= most - 3 * std::sqrt(n * most * (1 - most) + 1) / n;
+  // Whatever else gives as many without that use leaves it open, a narrow step inside too.
+  const double share = ShareWith(last, fewer, sample->elements, {.unrounded = {}, .natural = !as_written});
+  return share >= (as_written ? sample->written : most);
 }
 
 void StepJudge::LoadInto(Classification* result) const {

@@ -245,9 +245,19 @@ class StepJudge {
 
   // What is open (local_open.cc)
 
+  /// Results that needless uses are looked for in, and the shares of them that a set of uses gives.
+  struct Needless {
+    int64_t most;
+    std::vector<int64_t> elements = {};
+    double written = 0, natural = 0;
+  };
+
   /// Of operands read before they were rounded those that give no bit more than what is stored: with them the bounds hold an
   /// element that they do not hold without them, and bits alone tell what was read.
   void OpenNeedless(size_t last, Explanation* each);
+
+  /// Of these results `fewer` uses give as many as all that are unrounded.
+  bool IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer, Needless* sample);
 
   /// A sum in a narrow format rounds each term that it adds first: that is no rounding of the operand beside it.
   void LoadInto(Classification* result) const;
