@@ -147,6 +147,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   NoteNarrow(last, result);
   TellReads(last, found, &result);
   LoadInto(&result);
+  OpenToRange(last, &result);
   OpenToSum(last, &result);
   const bool as_stored = simplest.unrounded.empty() && simplest.changed.empty();
   result.rests_on_likelihood = result.rests_on_likelihood || !as_stored;

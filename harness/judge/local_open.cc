@@ -69,6 +69,17 @@ void StepJudge::LoadInto(Classification* result) const {
   }
 }
 
+void StepJudge::OpenToRange(size_t last, Classification* result) {
+  for (const std::string& operand : FloatingOperands(last)) {
+    const auto read = result->reads.find(NameOfUse(last, operand));
+    if (read == result->reads.end() || read->second != std::vector<std::string>{std::string(Tf32().name)} ||
+        LeavesNumbers(*DataOf(operand), Binary16()))
+      continue;
+    const auto found = Classify(last, Cut(last, {}, {{operand, {.format = &Binary16()}}}), true);
+    if (found && !found->models_proved.empty()) read->second.emplace_back(Binary16().name);
+  }
+}
+
 void StepJudge::OpenToSum(size_t last, Classification* result) {
   if (!sums_.contains(last) || !SumsNarrow(*result)) return;
   int least = Binary32().precision;

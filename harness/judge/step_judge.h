@@ -262,6 +262,10 @@ class StepJudge {
   /// A sum in a narrow format rounds each term that it adds first: that is no rounding of the operand beside it.
   void LoadInto(Classification* result) const;
 
+  /// An operand in the bits of float16 and in a larger range, where most of its numbers are below that of float16: that they were
+  /// rounded to float16 is open where the bounds of that hold the results too.
+  void OpenToRange(size_t last, Classification* result);
+
   /// A sum in a narrow format: that an operand was rounded to as many bits or more before does not show in a handful of results,
   /// nor where one of its orders gives as many of them from the operand so rounded.
   void OpenToSum(size_t last, Classification* result);
