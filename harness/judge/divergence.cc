@@ -18,6 +18,8 @@
 #include "harness/judge/parting.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/tensor_diff.h"
+#include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -49,6 +51,25 @@ bool HasModels(const Classification& classification) {
          classification.kind == ClassificationKind::kExactOnly;
 }
 
+/// Every model sums in float32 or wider, and rounds nothing else to less.
+bool SumsWide(const Classification& each) {
+  const auto at_least = [](int bits) { return bits >= Binary32().precision; };
+  return std::all_of(each.models.begin(), each.models.end(), [&](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    const auto prod = ParseProd(model.prod);
+    return acc && prod && acc->wide() && at_least(prod->bits()) && model.in.empty() && model.cuts.empty() &&
+           (model.mid == "none" || model.mid == "float32");
+  });
+}
+
+/// There is a facet of which the two have no word in common.
+bool FacetParts(const Classification& a, const Classification& b) {
+  return std::any_of(a.facets.begin(), a.facets.end(), [&](const auto& facet) {
+    const auto other = b.facets.find(facet.first);
+    return other != b.facets.end() && Disjoint(facet.second, other->second);
+  });
+}
+
 /// Whether two classifications of one value in one dtype exclude each other.
 Basis CompareClasses(const Classification& a, const Classification& b) {
   using enum ClassificationKind;
@@ -66,7 +87,9 @@ Basis CompareClasses(const Classification& a, const Classification& b) {
     return each.rests_on_likelihood && each.models.size() >= each.models_proved.size();
   };
   if (NoneInBoth(a.models_proved, b.models_proved) && !few_tried(a) && !few_tried(b)) return Basis::kProved;
-  return NoneInBoth(a.models, b.models) ? Basis::kLikely : Basis::kSame;
+  if (!NoneInBoth(a.models, b.models)) return Basis::kSame;
+  // Sums that are all in float32 or wider: which of them they are likely is told where a facet tells it.
+  return SumsWide(a) && SumsWide(b) && !FacetParts(a, b) ? Basis::kSame : Basis::kLikely;
 }
 
 /// The comparison of one case: its participants, their values in program order, and the relation of each

@@ -22,6 +22,8 @@ WRONG = {
     7006: (11, ),  # a norm's sums "in bfloat16" by the quarter of its results that no sum changes; they are in float16
     7009: (75, ),  # "v7 unrounded", where v7 as it is stored gives the same bits
     9103: (181, ),  # four sums in float16 "rounded to 10 bits": the last bit of each was zero by chance
+    9401: (52, ),  # a softmax read "as tf32", most of whose numbers are below the range of float16, in which it is read
+    9402: (155, ),  # two float32 sums that were matched in other orders told as "sums in float32" and "in float32 or wider"
 }
 
 
