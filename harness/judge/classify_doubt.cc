@@ -285,7 +285,7 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
 }
 
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
-  constexpr int64_t kMostWork = int64_t{1} << 18;
+  constexpr int64_t kMostWork = int64_t{1} << 20;
   if (!shape_.has_steps || only_ != nullptr || sample_.empty()) return;
   bool narrow = false;
   for (const Trial& trial : trials_) {

@@ -113,7 +113,7 @@ def _use(row, use, said, unmodelled, instead):
         if "stored" not in said:
             return finding("false accusation")
         return finding("unique" if said <= same else "loose")
-    if not right and instead and "stored" in said:
+    if not right and (instead or row["stored_alike"]) and "stored" in said:
         return finding("named equivalent")
     if not right:
         # What shows in no bit is no fault that could be named; a wrong place is wrong all the same.

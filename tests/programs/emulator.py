@@ -136,6 +136,7 @@ def same_numbers(a, b):
 def truth(steps, tensors, plan):
     """What each step really did, in program order, and what of it shows in its own stored result.
 
+    stored_alike: whether faults in several uses give together the very same bits as every operand read as stored.
     flush_alike: whether dropping subnormals would give the very same bits, every operand read as stored.
     acc_alike, prod_alike: of a narrow sum, other words that give the very same bits in some order.
     products: of an honest sum, how its products may be rounded for the very same bits in its order (in one of a single term each way).
@@ -149,7 +150,7 @@ def truth(steps, tensors, plan):
     for step in steps:
         row = {"value": step.name, "op": step.op, "dtype": values[step.name].dtype, "view": step.op in VIEWS, "reads": [], "acc": None,
                "acc_visible": False, "flush": "none", "flush_visible": False, "inner": {}, "inner_visible": False,
-               "mid": [], "flush_alike": False, "acc_alike": [], "prod_alike": [], "products": []}
+               "mid": [], "stored_alike": False, "flush_alike": False, "acc_alike": [], "prod_alike": [], "products": []}
         rows.append(row)
         if row["view"]:
             continue
@@ -158,6 +159,7 @@ def truth(steps, tensors, plan):
             if origin not in tensors:
                 row["reads"].append({**_use(step, name, values, plan), "origin": origin})
         row["mid"] = _through(step, values, plan)
+        row["stored_alike"] = _stored_alike(step, values, plan)
         row["flush_alike"] = _flush_alike(step, values, plan)
         here = plan.how(step, [])
         for key, words, plain in (("acc", plan.accumulators, "accumulators"), ("flush", plan.flushes, "flushes"),
@@ -193,6 +195,13 @@ def _through(step, values, plan):
     plain = apply(step, values, plan, dict.fromkeys(names, "stored"))
     return [word for word in FORMATS
             if same_numbers(replace(plain, stored=store(rounding(word)(plain.wide), plain.dtype).astype(np.float64)), values[step.name])]
+
+
+def _stored_alike(step, values, plan):
+    """Whether every operand as it is stored gives the same all the same: (x + y) times its own rounding, each taken for the other."""
+    names = [x for x in step.of if isinstance(x, str)]
+    return any((step.name, name) in plan.reads for name in names) and \
+        same_bits(apply(step, values, plan, dict.fromkeys(names, "stored")), values[step.name])
 
 
 def _flush_alike(step, values, plan):
