@@ -185,6 +185,9 @@ void Classifier::MeasureErrors() {
 }
 
 void Classifier::Conclude() {
+  // To exclude all that is asked for is proof; what is left then has to explain the results before it may be named.
+  const auto asked = [this](const Trial& trial) { return trial.survived && IsAsAsked(trial.hypothesis->model()); };
+  if (HardOnly() && std::none_of(trials_.begin(), trials_.end(), asked)) hard_only_ = false;
   const bool search = !HardOnly() && options_.search;
   std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
   if (GaveUp()) return;

@@ -62,8 +62,12 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
   const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
     const auto acc = ParseAcc(model.acc);
-    return model.in.empty() && acc && !acc->exact() &&
-           !(acc->binary() && acc->rounding == Rounding::kNearestEven);
+    const bool split = !model.in.empty() && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
+      const auto spec = ParseIn(in.second);
+      return spec && spec->pieces > 1;
+    });
+    return split || (model.in.empty() && acc && !acc->exact() &&
+                     !(acc->binary() && acc->rounding == Rounding::kNearestEven));
   });
   if (!cut) return;
   std::vector<Proposal> proposals;

@@ -10,6 +10,7 @@
 #include "harness/judge/contract.h"
 #include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -37,6 +38,12 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
   for (const auto& [operand, words] : one.facets_in) shape.operands.push_back(operand);
   for (const auto& [cut, words] : one.cuts) shape.cut_points.push_back(cut);
   return shape;
+}
+
+/// Rounded to so many bits on its way to the store.
+bool IsProposed(const PrecisionModel& model) {
+  const auto mid = ParseMid(model.mid);
+  return mid && model.mid.starts_with('p');
 }
 
 /// A companion's exclusions name it: their elements are not those of the case's own data.
@@ -81,6 +88,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
+  bool proposed = false;  // here, and not for the case's own data
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
@@ -92,9 +100,15 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       return joined;
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
+    for (const PrecisionModel& model : one.models) {
+      if (!IsProposed(model) || !proved.insert(model).second) continue;
+      joined.models.push_back(model);
+      proposed = true;
+    }
     std::erase_if(proved, [&](const PrecisionModel& model) {
-      // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it.
-      return !here.contains(model) && !here.contains(WithoutFlushing(model));
+      // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
+      // was proposed for the case's own data, and was not asked here.
+      return !here.contains(model) && !here.contains(WithoutFlushing(model)) && !IsProposed(model);
     });
     if (proved.empty()) {
       BecomeUnmodelled(
@@ -103,7 +117,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       return joined;
     }
   }
-  if (proved.size() == own.size()) return joined;
+  if (proved.size() == own.size() && !proposed) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {
