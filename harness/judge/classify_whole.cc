@@ -175,7 +175,14 @@ Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const s
       const double quantum = std::ldexp(1.0, std::ilogb(std::max(step, 0x1p-1000)));
       value = std::nearbyint(value / quantum) * quantum;
     }
-    const int want = SignificantBits(value);
+    int want = SignificantBits(value);
+    // Of steps inside an op, each rounded as its form has it, a result of so few bits lies within the bounds as one of more does: how
+    // rarely, their width tells. What is stored as zero has no bits to miss.
+    if (shape_.has_steps) {
+      if (observed_.At(element) == 0) continue;
+      const double apart = std::ldexp(Ulp(value, format), format.precision - bits);
+      want = std::min(want, bits + static_cast<int>(std::clamp(std::log2(apart / (sum.hi - sum.lo)), 0.0, 64.0)));
+    }
     missing.results += want > bits ? 1 : 0;
     missing.bits += std::max(0, want - bits);
   }
