@@ -107,7 +107,14 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   }
   auto stored = Classify(last, Cut(last, {}), false);
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
-  if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0) exact_.insert(last);
+  // A cast's reference is what it has to round to.
+  const auto casts_down = [&] {
+    const TensorData* read = DataOf(steps_[last].step.of.front().name);
+    return steps_[last].step.op == "cast" && read != nullptr && IsFloating(read->dtype) &&
+           FormatOf(read->dtype)->precision > FormatOf(values_.at(steps_[last].step.as).dtype)->precision;
+  };
+  if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !casts_down())
+    exact_.insert(last);
   if (!stored || !IsMeasured(stored->kind)) return stored;
   // Every library has its own last bits of a function or a norm: that a narrow step gives as many of them accuses nobody.
   if (FormatOf(values_.at(steps_[last].step.as).dtype)->precision > Binary16().precision) {

@@ -25,6 +25,8 @@ WRONG = {
     9401: (52, ),  # a softmax read "as tf32", most of whose numbers are below the range of float16, in which it is read
     9402: (155, ),  # two float32 sums that were matched in other orders told as "sums in float32" and "in float32 or wider"
     9404: (90, ),  # a norm with each step in bfloat16 told as narrow sums: the set of its steps was not among those tried
+    9408: (5, 8),  # "p22" of a gelu whose other results are its operand or zero; sums in float32 "and in float32 or wider"
+    9409: (74, ),  # v8 "unrounded or bfloat16" in v9 - v8 of zeros, where v9 is read before its cast
 }
 
 
