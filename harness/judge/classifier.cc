@@ -185,16 +185,14 @@ void Classifier::MeasureErrors() {
 }
 
 void Classifier::Conclude() {
-  // To exclude all that is asked for is proof; what is left then has to explain the results before it may be named.
-  const auto asked = [this](const Trial& trial) { return trial.survived && IsAsAsked(trial.hypothesis->model()); };
-  if (HardOnly() && std::none_of(trials_.begin(), trials_.end(), asked)) hard_only_ = false;
   const bool search = !HardOnly() && options_.search;
   std::set<PrecisionModel> likely = HardOnly() ? Survivors() : Likely();
   if (GaveUp()) return;
   if (search) TryJoinedWider(&likely);
   if (!HardOnly()) KeepOrderWitnesses(likely);
   TryRest(&likely);
-  if (search) TryBitsBeforeStore(&likely);
+  // Also where to exclude is all that is asked: of what the bounds leave none may be told beside a rounding that no bank lists.
+  if (search || HardOnly()) TryBitsBeforeStore(&likely);
   const bool twice = search && DoubtTwice(&likely);
   if (search) DoubtTooNear(&likely);
   if (search) TryFaithful(&likely);

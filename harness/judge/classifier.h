@@ -66,7 +66,7 @@ class Classifier {
 
   bool GaveUp() const { return stopped_ || TooMuch(); }
 
-  bool HardOnly() const { return hard_only_; }
+  bool HardOnly() const { return options_.evidence == ClassifyOptions::Evidence::kHard; }
 
   Classification NoReference(const std::string& why);
 
@@ -299,7 +299,6 @@ class Classifier {
   const std::string& value_;
   const TensorData& observed_;
   const ClassifyOptions& options_;
-  bool hard_only_ = options_.evidence == ClassifyOptions::Evidence::kHard;
   ValueShape shape_;
   Classification result_;
   std::vector<int64_t> elements_;

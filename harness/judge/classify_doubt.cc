@@ -70,6 +70,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
                      !(acc->binary() && acc->rounding == Rounding::kNearestEven));
   });
   if (!cut) return;
+  if (sample_.empty()) ChooseSample();
   std::vector<Proposal> proposals;
   for (int bits = precision + 1; bits < Binary32().precision; ++bits)
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
@@ -397,7 +398,9 @@ const Trial* Classifier::Natural(const std::set<PrecisionModel>& likely) const {
     const PrecisionModel& model = trial.hypothesis->model();
     const bool plain = model.in.empty() && model.prod == "exact" && model.out.ends_with("_rne") &&
                        (model.acc == "float32" || model.acc == "float64" || model.acc == "exact");
-    if (!plain || ++candidates > 16) continue;
+    // What rounds steps on the way besides is one of many.
+    const bool bare = model.mid == "none" && model.cuts.empty();
+    if (!plain || (!bare && ++candidates > 16)) continue;
     size_t outside = 0;
     for (size_t i = 0; i < sample_.size(); ++i)
       outside += trial.hypothesis->Enclose(sample_[i]).Holds(sample_stored_[i]) ? 0 : 1;

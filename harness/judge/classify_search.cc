@@ -73,14 +73,14 @@ void Classifier::MeasureFloors() {
     if (wide && (plain == nullptr || model.in.size() < plain->in.size())) plain = &model;
   }
   if (plain == nullptr) return;
-  // What is as likely as one that is kept is not seen either.
+  // What is as likely as one that is kept is not seen either, and its own order may be one that was not tried.
   double best = -kInf, kept = kInf;
   for (const Trial& trial : trials_) {
     if (!trial.survived) continue;
     best = std::max(best, trial.log_likelihood);
     if (std::isfinite(trial.log_likelihood) && IsKept(trial)) kept = std::min(kept, trial.log_likelihood);
   }
-  const double least = std::min(kept, best - std::log(options_.keep_factor));
+  const double least = std::min(kept, best - 2 * std::log(options_.keep_factor));
   const auto may_be = [&](const std::vector<Proposal>& proposals, bool bits_alone) {
     for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
       Trial trial;
