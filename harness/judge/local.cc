@@ -277,9 +277,14 @@ void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Cl
 
 void StepJudge::Grow(size_t last, const std::vector<std::string>& operands, Before before, bool natural,
                      std::set<Uses>* tried, std::vector<Explanation>* found) {
+  // Of the forms of a step each may explain what is stored: they take no place from what is read before it is rounded.
+  const auto grown = [&] {
+    return static_cast<size_t>(std::count_if(found->begin(), found->end(),
+                                             [](const Explanation& each) { return !each.unrounded.empty(); }));
+  };
   for (const auto& some : Combinations(operands)) {
     const Uses uses = With(last, some, before);
-    if (found->size() >= kMostKept || !tried->insert(uses).second) continue;
+    if (grown() >= kMostKept || !tried->insert(uses).second) continue;
     if (!natural && SumsBefore(last, uses)) continue;
     Keep(last, uses, NameOf(uses), Classify(last, Cut(last, uses), natural), found);
   }

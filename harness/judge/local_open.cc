@@ -136,6 +136,12 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
     return each.unrounded.empty() && each.changed.empty();
   });
   if (!is_stored) Keep(last, {}, "step", stored, &others);
+  // Nor is what each operand was before its rounding known of all the ways that there are to compute it.
+  for (const std::string& operand : few && simplest.changed.empty() ? ComputedOperands(last) : std::vector<std::string>()) {
+    if (simplest.unrounded.contains({last, operand})) continue;
+    others.push_back(simplest);
+    others.back().unrounded.insert({last, operand});
+  }
   for (Explanation& each : others) {
     each.few = true;
     found->push_back(std::move(each));
