@@ -231,6 +231,9 @@ class Classifier {
   /// hardly an error, it is the reading that errs.
   bool DoubtReading(std::set<PrecisionModel>* likely);
 
+  /// The steps as they are asked for, each in float32, give half of these results or more.
+  bool GivenAsAsked(std::span<const int64_t> elements, std::span<const double> stored) const;
+
   /// The step inside the op that, kept in fewer bits, gives nearly all of these results bit by bit; else nothing.
   std::string StepKept(std::span<const int64_t> elements, std::span<const double> stored) const;
 

@@ -14,6 +14,7 @@
 #include "harness/judge/label.h"
 #include "harness/judge/step_judge.h"
 #include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 
@@ -136,9 +137,11 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
     InNarrowSums(last, *stored, &found);
     found = Best(last, std::move(found));
   }
-  const bool many = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers) >= kManyNumbers;
+  const size_t numbers = CountNumbers(values_.at(steps_[last].step.as), kManyNumbers);
+  const bool many = numbers >= kManyNumbers;
   std::erase_if(found, [&](const Explanation& each) {
     const bool both = !each.plain && !each.unrounded.empty();
+    if (!each.plain && numbers < kFewNumbers && RoundsTwice(each.classification)) return true;
     return GivesNoMore(last, each, *stored) || (both && (each.classification.reproduced < 1 || !many));
   });
   if (found.empty()) return Unexplained(last, std::move(*stored));
@@ -219,6 +222,18 @@ std::vector<StepJudge::Explanation> StepJudge::Otherwise(size_t last, const Clas
   if (found.empty()) FinerCopy(last, &found);
   if (found.empty()) InNarrowSums(last, stored, &found);
   return found;
+}
+
+bool StepJudge::RoundsTwice(const Classification& found) {
+  const auto narrow = [](const FloatFormat* format) {
+    return format != nullptr && format->precision <= Binary16().precision;
+  };
+  return SumsNarrow(found) && std::all_of(found.models.begin(), found.models.end(), [&](const PrecisionModel& model) {
+           return std::any_of(model.in.begin(), model.in.end(), [&](const auto& in) {
+             const auto spec = ParseIn(in.second);
+             return spec && narrow(spec->format);
+           });
+         });
 }
 
 Classification StepJudge::Unexplained(size_t last, Classification stored) {

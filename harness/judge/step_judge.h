@@ -121,6 +121,9 @@ class StepJudge {
   std::vector<Explanation> Otherwise(size_t last, const Classification& stored,
                                      const std::vector<std::string>& operands);
 
+  /// Every model rounds an operand to 16 bits or less, and sums in as few: of two free choices chance gives a handful of results.
+  static bool RoundsTwice(const Classification& found);
+
   /// What is said where nothing explains the results; `stored`: what was found of them from operands as they are stored.
   Classification Unexplained(size_t last, Classification stored);
 

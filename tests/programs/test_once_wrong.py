@@ -28,6 +28,7 @@ WRONG = {
     9408: (5, 8),  # "p22" of a gelu whose other results are its operand or zero; sums in float32 "and in float32 or wider"
     9409: (74, ),  # v8 "unrounded or bfloat16" in v9 - v8 of zeros, where v9 is read before its cast
     9414: (56, 138),  # of eight results, and of a gelu whose forms took every place, "stored" where an operand is read unrounded
+    9417: (104, 120),  # four sums told by two narrow formats at once; a gelu that errs by its own steps "unrounded"
 }
 
 
