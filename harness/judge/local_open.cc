@@ -159,7 +159,9 @@ void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, C
   const size_t before = models.size();
   for (const Explanation& each : found) {
     const Classification& other = each.classification;
-    if (!each.few && (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
+    // What was flushed was put back by each plain model in turn: all of them give zero there.
+    const bool alike = !each.changed.empty() && each.changed == simplest.changed;
+    if (!alike && !each.few && (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
                       other.reproduced < simplest.classification.reproduced))
       continue;
     models.insert(other.models.begin(), other.models.end());

@@ -207,6 +207,25 @@ TEST(Local, ZerosInThePlaceOfSubnormalsMayBeThoseOfAnotherFormat) {
   EXPECT_THAT(judged.label, ::testing::HasSubstr("zero in the place of subnormals, for more than one"));
 }
 
+TEST(Local, OfZerosInThePlaceOfSubnormalsNoRoundingOfANumberIsTold) {
+  // y = 1e-19 x, all of it subnormal: whether 1e-19 was rounded to float32 first shows in none of the zeros.
+  Case program;
+  program.id = "numbers~opened";
+  program.companion_of = "numbers";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  Step scaled = MakeStep("mul", {"x"}, "y");
+  scaled.of.push_back({.name = {}, .scalar = Attr{1e-19}});
+  program.program = {scaled};
+  program.observe = {"y"};
+  auto inputs = NormalInputs(program, 7);
+  for (int64_t i = 0; i < kCount; ++i)
+    inputs.at("x").Set(i, RoundTo(std::ldexp(inputs.at("x").At(i), -67), Binary32()));
+  const TensorData zeros = TensorData::Zeros(DType::kFloat32, {kCount});
+  const Classification judged = Judge(program, inputs, {{"y", zeros}}).at("y");
+  EXPECT_THAT(judged.reads.at("y"), ::testing::Contains("flushed")) << judged.label;
+  EXPECT_THAT(judged.facets_in.at("scalar.mul"), ::testing::IsSupersetOf({"as_is", "float32_rne"}));
+}
+
 TEST(Local, OfNothingButZerosNoFormatIsTold) {
   TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
   for (int64_t i = 0; i < kCount; ++i)
