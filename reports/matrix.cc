@@ -111,12 +111,22 @@ class Builder {
     for (size_t row = 0; row < labels.size(); ++row) {
       const auto letters = LettersOf(id, labels[row], backends);
       MatrixRow cells{.label = labels[row], .cells = {}};
-      for (const auto& backend : backends)
-        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, letters));
+      const auto build = [&](const std::map<std::string, std::string>& shown) {
+        cells.cells.clear();
+        for (const auto& backend : backends)
+          cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, shown));
+      };
       const bool is_one =
           !letters.empty() && std::all_of(letters.begin(), letters.end(), [&](const auto& each) {
             return each.second == letters.begin()->second;
           });
+      const bool marked = marked_.contains({id, labels[row]});
+      build(marked ? letters : std::map<std::string, std::string>());
+      // What parted before this value shows in its bits too, though no finding is of it.
+      std::set<std::string> classes;
+      for (const auto& [backend, letter] : letters)
+        classes.insert(CellText(Find(id, backend)->values.at(labels[row])));
+      if (!marked && !is_one && classes.size() > 1) build(letters);
       const bool observed = labels[row].ends_with("_dtype") && letters.empty();
       const auto given = static_cast<size_t>(std::count_if(
           cells.cells.begin(), cells.cells.end(),
@@ -169,12 +179,11 @@ class Builder {
     return cell;
   }
 
-  /// The letter of its bits where anything parts in the row; what refused has none.
+  /// The letter of its bits; what refused has none.
   void Mark(const CaseResult& result, const std::string& label,
             const std::map<std::string, std::string>& letters, MatrixCell* cell) const {
     const auto letter = letters.find(result.backend);
-    if (letter != letters.end() && marked_.contains({result.id, label}))
-      cell->text += fmt::format(" {}", letter->second);
+    if (letter != letters.end()) cell->text += fmt::format(" {}", letter->second);
     if (marks_.contains({result.id, result.backend, label}) && cell->tone == Tone::kPlain)
       cell->tone = Tone::kDivergent;
   }

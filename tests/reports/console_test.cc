@@ -63,8 +63,16 @@ TEST(Console, DivergencesAreMarkedAndOrderIsOnlyCounted) {
   EXPECT_NE(verbose.find("3 divergences\n"), std::string::npos);
 }
 
-TEST(Console, OrderAndCastsMarkNothing) {
+TEST(Console, OrderAndCastsMarkNothingInOneClass) {
   RunReport report = SampleReport();
+  const ValueResult* first = nullptr;
+  for (CaseResult& result : report.results) {
+    for (auto& [name, value] : result.values) {
+      if (first == nullptr) first = &value;
+      value.classification = first->classification;
+      value.dtype = first->dtype;
+    }
+  }
   for (const DivergenceKind kind : {DivergenceKind::kOrder, DivergenceKind::kCasts}) {
     report.divergences = {report.divergences.back()};
     report.divergences[0].kind = kind;
@@ -72,6 +80,17 @@ TEST(Console, OrderAndCastsMarkNothing) {
     for (const char* mark : {" A\n", " A  ", " B\n", " B  "})
       EXPECT_EQ(text.find(mark), std::string::npos) << text;
     EXPECT_NE(text.find("0 divergences, and 1 of " + std::string(Name(kind)) + " only"), std::string::npos);
+  }
+}
+
+TEST(Console, BitsOfSeveralClassesHaveLettersThoughNoFindingIsOfThem) {
+  RunReport report = SampleReport();
+  const std::string with = WriteConsole(report, {});
+  report.divergences.clear();
+  const std::string without = WriteConsole(report, {});
+  for (const char* mark : {" A  ", " B"}) {
+    EXPECT_NE(with.find(mark), std::string::npos) << with;
+    EXPECT_NE(without.find(mark), std::string::npos) << without;
   }
 }
 
