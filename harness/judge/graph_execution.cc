@@ -34,6 +34,30 @@ bool KeepsMore(const PrecisionModel& model, int precision) {
 
 using Models = std::vector<PrecisionModel> Classification::*;
 
+/// A value that was judged step by step, or in a few steps of its own: one before it is known to be rounded to as few bits, as the
+/// program has it. What its last step keeps says nothing of that one.
+bool IsRoundedBefore(const CaseResult& result, const Classification& classification, int precision) {
+  const auto& on_the_way = classification.on_the_way;
+  if (std::any_of(on_the_way.begin(), on_the_way.end(), [](const auto& each) {
+        return std::find(each.second.begin(), each.second.end(), "rounded") != each.second.end();
+      }))
+    return true;
+  if (classification.piece.empty() || !result.opened) return false;
+  std::set<std::string> narrow;
+  const auto& steps = result.opened->steps;
+  for (const auto& step : steps) {
+    const int bits = Precision(Name(step.result.dtype));
+    if (bits > 0 && bits <= precision) narrow.insert(step.value);
+  }
+  return std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
+    const auto& reads = step.result.classification.reads;
+    return std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
+      return narrow.contains(read.first) &&
+             std::find(read.second.begin(), read.second.end(), "stored") != read.second.end();
+    });
+  });
+}
+
 /// The observed values of `elements` elements, in program order; empty when one of `models` rounds so, or
 /// when the program's last value is not among them.
 std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t elements, int precision,
@@ -42,6 +66,7 @@ std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t el
   for (const auto& name : result.value_order) {
     const auto value = result.values.find(name);
     if (value == result.values.end() || ElementCount(value->second.shape) != elements) continue;
+    if (IsRoundedBefore(result, value->second.classification, precision)) return {};
     const auto& surviving = value->second.classification.*models;
     const auto keeps = [&](const PrecisionModel& model) { return KeepsMore(model, precision); };
     if (surviving.empty() || !std::all_of(surviving.begin(), surviving.end(), keeps)) return {};

@@ -58,6 +58,33 @@ TEST(GraphExecution, AValueThatWasComputedNarrowIsARoundingPoint) {
   }
 }
 
+TEST(GraphExecution, WhatIsStoredNarrowBeforeTheLastStepIsRounded) {
+  // n is stored in bfloat16, and r computed from it in float32: that the last step rounds nothing says nothing of n.
+  const std::vector<TraceNode> trace{Node(0, kInput, {}, "float32"), Node(1, kCompute, {0}, "bfloat16"),
+                                     Node(2, kConvert, {1}, "float32")};
+  CaseResult result;
+  result.outcome.kind = OutcomeKind::kCompleted;
+  result.values["r"] = Value(Classify({Model("float32", "none")}));
+  result.values["r"].classification.piece = "step";
+  result.value_order = {"r"};
+  result.casts = {{.from = "bfloat16", .to = "float32", .shape = {2, 2}, .bytes = 16, .under = "convert", .stage = "hlo",
+                   .redundant = false, .node = 2}};
+  ValueResult narrow = Value(Classify({Model("float32", "none")}));
+  narrow.dtype = DType::kBfloat16;
+  result.opened = OpenedRun{.steps = {{.value = "n", .op = "cast", .result = narrow},
+                                      {.value = "r", .op = "mul", .result = result.values["r"]}},
+                            .changed = {}, .left_out = {}};
+  auto& reads = result.opened->steps[1].result.classification.reads["n"];
+  reads = {"unrounded"};
+  EXPECT_TRUE(FindVanishedRounding(result, trace));
+  reads = {"stored"};
+  EXPECT_FALSE(FindVanishedRounding(result, trace));
+  result.opened.reset();
+  result.values["r"].classification.piece = "asked";
+  result.values["r"].classification.on_the_way["n"] = {"rounded"};
+  EXPECT_FALSE(FindVanishedRounding(result, trace));
+}
+
 TEST(GraphExecution, AValueThatCameInNarrowIsNone) {
   EXPECT_FALSE(Find({Node(0, kInput, {}, "bfloat16"), Node(1, kConvert, {0}, "float32")}));
   for (const TraceKind between : {kView, kMove})
