@@ -84,6 +84,10 @@ std::string NumberPhrase(const Case& test_case, const std::string& operand, cons
     }
     if (named.size() == 1) return named.front();
   }
+  // XLA multiplies by the reciprocal of a number that it is to divide by.
+  if (step != nullptr && step->op == "div" && operand.starts_with("scalar.mul") && numbers.size() == 1 &&
+      step->of.back().IsScalar())
+    return "1/" + ShortestDecimal(numbers[0]);
   if (!own || numbers.size() != 1 || step->attrs.contains("alpha") || step->attrs.contains("value"))
     return OperandPhrase(operand, value);
   return ShortestDecimal(numbers[0]);

@@ -28,7 +28,8 @@ std::map<std::string, Classification> StepJudge::Run() {
                           : IsArrangement(i)    ? Classify(i, Cut(i, {}), true)
                                                 : Judge(i);
     if (!classification) continue;
-    if (shown != judged.end()) {  // its elements are elsewhere
+    if (shown != judged.end()) {  // its elements are elsewhere, and nothing is computed
+      classification->label = fmt::format("the elements of {}", Shown(name));
       classification->shown_by.clear();
       classification->as_written.clear();
       classification->shown_count = classification->shown_of = 0;
