@@ -45,13 +45,18 @@ bool StepJudge::IsNeedless(size_t last, const Uses& unrounded, const Uses& fewer
     sample->written = ShareWith(last, unrounded, sample->elements);
     sample->natural = ShareWith(last, unrounded, sample->elements, natural);
   }
+  if (sample->natural == kNotAsked) return true;
   const auto n = static_cast<double>(sample->elements.size());
   const double most = sample->natural;
   // Where a step before is rounded inside, what is written is no measure of the readings: then all that it may be is.
   const bool as_written = sample->written >= most - 3 * std::sqrt(n * most * (1 - most) + 1) / n;
+  const double all = as_written ? sample->written : most;
   // Whatever else gives as many without that use leaves it open, a narrow step inside too.
   const double share = ShareWith(last, fewer, sample->elements, {.unrounded = {}, .natural = !as_written});
-  return share >= (as_written ? sample->written : most);
+  if (share != kNotAsked) return share >= all;
+  // Too many to ask: where nearly every result follows from it, and far fewer without it, none of them is believed to give those too.
+  const double fair = ShareWith(last, fewer, sample->elements, natural);
+  return all < kNearlyEvery || fair >= all - 3 * std::sqrt(n * all * (1 - all) + 1) / n;
 }
 
 void StepJudge::LoadInto(Classification* result) const {

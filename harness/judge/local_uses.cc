@@ -137,10 +137,9 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   how.unrounded = piece->unrounded;
   auto oracle = open_(piece->program, piece->inputs, how);
   if (!oracle || !(*oracle)->Describe(name)) return -1;
-  // So many are not asked, and are taken to give as much: what they would decide stays open.
   constexpr size_t kMostModels = 4096;
   const auto models = (*oracle)->Bank(name, observed.dtype);
-  if (models.size() > kMostModels) return 1;
+  if (models.size() > kMostModels) return kNotAsked;
   int64_t most = 0;
   for (const auto& model : models) most = MostGiven(*model, observed, elements, most);
   counts_ += (*oracle)->Counts();

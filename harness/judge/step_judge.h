@@ -182,6 +182,9 @@ class StepJudge {
   /// The uses inside a piece, and those of its last step.
   std::vector<Use> UsesOf(size_t last, const Uses& uses) const;
 
+  /// What is said in place of a share where there are too many models to ask.
+  static constexpr double kNotAsked = 2;
+
   /// The share of some results that the step gives bit by bit with these uses unrounded; -1 where it cannot be said.
   double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements,
                    PieceOptions how = {.unrounded = {}, .as_written = true});
