@@ -162,6 +162,7 @@ void Classifier::EraseGuesses(std::set<PrecisionModel>* likely) const {
 
 Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const std::vector<int64_t>& looked,
                                                 int bits) const {
+  constexpr int kFarFewer = 8;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   const auto acc = ParseAcc(model.model().acc);
   Missing missing;
@@ -175,14 +176,11 @@ Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const s
       const double quantum = std::ldexp(1.0, std::ilogb(std::max(step, 0x1p-1000)));
       value = std::nearbyint(value / quantum) * quantum;
     }
-    int want = SignificantBits(value);
-    // Of steps inside an op, each rounded as its form has it, a result of so few bits lies within the bounds as one of more does: how
-    // rarely, their width tells. What is stored as zero has no bits to miss.
-    if (shape_.has_steps) {
-      if (observed_.At(element) == 0) continue;
-      const double apart = std::ldexp(Ulp(value, format), format.precision - bits);
-      want = std::min(want, bits + static_cast<int>(std::clamp(std::log2(apart / (sum.hi - sum.lo)), 0.0, 64.0)));
-    }
+    const int want = SignificantBits(value);
+    // Where steps inside an op come to an end of their own, as the tanh of a large number does, the result is an operand or nothing: it
+    // has far fewer bits than any rounding leaves, and tells of none.
+    const double stored = observed_.At(element);
+    if (shape_.has_steps && (stored == 0 || SignificantBits(stored) + kFarFewer <= bits)) continue;
     missing.results += want > bits ? 1 : 0;
     missing.bits += std::max(0, want - bits);
   }
