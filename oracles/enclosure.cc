@@ -559,8 +559,11 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
   }
   value = Stored(id, value);
   // Where all terms together leave the format, some order overflows on its way to a sum that does not: to an
-  // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did.
-  if (MayOverflow(acc, sum.magnitude, Relative(count))) value.special = true;
+  // infinity, and on to a NaN where it meets the other one. A sum that is finite in the end never did, but for one that is cut: it
+  // stops at the largest number, and goes on from there.
+  if (!MayOverflow(acc, sum.magnitude, Relative(count))) return value;
+  if (acc.rounding != Rounding::kNearestEven) return kEverything;
+  value.special = true;
   return value;
 }
 

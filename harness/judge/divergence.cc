@@ -609,7 +609,8 @@ class Comparison {
     }
     std::vector<Finding> findings;
     const auto tell = [&](const Parted& parted, const std::string& what, std::string sentence) {
-      findings.push_back({.parted = parted, .what = CauseOf(what, names_[v]), .sentence = std::move(sentence)});
+      findings.push_back(
+          {.parted = parted, .what = CauseOf(what, names_[v]), .sentence = std::move(sentence)});
     };
     for (const auto& [deed, parted] : deeds) {
       const Side doers = MakeSide(parted.left, parted.speakers[0]),
@@ -816,7 +817,7 @@ class Comparison {
 
   const Case& case_;
   std::map<std::string, std::vector<std::string>>
-      operands_;  ///< of single steps, by the value that each gives
+      operands_;                 ///< of single steps, by the value that each gives
   std::set<std::string> views_;  ///< of those the ones that arrange what another one gives
   std::vector<Participant> members_;
   std::vector<bool> known_;         ///< of each member: compared by its steps with others that are

@@ -262,9 +262,11 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
                                 [](const std::string& word) { return word == "none" || word == "float32"; });
   // Values of the program that are rounded so, where the result itself is not.
   std::vector<std::string> on_the_way;
-  const bool computed_on = own == std::vector<std::string>{"none"} || own == std::vector<std::string>{"float32"};
+  const bool computed_on =
+      own == std::vector<std::string>{"none"} || own == std::vector<std::string>{"float32"};
   for (const auto& [cut, words] : classification.cuts) {
-    if (!wide && computed_on && mid.size() == 1 && words == mid && cut.find('.') == cut.npos) on_the_way.push_back(cut);
+    if (!wide && computed_on && mid.size() == 1 && words == mid && cut.find('.') == cut.npos)
+      on_the_way.push_back(cut);
   }
   if (!on_the_way.empty())
     parts.push_back(fmt::format("{} rounded to {} on the way", Join(on_the_way, " and "), mid[0]));

@@ -229,7 +229,8 @@ bool StepJudge::RoundsTwice(const Classification& found) {
   const auto narrow = [](const FloatFormat* format) {
     return format != nullptr && format->precision <= Binary16().precision;
   };
-  return SumsNarrow(found) && std::all_of(found.models.begin(), found.models.end(), [&](const PrecisionModel& model) {
+  return SumsNarrow(found) &&
+         std::all_of(found.models.begin(), found.models.end(), [&](const PrecisionModel& model) {
            return std::any_of(model.in.begin(), model.in.end(), [&](const auto& in) {
              const auto spec = ParseIn(in.second);
              return spec && narrow(spec->format);
@@ -295,8 +296,8 @@ void StepJudge::Grow(size_t last, const std::vector<std::string>& operands, Befo
                      std::set<Uses>* tried, std::vector<Explanation>* found) {
   // Of the forms of a step each may explain what is stored: they take no place from what is read before it is rounded.
   const auto grown = [&] {
-    return static_cast<size_t>(std::count_if(found->begin(), found->end(),
-                                             [](const Explanation& each) { return !each.unrounded.empty(); }));
+    return static_cast<size_t>(std::count_if(
+        found->begin(), found->end(), [](const Explanation& each) { return !each.unrounded.empty(); }));
   };
   for (const auto& some : Combinations(operands)) {
     const Uses uses = With(last, some, before);

@@ -69,9 +69,8 @@ void StepJudge::BecomeUnmodelled(const TensorData& observed, Classification* nar
     for (auto& [name, list] : *words) list.clear();
   }
   narrow->says = {
-      IsZero(observed)
-          ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
-                        narrow->max_abs)
+      IsZero(observed) ? fmt::format("every result is zero where exact ones reach {:.3g}: no format shows",
+                                     narrow->max_abs)
       : narrow->reproduced == 1
           ? "models that give all of the results, which so few leave to chance"
           : fmt::format("the nearest model gives {:.0f} % of the results", 100 * narrow->reproduced)};

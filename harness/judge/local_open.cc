@@ -142,7 +142,8 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
   });
   if (!is_stored) Keep(last, {}, "step", stored, &others);
   // Nor is what each operand was before its rounding known of all the ways that there are to compute it.
-  for (const std::string& operand : few && simplest.changed.empty() ? ComputedOperands(last) : std::vector<std::string>()) {
+  for (const std::string& operand :
+       few&& simplest.changed.empty() ? ComputedOperands(last) : std::vector<std::string>()) {
     if (simplest.unrounded.contains({last, operand})) continue;
     others.push_back(simplest);
     others.back().unrounded.insert({last, operand});
@@ -166,8 +167,9 @@ void StepJudge::JoinNarrow(size_t last, const std::vector<Explanation>& found, C
     const Classification& other = each.classification;
     // What was flushed was put back by each plain model in turn: all of them give zero there.
     const bool alike = !each.changed.empty() && each.changed == simplest.changed;
-    if (!alike && !each.few && (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
-                      other.reproduced < simplest.classification.reproduced))
+    if (!alike && !each.few &&
+        (each.plain || !each.unrounded.empty() || !each.changed.empty() ||
+         other.reproduced < simplest.classification.reproduced))
       continue;
     models.insert(other.models.begin(), other.models.end());
     proved.insert(other.models_proved.begin(), other.models_proved.end());

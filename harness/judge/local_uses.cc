@@ -156,7 +156,8 @@ int64_t StepJudge::MostGiven(const Hypothesis& model, const TensorData& observed
     int64_t misses = 0;
     // Some before all: most are beaten by these. What a line of elements shares is computed anew for each part.
     constexpr size_t kSome = 24;
-    for (size_t count = kSome, last = 0; misses < may_miss && last < all.size(); last = count, count = all.size()) {
+    for (size_t count = kSome, last = 0; misses < may_miss && last < all.size();
+         last = count, count = all.size()) {
       count = std::min(count, all.size());
       const auto run = model.Simulate(order, all.first(count));
       for (size_t k = last; k < count; ++k) misses += model.Store(run[k]) == observed.At(all[k]) ? 0 : 1;

@@ -125,7 +125,8 @@ std::string HowFarOff(const Side& a, const Side& b, const std::string& value) {
   const auto off = [&](const Classification& one) {
     // 0.5008 is no longer 0.5, which is what correct rounding comes to.
     const std::string ulps = Ulps(one.max_ulp);
-    return telling ? (ulps == "0.5" ? "a little over 0.5" : ulps) + " ulp" : fmt::format("{:.2g}", one.max_abs);
+    return telling ? (ulps == "0.5" ? "a little over 0.5" : ulps) + " ulp"
+                   : fmt::format("{:.2g}", one.max_abs);
   };
   if (!left_is && !right_is)
     return fmt::format("neither is correctly rounded: {} {} up to {} off, {} up to {}", JoinNames(a.names),

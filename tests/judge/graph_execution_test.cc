@@ -67,13 +67,20 @@ TEST(GraphExecution, WhatIsStoredNarrowBeforeTheLastStepIsRounded) {
   result.values["r"] = Value(Classify({Model("float32", "none")}));
   result.values["r"].classification.piece = "step";
   result.value_order = {"r"};
-  result.casts = {{.from = "bfloat16", .to = "float32", .shape = {2, 2}, .bytes = 16, .under = "convert", .stage = "hlo",
-                   .redundant = false, .node = 2}};
+  result.casts = {{.from = "bfloat16",
+                   .to = "float32",
+                   .shape = {2, 2},
+                   .bytes = 16,
+                   .under = "convert",
+                   .stage = "hlo",
+                   .redundant = false,
+                   .node = 2}};
   ValueResult narrow = Value(Classify({Model("float32", "none")}));
   narrow.dtype = DType::kBfloat16;
   result.opened = OpenedRun{.steps = {{.value = "n", .op = "cast", .result = narrow},
                                       {.value = "r", .op = "mul", .result = result.values["r"]}},
-                            .changed = {}, .left_out = {}};
+                            .changed = {},
+                            .left_out = {}};
   auto& reads = result.opened->steps[1].result.classification.reads["n"];
   reads = {"unrounded"};
   EXPECT_TRUE(FindVanishedRounding(result, trace));

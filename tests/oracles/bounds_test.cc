@@ -161,5 +161,30 @@ TEST_P(Offsets, NoAlgebraicFormEscapesFloat32) {
   EXPECT_LT(tightest, 1e-2) << "an enclosure this wide would prove nothing";
 }
 
+// A sum that is cut stops at the largest number where it would overflow, and is finite though it lost what was added there.
+TEST(Bounds, WhatIsCutAtTheLargestNumberIsInsideItsInterval) {
+  Case c;
+  c.id = "saturates";
+  c.tensors = {testing::Tensor("a", DType::kFloat32, {1, 4}), testing::Tensor("b", DType::kFloat32, {4, 1})};
+  c.program = {testing::MakeStep("matmul", {"a", "b"}, "y")};
+  c.observe = {"y"};
+  std::map<std::string, TensorData> inputs = testing::NormalInputs(c, 1);
+  const double large = RoundTo(3e38, Binary32());
+  for (int64_t k = 0; k < 4; ++k) {
+    inputs.at("a").Set(k, k < 2 ? large : -large);
+    inputs.at("b").Set(k, 1);
+  }
+  const auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle);
+  const std::vector<Proposal> proposals{{.in = {}, .acc = "float32_rz"}};
+  const auto found = (*oracle)->Propose("y", DType::kFloat32, proposals);
+  ASSERT_EQ(found.size(), 1u);
+  double sum = 0;
+  for (int64_t k = 0; k < 4; ++k)
+    sum = RoundTo(sum + inputs.at("a").At(k), Binary32(), Rounding::kTowardZero);
+  EXPECT_LT(sum, -1e38) << "it is 0 in exact arithmetic";
+  EXPECT_TRUE(found[0]->Enclose(0).Holds(sum)) << sum;
+}
+
 }  // namespace
 }  // namespace ulpscope
