@@ -236,12 +236,14 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     likely->clear();
     return;
   }
+  likely->clear();
+  // Of an op that does more than sum, errors of that size may be those of what it reads.
+  if (shape_.has_steps) return;
   const std::string sums = bits == Bfloat16().precision   ? "bfloat16 sums (8 significant bits)"
                            : bits == Binary16().precision ? "float16 sums (11 significant bits)"
                                                           : fmt::format("sums in {} significant bits", bits);
   result_.says.push_back(
       fmt::format("errors as large as those of {}, and no order tried of such sums gives these bits", sums));
-  likely->clear();
 }
 
 void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
