@@ -111,22 +111,18 @@ class Builder {
     for (size_t row = 0; row < labels.size(); ++row) {
       const auto letters = LettersOf(id, labels[row], backends);
       MatrixRow cells{.label = labels[row], .cells = {}};
-      const auto build = [&](const std::map<std::string, std::string>& shown) {
-        cells.cells.clear();
-        for (const auto& backend : backends)
-          cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, shown));
-      };
       const bool is_one =
           !letters.empty() && std::all_of(letters.begin(), letters.end(), [&](const auto& each) {
             return each.second == letters.begin()->second;
           });
-      const bool marked = marked_.contains({id, labels[row]});
-      build(marked ? letters : std::map<std::string, std::string>());
       // What parted before this value shows in its bits too, though no finding is of it.
       std::set<std::string> classes;
       for (const auto& [backend, letter] : letters)
         classes.insert(CellText(Find(id, backend)->values.at(labels[row])));
-      if (!marked && !is_one && classes.size() > 1) build(letters);
+      const bool lettered = marked_.contains({id, labels[row]}) || (!is_one && classes.size() > 1);
+      const auto shown = lettered ? letters : std::map<std::string, std::string>();
+      for (const auto& backend : backends)
+        cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, shown));
       const bool observed = labels[row].ends_with("_dtype") && letters.empty();
       const auto given = static_cast<size_t>(std::count_if(
           cells.cells.begin(), cells.cells.end(),

@@ -10,7 +10,6 @@
 #include "harness/judge/contract.h"
 #include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
-#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -41,10 +40,7 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 }
 
 /// Rounded to so many bits on its way to the store.
-bool IsProposed(const PrecisionModel& model) {
-  const auto mid = ParseMid(model.mid);
-  return mid && model.mid.starts_with('p');
-}
+bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
 
 /// A companion's exclusions name it: their elements are not those of the case's own data.
 void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& before,
@@ -88,7 +84,6 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
-  bool proposed = false;  // here, and not for the case's own data
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
@@ -101,9 +96,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     for (const PrecisionModel& model : one.models) {
-      if (!IsProposed(model) || !proved.insert(model).second) continue;
-      joined.models.push_back(model);
-      proposed = true;
+      if (IsProposed(model) && proved.insert(model).second) joined.models.push_back(model);
     }
     std::erase_if(proved, [&](const PrecisionModel& model) {
       // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
@@ -117,7 +110,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       return joined;
     }
   }
-  if (proved.size() == own.size() && !proposed) return joined;
+  if (proved == own) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {

@@ -142,11 +142,11 @@ void StepJudge::JoinFew(size_t last, const Classification& stored, std::vector<E
   });
   if (!is_stored) Keep(last, {}, "step", stored, &others);
   // Nor is what each operand was before its rounding known of all the ways that there are to compute it.
-  for (const std::string& operand :
-       few&& simplest.changed.empty() ? ComputedOperands(last) : std::vector<std::string>()) {
-    if (simplest.unrounded.contains({last, operand})) continue;
-    others.push_back(simplest);
-    others.back().unrounded.insert({last, operand});
+  if (few && simplest.changed.empty()) {
+    for (const std::string& operand : ComputedOperands(last)) {
+      Explanation also = simplest;
+      if (also.unrounded.insert({last, operand}).second) others.push_back(std::move(also));
+    }
   }
   for (Explanation& each : others) {
     each.few = true;

@@ -30,20 +30,25 @@ TraceNode Node(int64_t id, TraceKind kind, std::vector<int64_t> from, std::strin
           .outputs = {{.dtype = std::move(dtype), .shape = {2, 2}}}};
 }
 
+/// Node `id` widens bfloat16.
+Cast Widening(int64_t id) {
+  return {.from = "bfloat16",
+          .to = "float32",
+          .shape = {2, 2},
+          .bytes = 16,
+          .under = "convert",
+          .stage = "hlo",
+          .redundant = false,
+          .node = id};
+}
+
 /// What is found where the last of `nodes` widens bfloat16 and the numbers keep float32.
 std::optional<GraphGap> Find(const std::vector<TraceNode>& nodes) {
   CaseResult result;
   result.outcome.kind = OutcomeKind::kCompleted;
   result.values["r"] = Value(Classify({Model("float32", "none")}));
   result.value_order = {"r"};
-  result.casts = {{.from = "bfloat16",
-                   .to = "float32",
-                   .shape = {2, 2},
-                   .bytes = 16,
-                   .under = "convert",
-                   .stage = "hlo",
-                   .redundant = false,
-                   .node = nodes.back().id}};
+  result.casts = {Widening(nodes.back().id)};
   return FindVanishedRounding(result, nodes);
 }
 
@@ -67,14 +72,7 @@ TEST(GraphExecution, WhatIsStoredNarrowBeforeTheLastStepIsRounded) {
   result.values["r"] = Value(Classify({Model("float32", "none")}));
   result.values["r"].classification.piece = "step";
   result.value_order = {"r"};
-  result.casts = {{.from = "bfloat16",
-                   .to = "float32",
-                   .shape = {2, 2},
-                   .bytes = 16,
-                   .under = "convert",
-                   .stage = "hlo",
-                   .redundant = false,
-                   .node = 2}};
+  result.casts = {Widening(2)};
   ValueResult narrow = Value(Classify({Model("float32", "none")}));
   narrow.dtype = DType::kBfloat16;
   result.opened = OpenedRun{.steps = {{.value = "n", .op = "cast", .result = narrow},

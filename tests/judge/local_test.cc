@@ -26,6 +26,13 @@ constexpr int64_t kCount = 300;
 
 double Bf16(double x) { return RoundTo(x, Bfloat16()); }
 
+/// x times a number.
+Step Scaled(const std::string& x, double number, const std::string& as) {
+  Step step = MakeStep("mul", {x}, as);
+  step.of.push_back({.name = {}, .scalar = Attr{number}});
+  return step;
+}
+
 using Term = std::function<double(int64_t)>;
 
 /// Of a line of `count` numbers x: (x - mean) times 1 / deviation, each step in float32 and the sums as `sum` makes them.
@@ -194,9 +201,7 @@ TEST(Local, ZerosInThePlaceOfSubnormalsMayBeThoseOfAnotherFormat) {
   program.id = "zeros~opened";
   program.companion_of = "zeros";
   program.tensors = {testing::Tensor("z", DType::kFloat32, {kCount})};
-  Step scaled = MakeStep("mul", {"x"}, "y");
-  scaled.of.push_back({.name = {}, .scalar = Attr{0.0625}});
-  program.program = {MakeStep("relu", {"z"}, "x"), scaled};
+  program.program = {MakeStep("relu", {"z"}, "x"), Scaled("x", 0.0625, "y")};
   program.observe = {"x", "y"};
   TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
   for (int64_t i = 0; i < kCount; ++i)
@@ -213,9 +218,7 @@ TEST(Local, OfZerosInThePlaceOfSubnormalsNoRoundingOfANumberIsTold) {
   program.id = "numbers~opened";
   program.companion_of = "numbers";
   program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
-  Step scaled = MakeStep("mul", {"x"}, "y");
-  scaled.of.push_back({.name = {}, .scalar = Attr{1e-19}});
-  program.program = {scaled};
+  program.program = {Scaled("x", 1e-19, "y")};
   program.observe = {"y"};
   auto inputs = NormalInputs(program, 7);
   for (int64_t i = 0; i < kCount; ++i)

@@ -186,11 +186,17 @@ def _sums_alike(step, values, plan):
     return accumulators, [prod for prod in ("bfloat16", "float16") if gives(replace(plan, accumulators=others, prod=prod))]
 
 
+def _misread(step, plan):
+    """The operands of a step that reads one of them otherwise than as it is stored; else none."""
+    names = [x for x in step.of if isinstance(x, str)]
+    return names if any((step.name, name) in plan.reads for name in names) else []
+
+
 def _through(step, values, plan):
     """Where operands were read otherwise, a rounding of the result may do the same: of a product with a power of two, or of relu, where
     the sign of a zero alone differs if a negative number vanishes in the format."""
-    names = [x for x in step.of if isinstance(x, str)]
-    if not any((step.name, name) in plan.reads for name in names):
+    names = _misread(step, plan)
+    if not names:
         return []
     plain = apply(step, values, plan, dict.fromkeys(names, "stored"))
     return [word for word in FORMATS
@@ -199,15 +205,14 @@ def _through(step, values, plan):
 
 def _stored_alike(step, values, plan):
     """Whether every operand as it is stored gives the same all the same: (x + y) times its own rounding, each taken for the other."""
-    names = [x for x in step.of if isinstance(x, str)]
-    return any((step.name, name) in plan.reads for name in names) and \
-        same_bits(apply(step, values, plan, dict.fromkeys(names, "stored")), values[step.name])
+    names = _misread(step, plan)
+    return bool(names) and same_bits(apply(step, values, plan, dict.fromkeys(names, "stored")), values[step.name])
 
 
 def _flush_alike(step, values, plan):
     """Whether a step that read every operand as stored and dropped subnormals would do the same: of subnormals through float16."""
-    names = [x for x in step.of if isinstance(x, str)]
-    if not any((step.name, name) in plan.reads for name in names):
+    names = _misread(step, plan)
+    if not names:
         return False
     flushing = replace(plan, flushes={**plan.flushes, step.name: "daz"})
     return same_bits(apply(step, values, flushing, dict.fromkeys(names, "stored")), values[step.name])
