@@ -108,6 +108,23 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
   return widest <= format.precision && format.emin <= -126;
 }
 
+/// The format of the only term of the only sum on the path; null where there are more, or where it is in none that is known.
+const FloatFormat* OnlyTerm(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  if (path.reductions.size() != 1 || path.reduction_length != 1) return nullptr;
+  const PlanNode& sum = plan.at(path.reductions.front());
+  if (sum.kind == NodeKind::kReduce) return OfferedIn(plan, sum.args[0], choice);
+  if (sum.kind != NodeKind::kContract || sum.args.size() > 2 || sum.alpha() != 1) return nullptr;
+  if (choice.prod != "exact") return FormatOfWord(choice.prod);
+  return ProductIsFloat32(plan, sum) ? &Binary32() : nullptr;
+}
+
+/// What is in `format` and added to nothing stays as it is.
+bool KeepsOneTerm(const AccSpec& acc, const FloatFormat& format) {
+  const auto holds = [&](const FloatFormat* own) { return own == nullptr || Holds(*own, format); };
+  return acc.block == 0 && acc.subnormals == Subnormals::kGradual && holds(acc.format) &&
+         holds(acc.partial) && holds(acc.combine);
+}
+
 }  // namespace
 
 const FloatFormat* FormatOfWord(const std::string& word) {
@@ -141,6 +158,10 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   // another model: round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is
   // exact.
 
+  const FloatFormat* const term = OnlyTerm(plan, path, choice);
+  const bool adds_nothing = term != nullptr && KeepsOneTerm(*ParseAcc(choice.acc), *term);
+  if (adds_nothing) choice.acc = "exact";
+
   const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
     std::vector<std::string> kept;
     for (const auto& word : *words) {
@@ -166,7 +187,8 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
     return entry.second.empty() ||
            std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
   });
-  const FloatFormat* before = OperationFormat(plan, path.root, choice);
+  const FloatFormat* before =
+      adds_nothing && IsReduction(root.kind) ? term : OperationFormat(plan, path.root, choice);
   if (choice.mid != "none" && before != nullptr && Holds(*FormatOfWord(choice.mid), *before))
     choice.mid = "none";
   const auto out = ParseOut(choice.out);

@@ -58,7 +58,7 @@ class DetailReader {
  private:
   static double ErrorOf(const TensorData& tensor, int64_t element, const Reference& reference) {
     const double observed = tensor.At(element);
-    const bool same = observed == reference.hi || (std::isnan(observed) && std::isnan(reference.hi));
+    const bool same = SameValue(observed, reference.hi);
     if (!std::isfinite(observed) || !std::isfinite(reference.hi))
       return same ? 0 : std::numeric_limits<double>::quiet_NaN();
     return UlpError(observed, reference.value(), *FormatOf(tensor.dtype));

@@ -73,13 +73,12 @@ void ShowAsWritten(const CaseOracle& written, const std::string& value, const Te
   std::vector<bool> given(looked.size(), false);
   std::vector<double> nearest(looked.size(), std::numeric_limits<double>::quiet_NaN());
   for (const auto& model : Written(written, *shape, observed.dtype)) {
-    const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
-    for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
-      const auto run = model->Simulate(order, looked);
+    for (const int order : model->Orders()) {
+      const auto stored = model->Stored(order, looked);
       for (size_t k = 0; k < looked.size(); ++k) {
-        const double stored = model->Store(run[k]), here = observed.At(looked[k]);
-        given[k] = given[k] || stored == here || (std::isnan(stored) && std::isnan(here));
-        if (!(std::fabs(nearest[k] - here) <= std::fabs(stored - here))) nearest[k] = stored;
+        const double here = observed.At(looked[k]);
+        given[k] = given[k] || SameValue(stored[k], here);
+        if (!(std::fabs(nearest[k] - here) <= std::fabs(stored[k] - here))) nearest[k] = stored[k];
       }
     }
   }

@@ -179,13 +179,11 @@ class AskedJudge {
     auto oracle = open_(piece, inputs_, {.unrounded = free, .as_written = true});
     if (!oracle) return entry->second;
     for (const auto& model : (*oracle)->Bank(value_, observed_.dtype)) {
-      const int orders = model->order_free() ? 0 : static_cast<int>(model->orders().size());
-      for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+      for (const int order : model->Orders()) {
         if (order >= 0 && !orders_.empty() && !orders_.contains(order)) continue;
-        const auto run = model->Simulate(order, elements_);
+        const auto run = model->Stored(order, elements_);
         int64_t same = 0;
-        for (size_t k = 0; k < elements_.size(); ++k)
-          same += model->Store(run[k]) == observed_.At(elements_[k]) ? 1 : 0;
+        for (size_t k = 0; k < elements_.size(); ++k) same += run[k] == observed_.At(elements_[k]) ? 1 : 0;
         same_in_[order] = std::max(same_in_[order], same);
         entry->second =
             std::max(entry->second, static_cast<double>(same) / static_cast<double>(elements_.size()));

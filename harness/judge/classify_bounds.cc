@@ -113,8 +113,7 @@ size_t Classifier::Unstorable(const Hypothesis& hypothesis) {
   for (const auto& [cut, format] : model.cuts) key += "|" + cut + ":" + format;
   const auto [known, is_new] = unstorable_.emplace(std::move(key), elements_.size());
   for (size_t i = 0; is_new && i < elements_.size(); ++i) {
-    const double again = hypothesis.Store(stored_[i]);
-    if (again == stored_[i] || (std::isnan(again) && std::isnan(stored_[i]))) continue;
+    if (SameValue(hypothesis.Store(stored_[i]), stored_[i])) continue;
     known->second = i;
     break;
   }

@@ -60,21 +60,38 @@ std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hy
 void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const int precision = FormatOf(observed_.dtype)->precision;
   if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
-  const bool cut = std::all_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!trial.survived || !likely->contains(model)) continue;
     const auto acc = ParseAcc(model.acc);
     const bool split = !model.in.empty() && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
       const auto spec = ParseIn(in.second);
       return spec && spec->pieces > 1;
     });
-    return split || (model.in.empty() && acc && !acc->exact() &&
-                     !(acc->binary() && acc->rounding == Rounding::kNearestEven));
-  });
-  if (!cut) return;
+    if (split) continue;
+    if (!model.in.empty() || !acc || acc->exact()) return;
+    // Of sums in 16 bits some order gives the bits, or it is a few results that ask for such errors and not the rest.
+    const bool unseen = acc->bits() < Binary32().precision && trial.match.matches == 0;
+    if (acc->binary() && acc->rounding == Rounding::kNearestEven && !unseen) return;
+  }
   if (sample_.empty()) ChooseSample();
   std::vector<Proposal> proposals;
-  for (int bits = precision + 1; bits < Binary32().precision; ++bits)
+  for (int bits = precision + 1; bits < Binary32().precision; ++bits) {
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
-  likely->merge(KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals)));
+    if (!HardOnly()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits), .mid = "none"});
+  }
+  const auto found = KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals));
+  likely->insert(found.begin(), found.end());
+  if (found.empty() || HardOnly()) return;
+  double best = -kInf;
+  std::set<PrecisionModel> near;
+  for (const Trial& trial : trials_) {
+    if (found.contains(trial.hypothesis->model())) best = std::max(best, trial.log_likelihood);
+  }
+  for (const Trial& trial : trials_) {
+    if (trial.log_likelihood >= best - std::log(options_.keep_factor)) near.insert(trial.hypothesis->model());
+  }
+  std::erase_if(*likely, [&](const PrecisionModel& model) { return !near.contains(model); });
 }
 
 bool Classifier::DoubtTwice(std::set<PrecisionModel>* likely) {
@@ -127,9 +144,9 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
   const auto enough = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
   for (const Trial* trial : sums) {
     for (size_t order = 0; order < trial->hypothesis->orders().size(); ++order) {
-      const auto run = trial->hypothesis->Simulate(static_cast<int>(order), sample_);
+      const auto run = trial->hypothesis->Stored(static_cast<int>(order), sample_);
       size_t off = 0;
-      for (size_t i = 0; i < run.size(); ++i) off += far_off(i, trial->hypothesis->Store(run[i])) ? 1 : 0;
+      for (size_t i = 0; i < run.size(); ++i) off += far_off(i, run[i]) ? 1 : 0;
       if (off < enough) return;
     }
   }
@@ -143,19 +160,22 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
 void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
   if (likely->empty() || only_ != nullptr || shape_.has_steps || shape_.reduction_length < 2) return;
   double best = -kInf;
+  size_t runs = 0;
+  bool matched = false;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!trial.survived || !likely->contains(model)) continue;
     const auto acc = ParseAcc(model.acc);
-    if (trial.match.matches > 0 || trial.hypothesis->order_free() || !acc || !acc->wide()) return;
+    if (trial.hypothesis->order_free() || !acc || !acc->wide()) return;
     best = std::max(best, trial.log_likelihood);
+    runs += trial.hypothesis->orders().size();
+    matched = matched || trial.match.matches > 0;
   }
   // Which neighbour is kept is a matter of chance, as a stochastic rounding has it: the nearer one the likelier.
-  constexpr int64_t kFewest = 4;
   constexpr double kBelow = 4;  // standard deviations
   const FloatFormat& format = *FormatOf(observed_.dtype);
   int64_t others = 0;
-  double due = 0, variance = 0;
+  double due = 0, variance = 0, agree = 0;
   for (size_t i = 0; i < stored_.size(); ++i) {
     if (!std::isfinite(references_[i].hi) || !std::isfinite(stored_[i])) continue;
     const double off = DistanceFrom(references_[i], stored_[i]) / Ulp(references_[i].hi, format);
@@ -164,8 +184,11 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
     const double farther = std::min(off, 1 - off);
     due += farther;
     variance += farther * (1 - farther);
+    agree += std::log1p(-2 * farther * (1 - farther));  // that two such roundings keep the same one
   }
-  if (others < kFewest || static_cast<double>(others) < due - kBelow * std::sqrt(variance)) return;
+  if (others == 0 || static_cast<double>(others) < due - kBelow * std::sqrt(variance)) return;
+  // An order that gives every bit explains them, unless one among so many is likely to.
+  if (matched && agree + std::log(static_cast<double>(runs)) < -std::log(options_.keep_factor)) return;
   const Proposal proposal{.in = {}, .acc = "exact", .out = std::string(format.name) + "_faithful"};
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, std::span(&proposal, 1))) {
     Trial trial;
@@ -482,9 +505,7 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
     for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
       const PrecisionModel& model = kept->model();
       if (model.cuts.size() != 1) continue;
-      const auto run = kept->Simulate(-1, elements);
-      size_t given = 0;
-      for (size_t i = 0; i < run.size(); ++i) given += kept->Store(run[i]) == stored[i] ? 1 : 0;
+      const size_t given = elements.size() - DifferentValues(kept->Stored(-1, elements), stored);
       if (given < most) continue;
       most = given + 1;
       const std::string& step = model.cuts.begin()->first;

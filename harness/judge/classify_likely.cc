@@ -64,10 +64,7 @@ double Classifier::ReproducedBy(const Hypothesis& hypothesis) const {
   const int orders = hypothesis.order_free() ? std::min(known, 1) : known;
   size_t most = 0;
   for (int order = hypothesis.order_free() || known == 0 ? -1 : 0; order < orders; ++order) {
-    const auto run = hypothesis.Simulate(order, elements);
-    size_t given = 0;
-    for (size_t i = 0; i < run.size(); ++i) given += hypothesis.Store(run[i]) == stored[i] ? 1 : 0;
-    most = std::max(most, given);
+    most = std::max(most, elements.size() - DifferentValues(hypothesis.Stored(order, elements), stored));
   }
   return elements.empty() ? 0 : static_cast<double>(most) / static_cast<double>(elements.size());
 }

@@ -189,12 +189,10 @@ Classifier::Missing Classifier::MissingByBounds(const Hypothesis& model, const s
 
 int64_t Classifier::MissingByOrders(const Hypothesis& model, int64_t looked, int bits) const {
   if (sample_.empty()) return 0;
-  const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
   int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
+  for (const int order : model.Orders()) {
     int64_t missing = 0;
-    for (const double run : model.Simulate(order, sample_)) {
-      const double stored = model.Store(run);
+    for (const double stored : model.Stored(order, sample_)) {
       if (std::isfinite(stored)) missing += std::max(0, SignificantBits(stored) - bits);
     }
     fewest = std::min(fewest, missing);

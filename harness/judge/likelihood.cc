@@ -331,12 +331,8 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
                             std::span<const double> observed) {
   LikelihoodResult result;
   const auto matches = [&](int order, size_t count) {
-    const auto run = hypothesis.Simulate(order, elements.first(count));
-    for (size_t i = 0; i < run.size(); ++i) {
-      const double value = hypothesis.Store(run[i]);
-      if (value != observed[i] && !(std::isnan(value) && std::isnan(observed[i]))) return false;
-    }
-    return true;
+    const auto run = hypothesis.Stored(order, elements.first(count));
+    return std::equal(run.begin(), run.end(), observed.begin(), SameValue);
   };
   const size_t probe = ProbeCount(elements.size()), first = std::min<size_t>(2, probe);
   if (hypothesis.order_free()) {
@@ -364,16 +360,14 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough) {
   size_t fewest = most;
-  for (int order = 0; order < static_cast<int>(hypothesis.orders().size()) && fewest > enough; ++order) {
+  for (const int order : hypothesis.Orders()) {
+    if (fewest <= enough) break;
     size_t misses = 0;
     // Each step asks for four times as many: most are refuted early.
     for (size_t count = 32, last = 0; misses < fewest && last < elements.size(); last = count, count *= 4) {
       count = std::min(count, elements.size());
-      const auto run = hypothesis.Simulate(order, elements.first(count));
-      for (size_t i = last; i < count; ++i) {
-        const double value = hypothesis.Store(run[i]);
-        misses += value == observed[i] || (std::isnan(value) && std::isnan(observed[i])) ? 0 : 1;
-      }
+      const auto run = hypothesis.Stored(order, elements.first(count));
+      for (size_t i = last; i < count; ++i) misses += SameValue(run[i], observed[i]) ? 0 : 1;
     }
     fewest = std::min(fewest, misses);
   }

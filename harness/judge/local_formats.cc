@@ -237,13 +237,12 @@ std::vector<TensorData> StepJudge::Unflushed(size_t last, const Changes& changes
   auto oracle = open_(piece->program, piece->inputs, {.unrounded = {}, .natural = true});
   if (!oracle || zeros.empty()) return restored;
   for (const auto& hypothesis : (*oracle)->Bank(name, observed.dtype)) {
-    const auto given = hypothesis->Simulate(hypothesis->order_free() ? -1 : 0, zeros);
+    const auto given = hypothesis->Stored(hypothesis->Orders().front(), zeros);
     TensorData data = observed;
     bool any = false;
     for (size_t i = 0; i < zeros.size(); ++i) {
-      const double value = hypothesis->Store(given[i]);
-      if (!IsSubnormal(value, data.dtype)) continue;
-      data.Set(zeros[i], value);
+      if (!IsSubnormal(given[i], data.dtype)) continue;
+      data.Set(zeros[i], given[i]);
       any = true;
     }
     if (any && std::find(restored.begin(), restored.end(), data) == restored.end())

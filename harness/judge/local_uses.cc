@@ -5,6 +5,7 @@
 
 #include "harness/judge/classify_options.h"
 #include "harness/judge/sample.h"
+#include "harness/judge/likelihood.h"
 #include "harness/judge/step_judge.h"
 #include "harness/num/float_format.h"
 #include "harness/words/ops.h"
@@ -140,31 +141,14 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   constexpr size_t kMostModels = 4096;
   const auto models = (*oracle)->Bank(name, observed.dtype);
   if (models.size() > kMostModels) return kNotAsked;
-  int64_t most = 0;
-  for (const auto& model : models) most = MostGiven(*model, observed, elements, most);
+  std::vector<double> stored;
+  for (const int64_t element : elements) stored.push_back(observed.At(element));
+  size_t misses = elements.size();
+  for (const auto& model : models) misses = FewestMisses(*model, elements, stored, misses);
   counts_ += (*oracle)->Counts();
-  return models.empty() ? -1 : static_cast<double>(most) / static_cast<double>(elements.size());
-}
-
-int64_t StepJudge::MostGiven(const Hypothesis& model, const TensorData& observed,
-                             const std::vector<int64_t>& elements, int64_t before) {
-  const std::span<const int64_t> all(elements);
-  int64_t most = before;
-  const int orders = model.order_free() ? 0 : static_cast<int>(model.orders().size());
-  for (int order = orders == 0 ? -1 : 0; order < orders; ++order) {
-    const auto may_miss = static_cast<int64_t>(all.size()) - most;
-    int64_t misses = 0;
-    // Some before all: most are beaten by these. What a line of elements shares is computed anew for each part.
-    constexpr size_t kSome = 24;
-    for (size_t count = kSome, last = 0; misses < may_miss && last < all.size();
-         last = count, count = all.size()) {
-      count = std::min(count, all.size());
-      const auto run = model.Simulate(order, all.first(count));
-      for (size_t k = last; k < count; ++k) misses += model.Store(run[k]) == observed.At(all[k]) ? 0 : 1;
-    }
-    if (misses < may_miss) most = static_cast<int64_t>(all.size()) - misses;
-  }
-  return most;
+  return models.empty()
+             ? -1
+             : 1 - static_cast<double>(misses) / static_cast<double>(elements.size());
 }
 
 StepJudge::Uses StepJudge::SearchUses(size_t last) {

@@ -189,10 +189,6 @@ class StepJudge {
   double ShareWith(size_t last, const Uses& uses, const std::vector<int64_t>& elements,
                    PieceOptions how = {.unrounded = {}, .as_written = true});
 
-  /// How many of some results a model gives bit by bit in one of its orders, where they are more than `before`; else `before`.
-  static int64_t MostGiven(const Hypothesis& model, const TensorData& observed,
-                           const std::vector<int64_t>& elements, int64_t before);
-
   /// A set of unrounded uses, over several steps, that gives nearly all results and more than any plain one: from what is stored,
   /// from everything unrounded, and from everything but what products give, one use at a time. Empty where none does.
   Uses SearchUses(size_t last);

@@ -66,6 +66,11 @@ std::vector<CrossTerm> SingleLine(CrossSide side, int bits, int64_t k, int64_t l
   // Formats of a larger range have numbers that float16 has not: read in it, or flushed where it flushes, they are gone.
   if (bits != Binary16().precision && line % 8 == 5) scale = kBeyondFloat16;
   if (bits != Binary16().precision && line % 8 == 7) scale = -kBeyondFloat16;
+  // Three times an odd significand lies half-way between two of as many bits, one time in two: how ties are rounded.
+  if (side == CrossSide::kB && line % 4 == 2) {
+    bits = 2;
+    scale = 0;
+  }
   const auto value = [&](int64_t place) {
     const uint64_t key = Key(side, line, place);
     const double sign = CrossSignificand(key ^ 0x5555, 8, 0) < 1.5 ? 1 : -1;
@@ -171,8 +176,10 @@ std::vector<CrossTerm> HalfLine(CrossSide side, int bits, int64_t k, int64_t lin
     const bool is_odd = bits >= store && (line / 3 + pair) % 2 == 0;
     const double sign = (line / 2 + pair) % 2 == 0 ? 1 : -1;
     const int kept = std::min(bits, store) - (bits >= store && !is_odd ? 1 : 0);
+    // A value of fewer bits than the store has is even there: cutting shows beside more than a half.
+    const double rest = bits < store && (line / 3 + pair) % 2 == 0 ? 1.5 : 1;
     const std::array<double, 2> values{Scale(sign * CrossSignificand(Key(side, line, pair), kept, 0), kScale),
-                                       Scale(sign, kScale - store)};
+                                       Scale(sign * rest, kScale - store)};
     const auto turned = static_cast<size_t>(line / 6 % 2);
     for (size_t slot = 0; slot < 2; ++slot)
       terms.push_back({.position = 2 * pair + static_cast<int64_t>(slot), .value = values[slot ^ turned]});

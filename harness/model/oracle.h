@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,6 +68,21 @@ class Hypothesis {
   /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without
   /// rounding.
   virtual std::vector<double> Simulate(int order, std::span<const int64_t> elements) const = 0;
+
+  /// The orders of its own that can give other bits: -1 alone where none does.
+  std::vector<int> Orders() const {
+    const size_t count = order_free() ? 0 : orders().size();
+    if (count == 0) return {-1};
+    std::vector<int> all(count);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  /// What Simulate gives, each stored.
+  std::vector<double> Stored(int order, std::span<const int64_t> elements) const {
+    std::vector<double> results = Simulate(order, elements);
+    for (double& result : results) result = Store(result);
+    return results;
+  }
 };
 
 /// What the path from the tensors to a value looks like.

@@ -284,8 +284,14 @@ double UlpError(double observed, TwoDoubles reference, const FloatFormat& format
   return ((observed - reference.hi) - reference.lo) / Ulp(reference.hi, format);
 }
 
+size_t DifferentValues(std::span<const double> a, std::span<const double> b) {
+  size_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) count += SameValue(a[i], b[i]) ? 0 : 1;
+  return count;
+}
+
 double UlpDistance(double a, double b, const FloatFormat& format) {
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  if (SameValue(a, b)) return 0;
   if (!std::isfinite(a) || !std::isfinite(b)) return kInf;
   return std::fabs(a - b) / Ulp(std::max(std::fabs(a), std::fabs(b)), format);
 }

@@ -9,9 +9,11 @@
 // wrong neighbour).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +100,11 @@ double UlpError(double observed, TwoDoubles reference, const FloatFormat& format
 /// How far two values of `format` lie apart, in ulps of the larger one: 0 for two NaNs, infinite where just
 /// one is finite or a NaN.
 double UlpDistance(double a, double b, const FloatFormat& format);
+
+/// Equal, or both NaN.
+inline bool SameValue(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+/// How many values of `a` are not those of `b`, which has as many.
+size_t DifferentValues(std::span<const double> a, std::span<const double> b);
 
 /// Significant bits of `value`: 1 for powers of two, 0 for zero.
 int SignificantBits(double value);

@@ -15,7 +15,6 @@
 namespace ulpscope {
 namespace {
 
-bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
 bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
 
@@ -320,7 +319,7 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
     bool same = structure.size() == observed.size();
     for (size_t i = 0; i < structure.size() && i < observed.size(); ++i) {
       stored[i] = model.Store(structure[i]);
-      if (!Same(stored[i], observed[i])) same = false;
+      if (!SameValue(stored[i], observed[i])) same = false;
     }
     if (same) {
       if (chunks == nullptr) return true;
@@ -329,7 +328,7 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
     }
     if (!together) {
       for (size_t i = 0; i < observed.size(); ++i) {
-        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return Same(value, observed[i]); }))
+        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return SameValue(value, observed[i]); }))
           met[i] = 1;
       }
     }
@@ -408,7 +407,7 @@ void DotBank::Exclude(std::span<const double> a, std::span<const double> b, std:
                       int64_t m, int64_t k, int64_t n, std::vector<char>* alive) const {
   for (size_t i = 0; i < models_.size(); ++i) {
     for (size_t e = 0; (*alive)[i] && e < y.size(); ++e) {
-      if (!Same(models_[i].Store(y[e]), y[e])) (*alive)[i] = 0;
+      if (!SameValue(models_[i].Store(y[e]), y[e])) (*alive)[i] = 0;
     }
   }
   if (k <= SumTrees::kMostSlots) {
