@@ -71,7 +71,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
     if (split) continue;
     if (!model.in.empty() || !acc || acc->exact()) return;
     // Of sums in 16 bits some order gives the bits, or it is a few results that ask for such errors and not the rest.
-    const bool unseen = acc->bits() < Binary32().precision && trial.match.matches == 0;
+    const bool unseen = !HardOnly() && acc->bits() < Binary32().precision && trial.match.matches == 0;
     if (acc->binary() && acc->rounding == Rounding::kNearestEven && !unseen) return;
   }
   if (sample_.empty()) ChooseSample();

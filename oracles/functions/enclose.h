@@ -28,7 +28,9 @@ inline double Down(double value) { return std::nextafter(value, -kInf); }
 inline double Up(double value) { return std::nextafter(value, kInf); }
 
 /// Units in the last place of the format that computes a node; 0 where the operation is one that IEEE 754
-/// requires and all backends round correctly.
+/// requires and all backends round correctly. No standard of the frameworks says how far a function may be off. XLA's on CPUs (jaxlib
+/// 0.10.2, 131,072 values each) are the furthest measured: expm1 5.5, erf 4.3, tanh 4.1, and erfc 61 where it is small; powers have
+/// what OpenCL C allows (its table of errors in ulp), 16.
 double FunctionSlack(NodeKind kind);
 /// Binary64 for results of that dtype, else binary32.
 const FloatFormat& ComputeFormat(const PlanNode& node);
