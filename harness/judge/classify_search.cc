@@ -30,7 +30,8 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
     if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
   }
-  if (shape_.reduction_length >= kLeastJoined && !shape_.has_steps && !too_near_) {
+  // Results of few bits are those of no float32 sums, however these are joined.
+  if (bits_ == 0 && shape_.reduction_length >= kLeastJoined && !shape_.has_steps && !too_near_) {
     for (const char* prod : {"exact", "float32"})
       proposals.push_back({.in = {}, .acc = std::string(kJoinedWider), .mid = "none", .prod = prod});
   }
