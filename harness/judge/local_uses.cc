@@ -4,8 +4,8 @@
 #include <span>
 
 #include "harness/judge/classify_options.h"
-#include "harness/judge/sample.h"
 #include "harness/judge/likelihood.h"
+#include "harness/judge/sample.h"
 #include "harness/judge/step_judge.h"
 #include "harness/num/float_format.h"
 #include "harness/words/ops.h"
@@ -146,9 +146,7 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   size_t misses = elements.size();
   for (const auto& model : models) misses = FewestMisses(*model, elements, stored, misses);
   counts_ += (*oracle)->Counts();
-  return models.empty()
-             ? -1
-             : 1 - static_cast<double>(misses) / static_cast<double>(elements.size());
+  return models.empty() ? -1 : 1 - static_cast<double>(misses) / static_cast<double>(elements.size());
 }
 
 StepJudge::Uses StepJudge::SearchUses(size_t last) {

@@ -15,7 +15,6 @@
 namespace ulpscope {
 namespace {
 
-
 bool Less(double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; }
 
 /// Format in which the accumulator leaves its sum.
@@ -328,7 +327,8 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
     }
     if (!together) {
       for (size_t i = 0; i < observed.size(); ++i) {
-        if (std::any_of(stored.begin(), stored.end(), [&](double value) { return SameValue(value, observed[i]); }))
+        if (std::any_of(stored.begin(), stored.end(),
+                        [&](double value) { return SameValue(value, observed[i]); }))
           met[i] = 1;
       }
     }
