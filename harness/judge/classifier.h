@@ -219,6 +219,8 @@ class Classifier {
 
   /// Rounded to a neighbour of the exact sum, all of them, and some not to the nearest.
   bool IsFaithful(const Hypothesis& model) const;
+  /// More of the results err to one side of the exact ones, seen from zero, than chance has it.
+  bool Lean() const;
 
   /// Those of the proposals that explain the bits. An accumulator of so many bits has to give them in some order: of
   /// errors alone there are many causes.

@@ -137,8 +137,8 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
   const auto far_off = [&](size_t i, double stored) {
     return !(DistanceFrom(exact[i], stored) < Ulp(exact[i].hi, format));
   };
-  for (size_t i = 0; i < sample_.size(); ++i) {
-    if (exact[i].kind == ReferenceKind::kUndecided || far_off(i, sample_stored_[i])) return;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    if (!(DistanceFrom(references_[i], stored_[i]) < Ulp(references_[i].hi, format))) return;
   }
   // As many further off as make none of them in an order of its own as unlikely as what likelihood sets aside.
   const auto enough = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
@@ -206,12 +206,26 @@ void Classifier::TryFaithful(std::set<PrecisionModel>* likely) {
 
 void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
   if (likely->empty() || only_ != nullptr) return;
+  // What errs less than this share of what a model's sums do is not as large as theirs.
+  constexpr double kAsLarge = 0.75;
+  bool split = true, large = false;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!trial.survived || !likely->contains(model)) continue;
+    if (trial.match.matches > 0) return;
+    large = large || trial.residuals.ratio >= kAsLarge;
+    split = split && std::any_of(model.in.begin(), model.in.end(), [](const auto& in) {
+      const auto spec = ParseIn(in.second);
+      return spec && spec->pieces > 1;
+    });
+  }
+  if (split && !large && !shape_.has_steps) {
+    likely->clear();
+    return;
+  }
+  for (const PrecisionModel& model : *likely) {
     const auto acc = ParseAcc(model.acc);
-    const bool usual = acc && acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven;
-    if (trial.match.matches > 0 || usual) return;
+    if (acc && acc->wide() && acc->block == 0 && acc->rounding == Rounding::kNearestEven) return;
   }
   const Trial* natural = Natural({});
   if (natural == nullptr || natural->hypothesis->order_free()) return;
@@ -253,15 +267,16 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     const bool units = std::any_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
       return ParseAcc(model.acc)->block > 0;
     });
-    result_.says.push_back(
-        fmt::format("errors that lean as those of {} do, and no order tried of such sums gives these bits",
-                    units ? "float32 sums that are cut" : "truncating float32 sums"));
+    if (Lean())
+      result_.says.push_back(
+          fmt::format("errors that lean as those of {} do, and no order tried of such sums gives these bits",
+                      units ? "float32 sums that are cut" : "truncating float32 sums"));
     likely->clear();
     return;
   }
   likely->clear();
-  // Of an op that does more than sum, errors of that size may be those of what it reads.
-  if (shape_.has_steps) return;
+  // Of an op that does more than sum, errors of that size may be those of what it reads. And a few results may ask for them alone.
+  if (shape_.has_steps || !large) return;
   const std::string sums = bits == Bfloat16().precision   ? "bfloat16 sums (8 significant bits)"
                            : bits == Binary16().precision ? "float16 sums (11 significant bits)"
                                                           : fmt::format("sums in {} significant bits", bits);
@@ -311,6 +326,13 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
     }
     trial.hypothesis->Forget();
     trials_.push_back(std::move(trial));
+  }
+  // What an order of theirs gives, float32 parts that were joined in another one may give as well.
+  for (const Trial& trial : trials_) {
+    PrecisionModel joined = trial.hypothesis->model();
+    if (!trial.survived || joined.acc != "float32" || !std::isfinite(trial.log_likelihood) || !Fits(trial)) continue;
+    joined.acc = kJoinedWider;
+    if (likely->contains(joined)) likely->insert(trial.hypothesis->model());
   }
 }
 
@@ -363,15 +385,27 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
 
 bool Classifier::IsFaithful(const Hypothesis& model) const {
   const FloatFormat& format = *FormatOf(observed_.dtype);
-  if (sample_.size() < kFaithfulLeast || format.precision > 11) return false;
+  if (stored_.size() < kFaithfulLeast || format.precision > 11) return false;
   bool nearest = true;
-  const auto exact = model.Simulate(-1, sample_);
-  for (size_t i = 0; i < sample_.size(); ++i) {
-    const double error = std::fabs(sample_stored_[i] - exact[i]);
+  const auto exact = model.Simulate(-1, elements_);
+  for (size_t i = 0; i < elements_.size(); ++i) {
+    const double error = std::fabs(stored_[i] - exact[i]);
     if (!(error < Ulp(exact[i], format))) return false;
-    nearest = nearest && model.Store(exact[i]) == sample_stored_[i];
+    nearest = nearest && model.Store(exact[i]) == stored_[i];
   }
   return !nearest;
+}
+
+bool Classifier::Lean() const {
+  constexpr double kByChance = 4;  // standard deviations
+  double towards_zero = 0, count = 0;
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    const double error = (stored_[i] - references_[i].hi) - references_[i].lo;
+    if (!std::isfinite(error) || error == 0) continue;
+    towards_zero += std::signbit(error) != std::signbit(references_[i].hi) ? 1 : 0;
+    ++count;
+  }
+  return std::fabs(2 * towards_zero - count) > kByChance * std::sqrt(count);
 }
 
 std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposals) {

@@ -158,7 +158,13 @@ void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposa
   if (near) return;
   ulpscope::Search found =
       oracle_.Explain(value_, elements, [&](size_t i, double sum) { return yardstick.Deviation(i, sum); });
-  for (Proposal& proposal : found.proposals) proposals->push_back(std::move(proposal));
+  for (Proposal& proposal : found.proposals) {
+    proposals->push_back(proposal);
+    // What is read rounded may be multiplied in float32 or with the sum, in one step.
+    if (!shape_.has_products || proposal.in.empty() || proposal.prod != "exact") continue;
+    proposal.prod = "float32";
+    proposals->push_back(std::move(proposal));
+  }
   for (std::string& sentence : found.says) result_.says.push_back(std::move(sentence));
   if (!found.says.empty()) return;
   // A factor that all results share.
@@ -176,12 +182,18 @@ void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposa
   if (zero) return;
   if (!scaled) return;
   // What few results of one kind share, all of them have to: else it is how they were rounded.
+  constexpr double kMuchLess = 0.25;
+  double plain = 0, with = 0;
   for (size_t i = 0; i < sample_.size() && scaled; ++i) {
     const double exact = oracle_.References(value_, std::span(&sample_[i], 1)).front().hi;
     const double half = Ulp(sample_stored_[i], *FormatOf(observed_.dtype)) / 2;
     scaled = !std::isfinite(sample_stored_[i]) || std::fabs(sample_stored_[i] - exact) > half || exact == 0 ||
              std::fabs(factor - 1) * std::fabs(exact) < half;
+    if (!std::isfinite(sample_stored_[i])) continue;
+    plain += std::pow(sample_stored_[i] - exact, 2);
+    with += std::pow(sample_stored_[i] - factor * exact, 2);
   }
+  scaled = scaled && with < kMuchLess * plain;
   const std::string text = fmt::format("{:.6g} times the exact value", factor);
   if (scaled && std::find(result_.says.begin(), result_.says.end(), text) == result_.says.end())
     result_.says.push_back(text);

@@ -91,7 +91,7 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
 
 void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
                            std::set<PrecisionModel>* likely) {
-  constexpr int64_t kNoAccident = 48;  // 2^-48: no accident in the judgements of many lives
+  constexpr int64_t kNoAccident = 32;  // 2^-32: no accident in the judgements of a life
   // Half of the results have a last bit of their own: where a sum would leave 16 of them one, 32 are without it, by 2^-32.
   constexpr int64_t kNoLastBits = 16;
   constexpr int64_t kChance = 20;  // 2^-20: what likelihood sets aside

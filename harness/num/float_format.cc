@@ -174,7 +174,7 @@ const FloatFormat& FormatOfBits(int bits) {
     for (int p = 2; p < 53; ++p) {
       auto& [name, format] = all[static_cast<size_t>(p)];
       name = "p" + std::to_string(p);
-      format = {name, p, -126, 127, Pow2(127) * (2 - Pow2(1 - p))};
+      format = {name, p, Binary64().emin, 127, Pow2(127) * (2 - Pow2(1 - p))};
     }
     return all;
   }();

@@ -62,7 +62,8 @@ const FloatFormat* FormatOf(DType dtype);
 /// By long name ("bfloat16", "tf32", ...); null when unknown.
 const FloatFormat* FindFormat(std::string_view name);
 const std::vector<const FloatFormat*>& AllFormats();
-/// p significant bits with float32's exponents, called "p12"; 2 <= bits <= 52.
+/// p significant bits, called "p12", up to float32's largest number, and as many of the smallest ones: what has lost bits of them has
+/// lost them by the format that it is stored in. 2 <= bits <= 52.
 const FloatFormat& FormatOfBits(int bits);
 
 /// Every value of `inner` is a value of `outer`.
