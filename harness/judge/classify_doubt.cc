@@ -213,11 +213,12 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!trial.survived || !likely->contains(model)) continue;
     if (trial.match.matches > 0) return;
-    large = large || trial.residuals.ratio >= kAsLarge;
+    // Sums whose parts are joined in a wider format err less than what they stand beside.
+    large = large || (model.acc != kJoinedWider && trial.residuals.ratio >= kAsLarge);
     split = split && std::any_of(model.in.begin(), model.in.end(), [](const auto& in) {
-      const auto spec = ParseIn(in.second);
-      return spec && spec->pieces > 1;
-    });
+              const auto spec = ParseIn(in.second);
+              return spec && spec->pieces > 1;
+            });
   }
   if (split && !large && !shape_.has_steps) {
     likely->clear();
@@ -330,7 +331,7 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
   // What an order of theirs gives, float32 parts that were joined in another one may give as well.
   for (const Trial& trial : trials_) {
     PrecisionModel joined = trial.hypothesis->model();
-    if (!trial.survived || joined.acc != "float32" || !std::isfinite(trial.log_likelihood) || !Fits(trial)) continue;
+    if (!trial.survived || joined.acc != "float32" || !std::isfinite(trial.log_likelihood)) continue;
     joined.acc = kJoinedWider;
     if (likely->contains(joined)) likely->insert(trial.hypothesis->model());
   }
