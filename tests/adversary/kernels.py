@@ -5,6 +5,7 @@ import apart_narrow
 import apart_orders
 import apart_wrong
 import fresh
+import fresh_second
 import heldout_chains
 import heldout_operands
 import heldout_orders
@@ -17,7 +18,7 @@ import wrongs
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
 APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
-FRESH = (fresh, )  # names begin with n_
+FRESH = (fresh, fresh_second)  # names begin with n_, of the second with q_
 
 
 def load(tables=FIRST + HELD_OUT + APART + FRESH):

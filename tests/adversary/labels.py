@@ -79,27 +79,28 @@ def _agree(words, truth):
     return same and all(words[facet] == truth[facet] for facet in FACETS[1:])
 
 
-def bits_of(recipe, facet):
+def bits_of(recipe, facet, op):
     """The significant bits that a kernel keeps at a facet (`acc`, `mid`, `in x`), where that is all there is to its rounding; else None."""
     if recipe is None:
         return None
     name = getattr(recipe, facet, None)
     if facet.startswith("in "):
-        name = recipe.a if facet == "in x" else recipe.b
+        side = dict(zip(OPERANDS[op], "ab")).get(facet.removeprefix("in "))
+        name = getattr(recipe, side) if side else None
     found = re.match(r"p(\d+)(_|$)", str(name))
     return int(found[1]) if found else None
 
 
-def left_open(recipe, facet, floors):
+def left_open(recipe, facet, floors, op):
     """Whether the classification says that it cannot see a rounding as coarse as the kernel's. A floor is of rounding to nearest: a
     truncation loses one bit more."""
-    bits, floor = bits_of(recipe, facet), floors.get(facet.replace(" ", "."))
+    bits, floor = bits_of(recipe, facet, op), floors.get(facet.replace(" ", "."))
     return bits is not None and floor is not None and bits >= floor - 1
 
 
 def excluded(truth, proved, op, recipe=None, floors=None):
     """Whether no model of the proved set is the true one, nor one with words that are said to be open in place of the true ones."""
-    open_ = {facet for facet in ("acc", "mid") if left_open(recipe, facet, floors or {})}
+    open_ = {facet for facet in ("acc", "mid") if left_open(recipe, facet, floors or {}, op)}
     for model in proved:
         words = parse(model, op)
         if _agree({**words, **{facet: truth[facet] for facet in open_}}, truth):
@@ -123,7 +124,7 @@ def agreed(models, op):
 def _contradictions(truth, models, op, recipe, floors):
     """(facet, word that all models have, the true word), where the two differ, the truth is known and not said to be open."""
     for facet, word in agreed(models, op).items():
-        if left_open(recipe, facet, floors):
+        if left_open(recipe, facet, floors, op):
             continue
         true = truth.get("in", {}).get(facet[3:]) if facet.startswith("in ") else truth.get(facet)
         if true is not None and word != true:

@@ -56,6 +56,7 @@ WRONG = {
     ("s30z", 57): ("out_sr", 4),
     ("s31a", 0): ("mid_p16", 0),  # sums in float16, for one result of 256; the other 255 are nearer than those come
     ("s31a", 106): ("mid_p22", 8),  # CONFORMS: float32 parts joined in float64, of results that all have 22 bits
+    ("h3", 1): ("q_in_second_p17", 0),  # fused sums of an operand in 17 bits, where its products are rounded to float32
     ("s31a", 233): ("acc_p19", 18),  # 18 bits after a float32 sum, where sums in 17 to 21 bits do it as well
 }
 # The same where the contract has further inputs.
