@@ -7,7 +7,7 @@
 // no structure; at most three terms of a dot product are not zero, so that every order of summation can be listed
 // (Hypothesis::Possible).
 //
-//   single  one product, of sizes inside and beyond the range of float16   IN, PROD, MID, OUT
+//   single  one product, of sizes inside and beyond the range of float16, some half-way between two results: IN, PROD, MID, OUT
 //   cancel  a b + c d - e f with a small result: no two of the terms add up to what a narrow format holds, so that
 //           in no order of summation a narrow accumulator gives what a wide one does
 //   swamp   2^g a w + b w - 2^g a w in all orders, g from 16 to 25: which bits of b w a float32 sum keeps, and
@@ -15,7 +15,8 @@
 //   wide    half-way between two values of 8 or 11 bits, but for a term that float32 drops: float64 and wider sums, and
 //           whether they are rounded to float32 before a narrow store
 //   tie     the same, but for a term that float32 keeps and 16-bit sums drop in every order
-//   half    a value and half a unit of its last place in 8, 11 or 24 bits: whether a store rounds ties to even or away
+//   half    a value and half a unit of its last place in 8, 11 or 24 bits, or more than half: whether a store rounds ties to even or
+//           away, or cuts
 //   chunk   a b - c d at pairs of positions that any split of a long sum puts apart somewhere
 //
 // Ops around a sum have lines of their own, in which two terms count: no order of summation has a choice, so that a narrow sum
