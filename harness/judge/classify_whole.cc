@@ -91,7 +91,8 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
 
 void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>& looked,
                            std::set<PrecisionModel>* likely) {
-  constexpr int64_t kNoAccident = 32;  // 2^-32: no accident in the judgements of a life
+  constexpr int64_t kNoAccident = 48;  // 2^-48: no accident in the judgements of many lives
+  constexpr int64_t kFewer = 32;       // fewer bits than every order tried leaves
   // Half of the results have a last bit of their own: where a sum would leave 16 of them one, 32 are without it, by 2^-32.
   constexpr int64_t kNoLastBits = 16;
   constexpr int64_t kChance = 20;  // 2^-20: what likelihood sets aside
@@ -105,7 +106,7 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   if (bits < 2) return;
   const Missing missing = MissingByBounds(natural, looked, bits);
   const bool last = bits == format.precision - 1;
-  const int64_t enough = last ? kNoLastBits : kNoAccident;
+  const int64_t enough = last ? kNoLastBits : kFewer;
   // What is the last bit of a sum depends on its order: bounds do not tell.
   if (!last && missing.bits >= kNoAccident) {
     const size_t before = likely->size();

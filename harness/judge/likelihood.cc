@@ -360,7 +360,10 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough) {
   size_t fewest = most;
-  for (const int order : hypothesis.Orders()) {
+  std::vector<int> orders = hypothesis.Orders();
+  // Without a sum the first order stands for all: it rounds the steps inside an op.
+  if (hypothesis.order_free() && !hypothesis.orders().empty()) orders = {0};
+  for (const int order : orders) {
     if (fewest <= enough) break;
     size_t misses = 0;
     // Each step asks for four times as many: most are refuted early.

@@ -144,9 +144,14 @@ double StepJudge::ShareWith(size_t last, const Uses& uses, const std::vector<int
   std::vector<double> stored;
   for (const int64_t element : elements) stored.push_back(observed.At(element));
   size_t misses = elements.size();
-  for (const auto& model : models) misses = FewestMisses(*model, elements, stored, misses);
+  for (const auto& model : models) {
+    misses = model->order_free() ? std::min(misses, DifferentValues(model->Stored(-1, elements), stored))
+                                 : FewestMisses(*model, elements, stored, misses);
+  }
   counts_ += (*oracle)->Counts();
-  return models.empty() ? -1 : 1 - static_cast<double>(misses) / static_cast<double>(elements.size());
+  return models.empty()
+             ? -1
+             : static_cast<double>(elements.size() - misses) / static_cast<double>(elements.size());
 }
 
 StepJudge::Uses StepJudge::SearchUses(size_t last) {
