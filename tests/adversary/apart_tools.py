@@ -1,44 +1,14 @@
 """What the kernels that stand apart (a_...) are made of: the held-out tools under other names, and exact and compensated sums."""
 
-from dataclasses import replace
-
-import heldout_tools
 import numpy as np
-from heldout_tools import add32
-from kernel import Kernel
-from ops import PRODUCTS
-from products import Recipe, finish
+from heldout_tools import add32, under
 from rounding import add_odd, float32 as r, rounding, to_odd, two_sum
 
 ALL = ("float32", "bfloat16", "float16")
 F32 = ("float32", )
 HALF = ("bfloat16", "float16")
 
-
-def _apart(kernel):
-    return replace(kernel, name=f"a_{kernel.name.removeprefix('h_')}")
-
-
-def made(*args, **more):
-    return _apart(heldout_tools.made(*args, **more))
-
-
-def recipe(*args, **more):
-    return _apart(heldout_tools.recipe(*args, **more))
-
-
-def chain(*args, **more):
-    return _apart(heldout_tools.chain(*args, **more))
-
-
-def whole(op, name, kind, why, result, inputs=ALL, truth=None):
-    """A sum of products whose result(a, b, bias) holds the division of a mean and the bias too; the store makes the rest."""
-    def run(call):
-        a, b, bias, shape = PRODUCTS[op](call)
-        with np.errstate(all="ignore"):
-            return finish(result(a, b, bias), Recipe(), call.dtype).reshape(shape)
-
-    return Kernel(name=f"a_{op}_{name}", op=op, kind=kind, why=why, run=run, words=truth or {}, inputs=inputs)
+made, recipe, chain, whole = under("a_")
 
 
 def once(summands):

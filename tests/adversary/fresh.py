@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import heldout_tools
 import numpy as np
 from apart_tools import cut, filled, kahan, once, parts_of, tree
-from heldout_tools import ALL, F32, HALF, add32, adding, blockwise, good, in_turn, largest, terms, words
-from kernel import Kernel
-from ops import _ERF, _ERFC, PRODUCTS
+from heldout_tools import ALL, F32, HALF, add32, adding, blockwise, good, in_turn, largest, terms, under, words
+from ops import _ERF, _ERFC
 from products import Recipe, accumulate, finish
 from rounding import add_odd, bfloat16, float16, float32 as r, flushed, rounding
 
@@ -19,30 +17,7 @@ FIRST_OTHER = words("other", "as_is", acc="float32")
 SECOND_OTHER = words("as_is", "other", acc="float32")
 
 
-def _fresh(kernel):
-    return replace(kernel, name=f"n_{kernel.name.removeprefix('h_')}")
-
-
-def made(*args, **more):
-    return _fresh(heldout_tools.made(*args, **more))
-
-
-def recipe(*args, **more):
-    return _fresh(heldout_tools.recipe(*args, **more))
-
-
-def chain(*args, **more):
-    return _fresh(heldout_tools.chain(*args, **more))
-
-
-def whole(op, name, kind, why, result, inputs=ALL, truth=None):
-    """result(a, b, bias) holds everything but the store: the division of a mean and the bias too."""
-    def run(call):
-        a, b, bias, shape = PRODUCTS[op](call)
-        with np.errstate(all="ignore"):
-            return finish(result(a, b, bias), Recipe(), call.dtype).reshape(shape)
-
-    return Kernel(name=f"n_{op}_{name}", op=op, kind=kind, why=why, run=run, words=truth or {}, inputs=inputs)
+made, recipe, chain, whole = under("n_")
 
 
 # honest sums

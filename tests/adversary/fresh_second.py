@@ -1,12 +1,9 @@
 """Fresh, a second set: honest orders of odd sizes, narrow steps of 17 to 23 bits, bugs in some elements alone (q_...)."""
 
-from dataclasses import replace
-
-import heldout_tools
 import numpy as np
 from apart_tools import cut, filled, parts_of, tree
 from fresh import _norm, _rms, _softmax, _tree_rows
-from heldout_tools import ALL, F32, HALF, add32, adding, blockwise, good, in_turn, largest, terms, words
+from heldout_tools import ALL, F32, HALF, add32, adding, blockwise, good, in_turn, largest, terms, under, words
 from kernel import Kernel
 from ops import PRODUCTS
 from products import MORE_ORDERS, Recipe, accumulate, finish, _blocks, _lanes, _parts
@@ -20,29 +17,7 @@ FIRST_OTHER = words("other", "as_is", acc="float32")
 SECOND_OTHER = words("as_is", "other", acc="float32")
 
 
-def _named(kernel):
-    return replace(kernel, name=f"q_{kernel.name.removeprefix('h_')}")
-
-
-def made(*args, **more):
-    return _named(heldout_tools.made(*args, **more))
-
-
-def recipe(*args, **more):
-    return _named(heldout_tools.recipe(*args, **more))
-
-
-def chain(*args, **more):
-    return _named(heldout_tools.chain(*args, **more))
-
-
-def whole(op, name, kind, why, result, inputs=ALL, truth=None):
-    def run(call):
-        a, b, bias, shape = PRODUCTS[op](call)
-        with np.errstate(all="ignore"):
-            return finish(result(a, b, bias), Recipe(), call.dtype).reshape(shape)
-
-    return Kernel(name=f"q_{op}_{name}", op=op, kind=kind, why=why, run=run, words=truth or {}, inputs=inputs)
+made, recipe, chain, whole = under("q_")
 
 
 def _dp_pairs(k):

@@ -1,5 +1,7 @@
 """What the held-out kernels are made of: products term by term, operands block by block, chains of float32 steps."""
 
+from dataclasses import replace
+
 import numpy as np
 from kernel import Kernel
 from ops import PRODUCTS, apply, wide
@@ -102,3 +104,25 @@ def largest(x, axis=-1):
 def row_sum(x, order="lanes8", acc="float32"):
     """The sums of rows, as a column."""
     return accumulate(x, np.ones((x.shape[1], 1)), Recipe(order=order, acc=acc))
+
+
+def whole(op, name, kind, why, result, inputs=ALL, truth=None):
+    """A sum of products whose result(a, b, bias) holds the division of a mean and the bias too; the store makes the rest."""
+    def run(call):
+        a, b, bias, shape = PRODUCTS[op](call)
+        with np.errstate(all="ignore"):
+            return finish(result(a, b, bias), Recipe(), call.dtype).reshape(shape)
+
+    return Kernel(name=f"h_{op}_{name}", op=op, kind=kind, why=why, run=run, words=truth or {}, inputs=inputs)
+
+
+def under(prefix):
+    """made, recipe, chain and whole for a table whose names begin with `prefix`."""
+    def renamed(make):
+        def of(*args, **more):
+            kernel = make(*args, **more)
+            return replace(kernel, name=prefix + kernel.name.removeprefix("h_"))
+
+        return of
+
+    return tuple(map(renamed, (made, recipe, chain, whole)))
