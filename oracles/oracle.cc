@@ -16,6 +16,7 @@
 #include "oracles/fast/references.h"
 #include "oracles/hypothesis.h"
 #include "oracles/inputs.h"
+#include "oracles/lines.h"
 #include "oracles/search.h"
 #include "oracles/settled.h"
 
@@ -212,6 +213,22 @@ class ConcreteOracle : public CaseOracle {
     return NamedSteps(value, [&](const ValuePath& path) {
       return EnumerateKept(shared_->plan, path, observed, "p" + std::to_string(bits));
     });
+  }
+
+  std::vector<int64_t> LinesOf(const std::string& value, std::span<const int64_t> elements) const override {
+    return ulpscope::LinesOf(*shared_, shared_->plan.values.at(value), elements);
+  }
+
+  std::vector<SharedStep> SharedSteps(const std::string& value,
+                                      std::span<const int64_t> elements) const override {
+    const Plan& plan = shared_->plan;
+    const int node = plan.values.at(value);
+    std::vector<SharedStep> steps;
+    for (const int cut : PathOf(plan, node, StepsCut::kNamed).cut_points) {
+      if (plan.size(cut) < plan.size(node))
+        steps.push_back({.name = NameOf(plan, cut), .moves = MovesOf(shared_.get(), node, cut, elements)});
+    }
+    return steps;
   }
 
   std::vector<std::unique_ptr<Hypothesis>> FlushingBank(const std::string& value,

@@ -200,7 +200,7 @@ void Classifier::Conclude() {
   if (search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);
   if (natural != nullptr) {
-    const bool rounded = twice || DoubtReading(&likely);
+    const bool rounded = twice || DoubtReading(&likely) || (search && DoubtLines(&likely));
     if (!rounded) LookEverywhere(natural, &likely);
     if (!rounded && likely.empty() && search) likely = Search(*natural);
     if (search) TryPerhapsBits(&likely);

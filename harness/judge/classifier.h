@@ -39,6 +39,9 @@ struct Trial {
   Residuals residuals;
 };
 
+class Lines;
+struct LineParts;
+
 /// Judges one value of one backend. An object is asked once (Run); its members are what the phases hand on.
 class Classifier {
  public:
@@ -247,6 +250,14 @@ class Classifier {
   static double DistanceFrom(const Reference& reference, double stored) {
     return std::fabs((stored - reference.hi) - reference.lo);
   }
+
+  // Lines of elements that share sums (classify_lines.cc)
+
+  /// Lines that lean together, or err by more than those of any order, and errors that are those of one step kept in fewer bits.
+  bool DoubtLines(std::set<PrecisionModel>* likely);
+  /// The step inside the op that, kept in fewer bits, gives these errors; else nothing.
+  std::string StepKeptInLines(const Lines& lines, const LineParts& seen, const std::vector<int64_t>& elements,
+                              const std::vector<double>& centre) const;
 
   // Every element (classify_whole.cc)
 

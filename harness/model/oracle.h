@@ -121,6 +121,12 @@ constexpr double kNearby = 6;
 
 using Deviates = std::function<double(size_t element, double sum)>;
 
+/// How a step that several elements share (a total, a mean, an inverse deviation) moves them.
+struct SharedStep {
+  std::string name;
+  std::vector<double> moves;  ///< of each element: its change, for a change of the step by its own size
+};
+
 struct Search {
   std::vector<Proposal> proposals;
   std::vector<std::string> says;  ///< "as if the last 4 of 64 products were missing"
@@ -179,6 +185,18 @@ class CaseOracle {
     static_cast<void>(value);
     static_cast<void>(observed);
     static_cast<void>(bits);
+    return {};
+  }
+  /// A number for each element, the same for those that rest on the same sums; all differ where no sum is shared.
+  virtual std::vector<int64_t> LinesOf(const std::string& value, std::span<const int64_t> elements) const {
+    static_cast<void>(value);
+    return {elements.begin(), elements.end()};
+  }
+  /// Of each step inside an op that several elements share.
+  virtual std::vector<SharedStep> SharedSteps(const std::string& value,
+                                              std::span<const int64_t> elements) const {
+    static_cast<void>(value);
+    static_cast<void>(elements);
     return {};
   }
   /// Models that drop subnormals, for a value that nothing of the bank explains.
