@@ -200,9 +200,10 @@ void Classifier::Conclude() {
   if (search) LookInside(&likely);
   const Trial* natural = HardOnly() ? nullptr : Natural(likely);
   if (natural != nullptr) {
-    const bool rounded = twice || DoubtReading(&likely) || (search && DoubtLines(&likely));
+    const bool rounded = twice || DoubtReading(&likely);
     if (!rounded) LookEverywhere(natural, &likely);
-    if (!rounded && likely.empty() && search) likely = Search(*natural);
+    const bool in_lines = search && !rounded && odd_ == 0 && DoubtLines(&likely);
+    if (!rounded && !in_lines && likely.empty() && search) likely = Search(*natural);
     if (search) TryPerhapsBits(&likely);
   }
   const std::set<PrecisionModel> proved = Survivors();

@@ -40,7 +40,6 @@ struct Trial {
 };
 
 class Lines;
-struct LineParts;
 
 /// Judges one value of one backend. An object is asked once (Run); its members are what the phases hand on.
 class Classifier {
@@ -242,6 +241,9 @@ class Classifier {
   /// The step inside the op that, kept in fewer bits, gives nearly all of these results bit by bit; else nothing.
   std::string StepKept(std::span<const int64_t> elements, std::span<const double> stored) const;
 
+  /// The step inside the op that, kept in fewer bits, errs as the results do, in whatever form the others are computed.
+  std::string StepsErrors() const;
+
   /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.
   double MedianError(std::span<const Reference> references, std::span<const double> stored) const;
@@ -256,8 +258,8 @@ class Classifier {
   /// Lines that lean together, or err by more than those of any order, and errors that are those of one step kept in fewer bits.
   bool DoubtLines(std::set<PrecisionModel>* likely);
   /// The step inside the op that, kept in fewer bits, gives these errors; else nothing.
-  std::string StepKeptInLines(const Lines& lines, const LineParts& seen, const std::vector<int64_t>& elements,
-                              const std::vector<double>& centre) const;
+  std::string StepKeptInLines(const Lines& lines, const Hypothesis& model,
+                              const std::vector<int64_t>& elements, const std::vector<double>& errors) const;
 
   // Every element (classify_whole.cc)
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "harness/judge/classifier.h"
+#include "harness/judge/same_errors.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -421,7 +422,12 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     const auto acc = ParseAcc(model.acc);
     const bool narrow = acc && acc->bits() < Binary32().precision;
     const bool matches = trials_[i].match.matches > 0;
-    if (all.contains(model) && (!narrow || matches)) likely.insert(model);
+    // Operands in fewer bits that no order shows err no more than the worst order tried does, but for chance.
+    const Residuals& residuals = trials_[i].residuals;
+    const bool near =
+        matches || model.in.empty() ||
+        residuals.ratio <= 1 + 3 / std::sqrt(static_cast<double>(std::max<size_t>(1, residuals.count)));
+    if (all.contains(model) && (!narrow || matches) && near) likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
   // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded
@@ -515,6 +521,7 @@ bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
     }
   }
   if (found.empty() && shape_.has_steps && enough) found = StepKept(elements, stored);
+  if (found.empty() && shape_.has_steps && enough) found = StepsErrors();
   if (found.empty()) return false;
   result_.says.push_back(found);
   likely->clear();
@@ -549,6 +556,38 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
     }
   }
   return found;
+}
+
+std::string Classifier::StepsErrors() const {
+  // Other forms of an op err in places as if a step had fewer bits: what such a step leaves of all errors is next to nothing.
+  constexpr double kMostLeft = 0.1;
+  constexpr int kFewestBits = 9, kMostBits = 21;
+  const auto plain = std::find_if(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+    return IsAsAsked(trial.hypothesis->model()) && trial.hypothesis->model().cuts.empty();
+  });
+  if (plain == trials_.end()) return {};
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  for (const int order : {-1, 0}) {
+    const auto whole = plain->hypothesis->Simulate(order, sample_);
+    for (int bits = kFewestBits; bits <= kMostBits; ++bits) {
+      for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
+        if (kept->model().cuts.size() != 1) continue;
+        const auto with = kept->Simulate(order, sample_);
+        std::vector<double> errors, due;
+        for (size_t i = 0; i < sample_.size(); ++i) {
+          const double unit = Ulp(whole[i], format);
+          if (!std::isfinite(sample_stored_[i]) || !std::isfinite(with[i] / unit)) continue;
+          errors.push_back((sample_stored_[i] - whole[i]) / unit);
+          due.push_back((with[i] - whole[i]) / unit);
+        }
+        if (!AreThose(errors, due, static_cast<double>(Distinct(due).size()), kMostLeft)) continue;
+        const std::string& step = kept->model().cuts.begin()->first;
+        return fmt::format("as if {} inside were rounded to {} significant bits",
+                           step.substr(step.rfind('.') + 1), bits);
+      }
+    }
+  }
+  return {};
 }
 
 double Classifier::ErrorInUlps(const Reference& reference, double stored) const {

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "harness/judge/classifier.h"
+#include "harness/judge/same_errors.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
 
@@ -131,8 +132,6 @@ class Lines {
 
 namespace {
 
-/// Natural logarithm of how unlikely an accident has to be.
-constexpr double kNoAccident = 24;
 /// What roots, reciprocals and quotients of libraries may be off by, which moves a whole line: three units in the last place.
 constexpr double kLibrary = 3 * 0x1p-23;
 /// Lines that are looked at, and elements of each.
@@ -156,19 +155,15 @@ size_t OnOneSide(const std::vector<double>& values, double side) {
   }));
 }
 
-/// Whether `errors` are `predicted` and little else. `free`: how many of the numbers say something of their own.
-bool AreThose(const std::vector<double>& errors, const std::vector<double>& predicted, double free) {
-  constexpr double kMost = 0.3;
-  double before = 0, after = 0;
-  for (size_t i = 0; i < errors.size(); ++i) {
-    before += errors[i] * errors[i];
-    after += std::pow(errors[i] - predicted[i], 2);
-  }
-  return after < kMost * before && free / 2 * std::log(before / after) > kNoAccident;
+std::vector<double> Together(const std::vector<std::vector<double>>& parts) {
+  std::vector<double> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
 }
 
-/// How unlikely it is that values which err to either side lean as these do: by Student's t, and by their signs alone.
-double Leaning(const std::vector<double>& values) {
+/// How unlikely it is that lines which err to either side lean as these do: by Student's t, and by their signs alone.
+double Leaning(const std::vector<double>& lines) {
+  const std::vector<double> values = Distinct(lines);
   const auto n = static_cast<double>(values.size());
   if (n < 3) return 0;
   const double mean = Mean(values);
@@ -185,7 +180,7 @@ double Leaning(const std::vector<double>& values) {
 
 bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   constexpr int64_t kMostLooked = int64_t{1} << 14, kMostTerms = int64_t{1} << 20;
-  if (likely->empty() || only_ != nullptr || !shape_.has_steps || shape_.reduction_length < 2 ||
+  if (only_ != nullptr || !result_.says.empty() || !shape_.has_steps || shape_.reduction_length < 2 ||
       shape_.line_cuts.empty() || FormatOf(observed_.dtype) != &Binary32())
     return false;
   const auto plain = std::find_if(trials_.begin(), trials_.end(), [this](const Trial& trial) {
@@ -255,7 +250,9 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   for (size_t d = 0; d < directions; ++d) {
     const double mean = Mean(seen.steps[d]);
-    if (std::fabs(mean) <= kLibrary + 2 * lean[d] || Leaning(seen.steps[d]) < kNoAccident) continue;
+    if (RootMeanSquare(seen.along[d]) < seen.elements || std::fabs(mean) <= kLibrary + 2 * lean[d] ||
+        Leaning(seen.steps[d]) < kNoCoincidence)
+      continue;
     result_.says.push_back(fmt::format(
         "as if {} inside were too {} in {} of {} lines, by {:.1e} of itself in the mean, where no order "
         "tried of its sums leans by more than {:.1e}",
@@ -264,7 +261,7 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     likely->clear();
     return true;
   }
-  if (const std::string kept = StepKeptInLines(lines, seen, elements, centre); !kept.empty()) {
+  if (const std::string kept = StepKeptInLines(lines, model, elements, errors); !kept.empty()) {
     result_.says.push_back(kept);
     likely->clear();
     return true;
@@ -272,7 +269,7 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   const double room = 2 + 6 / std::sqrt(static_cast<double>(lines.count()));
   for (size_t d = 0; d < directions && lines.count() >= kFewestLines; ++d) {
     const double seen_size = RootMeanSquare(seen.steps[d]);
-    if (seen_size <= room * size[d] + kLibrary) continue;
+    if (RootMeanSquare(seen.along[d]) < seen.elements || seen_size <= room * size[d] + kLibrary) continue;
     result_.says.push_back(
         fmt::format("whole lines err as if {} inside were off by {:.1e} of itself, {:.1f} times as much as "
                     "in any order tried",
@@ -283,36 +280,40 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   return false;
 }
 
-std::string Classifier::StepKeptInLines(const Lines& lines, const LineParts& seen,
+std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& model,
                                         const std::vector<int64_t>& elements,
-                                        const std::vector<double>& centre) const {
+                                        const std::vector<double>& errors) const {
   constexpr int kFewestBits = 9, kMostBits = 22;
-  constexpr double kSome = 0.3;  // of what is seen: a step that moves less is not what errs so
   // A rounding to p bits is off by 2^(24 - p) units times 0.2 to 0.6.
-  const double most = std::max(seen.lines, seen.elements);
-  const int about =
-      Binary32().precision - static_cast<int>(std::lround(std::log2(std::max(most, 1e-3) / 0.35)));
-  const double free_lines = static_cast<double>(lines.count() * lines.names().size()),
-               free_elements = static_cast<double>(elements.size()) - free_lines;
-  for (int bits = std::min(about + 2, kMostBits); bits >= std::max(about - 2, kFewestBits); --bits) {
-    for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
-      if (kept->model().cuts.size() != 1) continue;
-      std::vector<double> predicted = kept->Simulate(-1, elements);
-      for (size_t i = 0; i < predicted.size(); ++i) predicted[i] -= centre[i];
-      const LineParts parts = lines.Part(std::move(predicted));
-      bool same = parts.elements > kSome * seen.elements && AreThose(seen.rest, parts.rest, free_elements);
-      if (!same && parts.lines > kSome * seen.lines) {
-        std::vector<double> all, due;
-        for (size_t d = 0; d < parts.along.size(); ++d) {
-          all.insert(all.end(), seen.along[d].begin(), seen.along[d].end());
-          due.insert(due.end(), parts.along[d].begin(), parts.along[d].end());
+  constexpr double kUnits = 0.35, kFewestUnits = 0.6;
+  const auto spent = static_cast<double>(lines.count() * lines.names().size());
+  // Beside nothing else that is rounded, and beside each step in float32, which on steep data errs as much.
+  for (const int order : {-1, 0}) {
+    const std::vector<double> whole = model.Simulate(order, elements), centre = model.Simulate(-1, elements);
+    std::vector<double> other = errors;
+    for (size_t i = 0; i < other.size(); ++i) other[i] -= whole[i] - centre[i];
+    const LineParts left = lines.Part(std::move(other));
+    const double most = std::max(left.lines, left.elements);
+    if (most < kFewestUnits) continue;
+    const int about = Binary32().precision - static_cast<int>(std::lround(std::log2(most / kUnits)));
+    for (int bits = std::min(about + 2, kMostBits); bits >= std::max(about - 2, kFewestBits); --bits) {
+      for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
+        if (kept->model().cuts.size() != 1) continue;
+        std::vector<double> moved = kept->Simulate(order, elements), relative;
+        for (size_t i = 0; i < moved.size(); ++i) {
+          moved[i] -= whole[i];
+          relative.push_back(moved[i] / centre[i]);
         }
-        same = AreThose(all, due, free_lines);
+        const double free = static_cast<double>(Distinct(relative).size()) - spent;
+        const LineParts due = lines.Part(std::move(moved));
+        const auto along = Together(due.along);
+        if (!AreThose(left.rest, due.rest, free) &&
+            !AreThose(Together(left.along), along, static_cast<double>(Distinct(along).size())))
+          continue;
+        const std::string& step = kept->model().cuts.begin()->first;
+        return fmt::format("as if {} inside were rounded to {} significant bits",
+                           step.substr(step.rfind('.') + 1), bits);
       }
-      if (!same) continue;
-      const std::string& step = kept->model().cuts.begin()->first;
-      return fmt::format("as if {} inside were rounded to {} significant bits",
-                         step.substr(step.rfind('.') + 1), bits);
     }
   }
   return {};

@@ -95,7 +95,11 @@ void Classifier::MeasureFloors() {
       if (ProbeLaw(*trial.hypothesis, sample_, sample_stored_) < least - kProbeRoom) continue;
       const LikelihoodResult likelihood =
           Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kSkip);
-      if (likelihood.residuals.fits && likelihood.log_likelihood >= least) return true;
+      // Which way errors lean is no sign against it: a row of rounded operands moves a whole row of results.
+      const Residuals& residuals = likelihood.residuals;
+      if (FitsOrders(residuals.ratio, residuals.largest, 0, residuals.count) &&
+          likelihood.log_likelihood >= least)
+        return true;
     }
     return false;
   };

@@ -106,9 +106,14 @@ Interval WithSlack(const PlanNode& node, Interval value) {
   if (units == 0 || (node.inner && !IsFunction(node.kind)) || std::isnan(value.lo) || std::isnan(value.hi))
     return value;
   const FloatFormat& format = ComputeFormat(node);
+  // Small ones are what is left of 1 - erf. What is no smaller than this is off as erf is, and rounded once or twice.
+  constexpr double kLargeErfc = 0.4, kErf = 8, kRounded = 2;
+  const bool large = node.kind == NodeKind::kErfc && value.lo >= kLargeErfc;
   const auto widened = [&](double end, double sign) {
     if (!std::isfinite(end) || end == 0) return end;
-    const double moved = end + sign * units * Ulp(end, format);
+    const double reach =
+        large ? kRounded * Ulp(end, format) + kErf * Ulp(1 - end, format) : units * Ulp(end, format);
+    const double moved = end + sign * reach;
     return sign < 0 ? Down(moved) : Up(moved);
   };
   // Where the result overflows, so that a reciprocal may be zero or not, the largest finite number is as

@@ -6,7 +6,7 @@
 // compiled), 1.97 (sigmoid); JAX 0.10.2 0.99 (exp), 1.06 (log), 3.7 (tanh), 4.2 (erf), 5.1 (expm1), 34
 // (erfc); square roots 0.75 in eager PyTorch, reciprocal ones 1.5. Results below the smallest normal number
 // may come out as zero. So hard evidence takes a function step as anything within FunctionSlack units, of the
-// format that a node computes in, around the exact image: 8 for functions, 64 for erfc, 1 for square roots. A
+// format that a node computes in, around the exact image: 8 for functions, 64 for small erfc, 1 for square roots. A
 // model falls by a rounding that it would have had to make, never by the last bits of somebody's polynomial:
 // a bfloat16 rounding is 65,536 units of float32. What errs by more than that is unmodelled, and should be:
 // erf as torch.compile vectorises it in float32 is 15,580 units off at -4.9e-5, being good to 6e-8 absolutely

@@ -47,6 +47,15 @@ def compare(y, honest, head, tail):
     return {"class": TWICE if within else VISIBLE, **facts}
 
 
+def ulps(y, head, tail):
+    """The largest error of float32 results, in units in the last place; infinite where one is no number and ought to be."""
+    if (specials(y) != specials(head)).any():
+        return np.inf
+    finite = np.isfinite(np.asarray(y))
+    unit = np.spacing(np.abs(np.asarray(head)[finite]).astype(np.float32)).astype(np.float64)
+    return float((errors(y, head, tail) / unit).max(initial=0.0))
+
+
 def _rms(error):
     """Without overflow or underflow on the way."""
     largest = error.max(initial=0.0)

@@ -34,6 +34,7 @@ class Kernel:
     run: object
     recipe: Recipe = None
     accepted: bool = False
+    formula: bool = False  # another formula in float32 steps: within what a function may be off (harness/docs/contracts.md), conforming is no false word
     words: dict = field(default_factory=dict)  # truth that no recipe tells
     others: dict = field(default_factory=dict)  # word for all operands -> run of the same kernel with that word: for those without a recipe
     inputs: tuple = ("float32", "bfloat16", "float16")

@@ -1,0 +1,184 @@
+// What lines of a softmax or a norm err by as one, and what their elements err by alone: planted faults of a few units.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "harness/judge/classify.h"
+#include "harness/num/float_format.h"
+#include "oracles/oracle.h"
+#include "tests/support/cases.h"
+
+namespace ulpscope {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRows = 40, kColumns = 64;
+
+double In(int bits, double value) {
+  const int exponent = std::ilogb(value);
+  const double quantum = std::ldexp(1.0, exponent - bits + 1);
+  return std::nearbyint(value / quantum) * quantum;
+}
+
+struct Program {
+  Case c;
+  std::map<std::string, TensorData> inputs;
+  const TensorData& x() const { return inputs.at("x"); }
+
+  Classification Judge(const TensorData& y) const {
+    auto oracle = OpenCaseOracle(c, inputs);
+    EXPECT_TRUE(oracle);
+    return ClassifyValue(**oracle, "y", y);
+  }
+};
+
+Program MakeProgram(const std::string& op, double scale) {
+  Program made;
+  made.c.id = op;
+  made.c.tensors.push_back(testing::Tensor("x", DType::kFloat32, {kRows, kColumns}));
+  Step step = op == "softmax"
+                  ? testing::MakeStep(op, {"x"}, "y", {{"dim", testing::Integer(1)}})
+                  : testing::MakeStep(op, {"x"}, "y", {{"normalized_shape", testing::Integers({kColumns})}});
+  if (op == "layer_norm") step.attrs["eps"] = Attr{.value = 1e-5};
+  made.c.program = {step};
+  made.c.observe = {"y"};
+  made.inputs = testing::NormalInputs(made.c, 7);
+  TensorData& x = made.inputs.at("x");
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, static_cast<float>(scale * x.At(i)));
+  return made;
+}
+
+using Change = std::function<double(double)>;
+double Nothing(double value) { return value; }
+
+/// In float32, in four lanes.
+float SumOf(const std::function<float(int64_t)>& term) {
+  float lanes[4] = {0, 0, 0, 0};
+  for (int64_t i = 0; i < kColumns; ++i) lanes[i % 4] += term(i);
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+TensorData Softmax(const TensorData& x, const Change& exp = Nothing, const Change& total = Nothing) {
+  TensorData y = TensorData::Zeros(DType::kFloat32, x.shape);
+  for (int64_t r = 0; r < kRows; ++r) {
+    double top = -INFINITY;
+    for (int64_t i = 0; i < kColumns; ++i) top = std::max(top, x.At(r * kColumns + i));
+    const auto e = [&](int64_t i) {
+      return static_cast<float>(exp(static_cast<float>(
+          std::exp(static_cast<double>(static_cast<float>(x.At(r * kColumns + i) - top))))));
+    };
+    const auto sum = static_cast<float>(total(SumOf(e)));
+    for (int64_t i = 0; i < kColumns; ++i) y.Set(r * kColumns + i, e(i) / sum);
+  }
+  return y;
+}
+
+TensorData LayerNorm(const TensorData& x, bool eps_beside_the_root, const Change& kept = Nothing) {
+  TensorData y = TensorData::Zeros(DType::kFloat32, x.shape);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const auto at = [&](int64_t i) { return static_cast<float>(x.At(r * kColumns + i)); };
+    const float mean = SumOf(at) / static_cast<float>(kColumns);
+    const auto centred = [&](int64_t i) { return at(i) - mean; };
+    const float variance =
+        SumOf([&](int64_t i) { return centred(i) * centred(i); }) / static_cast<float>(kColumns);
+    const float root = eps_beside_the_root ? std::sqrt(variance) + 1e-5F : std::sqrt(variance + 1e-5F);
+    const auto rstd = static_cast<float>(kept(1 / root));
+    for (int64_t i = 0; i < kColumns; ++i) y.Set(r * kColumns + i, centred(i) * rstd);
+  }
+  return y;
+}
+
+std::string Said(const Classification& found) { return ::testing::PrintToString(found.says) + found.label; }
+
+TEST(LinesOfAnOp, HonestOnesAreNotDoubted) {
+  const Program softmax = MakeProgram("softmax", 1), norm = MakeProgram("layer_norm", 8);
+  for (const Classification& found :
+       {softmax.Judge(Softmax(softmax.x())), norm.Judge(LayerNorm(norm.x(), false))}) {
+    EXPECT_TRUE(found.fits) << Said(found);
+    EXPECT_TRUE(found.says.empty()) << Said(found);
+  }
+}
+
+TEST(LinesOfAnOp, RowsThatAreAllTheSameAreOneObservation) {
+  Program same = MakeProgram("layer_norm", 1);
+  TensorData& x = same.inputs.at("x");
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, x.At(i % kColumns));
+  const Classification found = same.Judge(LayerNorm(x, false));
+  EXPECT_TRUE(found.fits) << Said(found);
+}
+
+// Five units of a float32 softmax, within what libraries' exponentials are off by: the numbers themselves tell.
+TEST(LinesOfAnOp, ExponentialsInFewBitsAreToldByTheirErrors) {
+  const Program softmax = MakeProgram("softmax", 1);
+  for (const int bits : {20, 22}) {
+    const Classification found =
+        softmax.Judge(Softmax(softmax.x(), [bits](double e) { return In(bits, e); }));
+    EXPECT_FALSE(found.fits);
+    EXPECT_THAT(Said(found),
+                HasSubstr("as if exp inside were rounded to " + std::to_string(bits) + " significant bits"));
+  }
+}
+
+TEST(LinesOfAnOp, AFactorThatAllLinesShareIsNoOrdersDoing) {
+  const Program softmax = MakeProgram("softmax", 1);
+  const Classification found =
+      softmax.Judge(Softmax(softmax.x(), Nothing, [](double total) { return total * (1 + 2e-6); }));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found),
+              HasSubstr("as if total inside were too large in 40 of 40 lines, by 2.0e-06 of itself"));
+}
+
+TEST(LinesOfAnOp, EpsBesideTheRootMakesEveryDeviationTooLarge) {
+  const Program norm = MakeProgram("layer_norm", 8);
+  double due = 0;
+  for (int64_t r = 0; r < kRows; ++r) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < kColumns; ++i) mean += norm.x().At(r * kColumns + i) / kColumns;
+    for (int64_t i = 0; i < kColumns; ++i)
+      variance += std::pow(norm.x().At(r * kColumns + i) - mean, 2) / kColumns;
+    const float root = std::sqrt(static_cast<float>(variance)) + 1e-5F;  // not all of eps is left beside it
+    due += (1 - std::sqrt(variance + 1e-5) / root) / kRows;
+  }
+  const Classification found = norm.Judge(LayerNorm(norm.x(), true));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(
+      Said(found),
+      HasSubstr(fmt::format("as if rstd inside were too small in 40 of 40 lines, by {:.1e} of itself", due)));
+}
+
+TEST(LinesOfAnOp, AnInverseDeviationInFewBits) {
+  const Program norm = MakeProgram("layer_norm", 1);
+  const Classification found =
+      norm.Judge(LayerNorm(norm.x(), false, [](double rstd) { return In(20, rstd); }));
+  EXPECT_FALSE(found.fits);
+  EXPECT_THAT(Said(found), HasSubstr("as if rstd inside were rounded to 20 significant bits"));
+}
+
+TEST(LinesOfAnOp, ElementsOfALineShareItsSumsAndMoveWithThem) {
+  for (const int64_t dim : {0, 1}) {
+    Program softmax = MakeProgram("softmax", 1);
+    softmax.c.program[0].attrs["dim"] = testing::Integer(dim);
+    auto oracle = OpenCaseOracle(softmax.c, softmax.inputs);
+    ASSERT_TRUE(oracle);
+    const std::vector<int64_t> elements{0, 1, kColumns, kColumns + 1};
+    const auto lines = (*oracle)->LinesOf("y", elements);
+    EXPECT_EQ(lines[0] == lines[1], dim == 1);
+    EXPECT_EQ(lines[0] == lines[2], dim == 0);
+    EXPECT_NE(lines[0], lines[3]);
+    const auto steps = (*oracle)->SharedSteps("y", elements);
+    const auto total = std::find_if(steps.begin(), steps.end(),
+                                    [](const SharedStep& step) { return step.name == "y.total"; });
+    ASSERT_NE(total, steps.end());
+    const auto exact = (*oracle)->References("y", elements);
+    // y = e / total: its derivative by the logarithm of the total is -y.
+    for (size_t i = 0; i < elements.size(); ++i)
+      EXPECT_NEAR(total->moves[i], -exact[i].hi, 1e-5 * exact[i].hi);
+  }
+}
+
+}  // namespace
+}  // namespace ulpscope
