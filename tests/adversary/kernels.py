@@ -8,6 +8,7 @@ import apart_orders
 import apart_wrong
 import fresh
 import fresh_second
+import fresh_third
 import heldout_chains
 import heldout_operands
 import heldout_orders
@@ -20,7 +21,7 @@ import wrongs
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
 APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
-FRESH = (fresh, fresh_second)  # names begin with n_, of the second with q_
+FRESH = (fresh, fresh_second, fresh_third)  # names begin with n_, of the second with q_, of the third with r_
 # Other formulas, each step of which is float32: what they are off by is accuracy, of which no contract speaks.
 FORMULAS = {"tanh_pade", "a_tanh_one_cubic", "h_gelu_short_erf", "h_silu_half_tanh", "h_tanh_by_sigmoid"}
 

@@ -4,9 +4,10 @@ usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT]
                 [--json FILE]
 
 Without --whole about 600 cells, in a minute or so; with it 10,000. --only '^h_' scores the held-out kernels, '^a_' a second
-such set, '^n_' a third, '^q_' a fourth; all are left out otherwise. Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model
-that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict. --plant falsifies one
-verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else build/release/bin/ulpscope.
+such set, '^n_' a third, '^q_' a fourth, '^r_' a fifth; all are left out otherwise. Exits 1 on a wrong CONFORMS, a wrong
+VIOLATES, a true model that was excluded or a label that is false, 2 when nothing was checked or cells came to no verdict.
+--plant falsifies one verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else
+build/release/bin/ulpscope.
 """
 
 import argparse
@@ -218,8 +219,8 @@ def main():
     parser.add_argument("--whole", action="store_true", help="10,000 cells in place of 600")
     parser.add_argument("--cells", type=int, help="how many cells")
     parser.add_argument("--longest", type=int, help="the longest sum (64; 16,384 with --whole)")
-    parser.add_argument("--only", default="^(?![hanq]_)",
-                        help="kernels whose names match; ^h_, ^a_, ^n_, ^q_: those held out, and the sets that came after (default: all others)")
+    parser.add_argument("--only", default="^(?![hanqr]_)",
+                        help="kernels whose names match; ^h_, ^a_, ^n_, ^q_, ^r_: those held out, and the sets that came after (default: all others)")
     parser.add_argument("--salt", default="", help="other cells of the same kind")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=30, help="cells of one run of the harness")
@@ -243,7 +244,10 @@ def main():
                 continue
             print(f"batch {done}/{len(batches)}: {len(more)} cells, the harness took {took:.0f} s", file=sys.stderr, flush=True)
             if options.json:
-                pathlib.Path(options.json).write_text("\n".join(json.dumps(row, default=float) for row in rows))
+                # Whole or as it was: nothing that was scored is lost with a run that is stopped.
+                written = pathlib.Path(options.json + ".new")
+                written.write_text("\n".join(json.dumps(row, default=float) for row in rows))
+                written.replace(options.json)
     troubles, rows = [row for row in rows if "trouble" in row], [row for row in rows if "trouble" not in row]
     rows.sort(key=lambda row: row["cell"])
     if options.plant and rows:
