@@ -64,7 +64,8 @@ class ConcreteOracle : public CaseOracle {
                      .term_cuts = {},
                      .tensors = {},
                      .has_products = path.has_products,
-                     .has_steps = path.has_inner};
+                     .has_steps = path.has_inner,
+                     .has_functions = HasFunctions(path)};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));
@@ -241,6 +242,11 @@ class ConcreteOracle : public CaseOracle {
   using Evaluators = std::map<int64_t, std::unique_ptr<Evaluator<ExactArithmetic>>>;
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
 
+  bool HasFunctions(const ValuePath& path) const {
+    return std::any_of(path.nodes.begin(), path.nodes.end(),
+                       [&](int id) { return IsFunction(shared_->plan.at(id).kind); });
+  }
+
   /// Hypotheses of a path that all named steps cut.
   template <typename EnumerateCuts>
   std::vector<std::unique_ptr<Hypothesis>> NamedSteps(const std::string& value,
@@ -290,11 +296,9 @@ class ConcreteOracle : public CaseOracle {
       made->choices = enumerate(shared_->plan, made->path, observed);
       for (const auto& order : OrdersOf(shared_->plan, made->path)) made->order_names.push_back(order.name);
       // Nobody's exp is ours: each order once more, with functions that are off as implementations are.
-      const bool functions = std::any_of(made->path.nodes.begin(), made->path.nodes.end(),
-                                         [&](int id) { return IsFunction(shared_->plan.at(id).kind); });
-      if (functions) {
+      if (HasFunctions(made->path)) {
         for (const auto& order : OrdersOf(shared_->plan, made->path))
-          made->order_names.push_back(order.name + ", functions inexact");
+          made->order_names.push_back(order.name + std::string(kInexact));
       }
       made->Bind(shared_->plan);
       bank = std::move(made);

@@ -132,8 +132,9 @@ class Lines {
 
 namespace {
 
-/// What roots, reciprocals and quotients of libraries may be off by, which moves a whole line: three units in the last place.
-constexpr double kLibrary = 3 * 0x1p-23;
+/// Root mean square of what roots, reciprocals and quotients of libraries are off by, which moves a whole line: 1.5 units in the last
+/// place at the most. Of each element's own steps the same, in its units.
+constexpr double kUnits = 1.5, kLibrary = kUnits * 0x1p-23;
 /// Lines that are looked at, and elements of each.
 constexpr size_t kFewestLines = 8, kMostLines = 64, kFewestOfLine = 4, kMostOfLine = 48;
 
@@ -238,19 +239,24 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   };
   const LineParts seen = lines.Part(errors);
   const size_t directions = lines.names().size();
+  // Of orders of sums alone, and of those with inexact functions besides: the errors of these are drawn, and larger than libraries' are.
   std::vector<double> lean(directions, 0), size(directions, 0);
+  double each = 0;
+  const auto names = model.orders();
   for (const int order : model.Orders()) {
     const LineParts own = lines.Part(errors_of(model.Stored(order, elements)));
     if (!std::isfinite(own.lines)) return false;
+    const bool drawn = order >= 0 && names[static_cast<size_t>(order)].ends_with(kInexact);
+    if (!drawn) each = std::max(each, own.elements);
     for (size_t d = 0; d < directions; ++d) {
       lean[d] = std::max(lean[d], std::fabs(Mean(own.steps[d])));
-      size[d] = std::max(size[d], RootMeanSquare(own.steps[d]));
+      if (!drawn) size[d] = std::max(size[d], RootMeanSquare(own.steps[d]));
     }
   }
   const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   for (size_t d = 0; d < directions; ++d) {
     const double mean = Mean(seen.steps[d]);
-    if (RootMeanSquare(seen.along[d]) < seen.elements || std::fabs(mean) <= kLibrary + 2 * lean[d] ||
+    if (RootMeanSquare(seen.along[d]) < seen.elements || std::fabs(mean) <= 2 * (kLibrary + lean[d]) ||
         Leaning(seen.steps[d]) < kNoCoincidence)
       continue;
     result_.says.push_back(fmt::format(
@@ -266,7 +272,8 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     likely->clear();
     return true;
   }
-  const double room = 2 + 6 / std::sqrt(static_cast<double>(lines.count()));
+  // The worst of the orders is no longer sum's luck: of so few lines a root mean square is a fifth off by chance.
+  const double room = 1.25 + 3 / std::sqrt(static_cast<double>(lines.count()));
   for (size_t d = 0; d < directions && lines.count() >= kFewestLines; ++d) {
     const double seen_size = RootMeanSquare(seen.steps[d]);
     if (RootMeanSquare(seen.along[d]) < seen.elements || seen_size <= room * size[d] + kLibrary) continue;
@@ -277,7 +284,14 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     likely->clear();
     return true;
   }
-  return false;
+  if (shape_.has_functions || lines.count() < kFewestLines || seen.elements <= 2 * each + kUnits)
+    return false;
+  result_.says.push_back(
+      fmt::format("beside what lines share, elements err by {:.1f} units in the last place, {:.1f} times as "
+                  "much as their steps do in float32",
+                  seen.elements, seen.elements / each));
+  likely->clear();
+  return true;
 }
 
 std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& model,
@@ -285,7 +299,7 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
                                         const std::vector<double>& errors) const {
   constexpr int kFewestBits = 9, kMostBits = 22;
   // A rounding to p bits is off by 2^(24 - p) units times 0.2 to 0.6.
-  constexpr double kUnits = 0.35, kFewestUnits = 0.6;
+  constexpr double kOneBit = 0.35, kFewestUnits = 0.6;
   const auto spent = static_cast<double>(lines.count() * lines.names().size());
   // Beside nothing else that is rounded, and beside each step in float32, which on steep data errs as much.
   for (const int order : {-1, 0}) {
@@ -295,7 +309,7 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
     const LineParts left = lines.Part(std::move(other));
     const double most = std::max(left.lines, left.elements);
     if (most < kFewestUnits) continue;
-    const int about = Binary32().precision - static_cast<int>(std::lround(std::log2(most / kUnits)));
+    const int about = Binary32().precision - static_cast<int>(std::lround(std::log2(most / kOneBit)));
     for (int bits = std::min(about + 2, kMostBits); bits >= std::max(about - 2, kFewestBits); --bits) {
       for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
         if (kept->model().cuts.size() != 1) continue;

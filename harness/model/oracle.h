@@ -14,6 +14,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/base/result.h"
@@ -105,6 +106,8 @@ struct ValueShape {
   bool has_products = false;
   bool has_steps =
       false;  ///< elementary steps inside one op are on the path: they have a format of their own
+  bool has_functions =
+      false;  ///< exponentials and their like are on the path: libraries are off by some units
   /// No floating-point number, and every backend has to give the same: nothing on the way rounds.
   bool settled = false;
 };
@@ -115,6 +118,9 @@ struct Proposal {
   std::string acc = "float32", mid = "none", prod = "exact";
   std::string out = "";  ///< empty: what the value's dtype and rounding to nearest say
 };
+
+/// What the names of orders end with whose functions are off as implementations are.
+constexpr std::string_view kInexact = ", functions inexact";
 
 /// An explanation holds where every element lies within so many typical errors of an honest kernel.
 constexpr double kNearby = 6;
