@@ -16,7 +16,7 @@
 namespace ulpscope {
 namespace {
 
-double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
+double PowerOfTwo(int exponent) { return std::ldexp(1.0, exponent); }
 
 /// Exponent of the binade of a finite non-zero value.
 int BinadeOf(double value) { return std::ilogb(value); }
@@ -130,7 +130,7 @@ constexpr std::array<std::pair<Rounding, std::string_view>, 4> kRoundings{{{Roun
 
 }  // namespace
 
-double FloatFormat::SmallestSubnormal() const { return Pow2(emin - precision + 1); }
+double FloatFormat::SmallestSubnormal() const { return PowerOfTwo(emin - precision + 1); }
 
 const FloatFormat& Binary64() { return kFormats[0]; }
 const FloatFormat& Binary32() { return kFormats[1]; }
@@ -174,7 +174,7 @@ const FloatFormat& FormatOfBits(int bits) {
     for (int p = 2; p < 53; ++p) {
       auto& [name, format] = all[static_cast<size_t>(p)];
       name = "p" + std::to_string(p);
-      format = {name, p, Binary64().emin, 127, Pow2(127) * (2 - Pow2(1 - p))};
+      format = {name, p, Binary64().emin, 127, PowerOfTwo(127) * (2 - PowerOfTwo(1 - p))};
     }
     return all;
   }();
@@ -229,7 +229,8 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
     hi = ToOdd(value);
   }
   if (format.precision == 53)
-    return subnormals == Subnormals::kFlushed && std::fabs(hi) < Pow2(-1022) ? std::copysign(0.0, hi) : hi;
+    return subnormals == Subnormals::kFlushed && std::fabs(hi) < PowerOfTwo(-1022) ? std::copysign(0.0, hi)
+                                                                                   : hi;
   const double magnitude = std::fabs(hi);
   if (magnitude >= Pow2Cached(format.emin)) return RoundNormal(hi, format, rounding);
   const int exponent = format.emin;
@@ -252,7 +253,7 @@ double RoundTo(TwoDoubles value, const FloatFormat& format, Rounding rounding, S
       break;
   }
   const double result = std::ldexp(whole, quantum_exponent);
-  if (subnormals == Subnormals::kFlushed && result < Pow2(format.emin)) return std::copysign(0.0, hi);
+  if (subnormals == Subnormals::kFlushed && result < PowerOfTwo(format.emin)) return std::copysign(0.0, hi);
   return std::copysign(result, hi);
 }
 
@@ -272,9 +273,9 @@ bool IsRepresentable(double value, const FloatFormat& format) {
 
 double Ulp(double value, const FloatFormat& format) {
   const double magnitude = std::fabs(value);
-  if (!(magnitude >= Pow2(format.emin))) return format.SmallestSubnormal();
-  if (std::isinf(magnitude)) return Pow2(format.emax - format.precision + 1);
-  return Pow2(std::min(BinadeOf(magnitude), format.emax) - format.precision + 1);
+  if (!(magnitude >= PowerOfTwo(format.emin))) return format.SmallestSubnormal();
+  if (std::isinf(magnitude)) return PowerOfTwo(format.emax - format.precision + 1);
+  return PowerOfTwo(std::min(BinadeOf(magnitude), format.emax) - format.precision + 1);
 }
 
 double UlpError(double observed, TwoDoubles reference, const FloatFormat& format) {

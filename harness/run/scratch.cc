@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPrefix = "ulpscope-";
+constexpr const char* kNamePrefix = "ulpscope-";
 constexpr const char* kHalfMade = ".ulpscope-making-";
 constexpr const char* kLock = ".lock";
 
@@ -66,7 +66,7 @@ void SweepStale(const fs::path& base) {
     const fs::path dir = it->path();
     struct stat status {};
     const bool half_made = IsHalfMade(dir);
-    if (!half_made && !dir.filename().string().starts_with(kPrefix)) continue;
+    if (!half_made && !dir.filename().string().starts_with(kNamePrefix)) continue;
     if (::lstat(dir.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
       continue;
     const int fd = ::open((dir / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -78,7 +78,7 @@ void SweepStale(const fs::path& base) {
 
 /// A folder whose name others may sweep only once its lock is held: it is made under another name first.
 Result<fs::path> MakeLocked(const fs::path& base, const std::string& token, int& lock_fd) {
-  const fs::path hidden = base / (kHalfMade + token), dir = base / (kPrefix + token);
+  const fs::path hidden = base / (kHalfMade + token), dir = base / (kNamePrefix + token);
   if (::mkdir(hidden.c_str(), 0700) != 0)
     return Fail("cannot make a folder in " + base.string() + ": " + std::strerror(errno));
   lock_fd = ::open((hidden / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kDispatcher = "aten::";
 
 // In order, without the in-place forms of those that are here.
-constexpr auto kNames = std::to_array<std::string_view>({
+constexpr auto kAtenNames = std::to_array<std::string_view>({
 #include "harness/words/aten_names.inc"
 });
 
@@ -47,7 +47,9 @@ Parts Split(std::string_view op) {
   return {.name = op.substr(0, dot), .overload = dot == op.npos ? std::string_view() : op.substr(dot + 1)};
 }
 
-bool IsListed(std::string_view name) { return std::binary_search(kNames.begin(), kNames.end(), name); }
+bool IsListed(std::string_view name) {
+  return std::binary_search(kAtenNames.begin(), kAtenNames.end(), name);
+}
 
 }  // namespace
 
@@ -82,7 +84,7 @@ std::string WhyOutOfReach(std::string_view op) {
 
 std::string NearestAten(std::string_view op) {
   if (!IsAten(op)) return "";
-  static const std::vector<std::string> names(kNames.begin(), kNames.end());
+  static const std::vector<std::string> names(kAtenNames.begin(), kAtenNames.end());
   const std::string nearest = NearestName(Split(op).name, names);
   return nearest.empty() ? "" : std::string(kDispatcher) + nearest;
 }

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::string_view kModel = "model";
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool IsAsciiLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsPrintable(char c) { return c > ' ' && c < 0x7F; }
 
 /// A name of a backend or a device.
 bool IsWord(std::string_view text) {
-  return !text.empty() && IsLetter(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
-    return IsLetter(c) || IsDigit(c) || c == '_' || c == '-';
+  return !text.empty() && IsAsciiLetter(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
+    return IsAsciiLetter(c) || IsDigit(c) || c == '_' || c == '-';
   });
 }
 

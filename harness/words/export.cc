@@ -12,7 +12,7 @@
 namespace ulpscope {
 namespace {
 
-std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string InQuotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 /// ["a", "b"] of the names of `rows`.
 template <typename Rows, typename Spell>
@@ -22,7 +22,7 @@ std::string List(const Rows& rows, const Spell& spell) {
   return "[" + list + "]";
 }
 
-std::string Words(std::span<const std::string> words) { return List(words, Quoted); }
+std::string Words(std::span<const std::string> words) { return List(words, InQuotes); }
 
 /// "key": {, a line for each of `rows`, }.
 template <typename Rows, typename Spell>
@@ -32,30 +32,29 @@ std::string Section(std::string_view key, const Rows& rows, const Spell& spell) 
     const std::string line = spell(row);
     if (!line.empty()) lines += (lines.empty() ? "    " : ",\n    ") + line;
   }
-  return "  " + Quoted(key) + ": {\n" + lines + "\n  }";
+  return "  " + InQuotes(key) + ": {\n" + lines + "\n  }";
 }
 
 std::string OpLine(const OpRow& op) {
   static constexpr std::array<std::string_view, 5> kKinds{"value", "view", "product", "effect", "scope"};
-  return Quoted(op.name) + ": {\"kind\": " + Quoted(kKinds[static_cast<size_t>(op.kind)]) +
+  return InQuotes(op.name) + ": {\"kind\": " + InQuotes(kKinds[static_cast<size_t>(op.kind)]) +
          ", \"operands\": [" + std::to_string(op.operands.fewest) + ", " + std::to_string(op.operands.most) +
-         "], \"out\": " + (op.out == OpRow::Out::kOut ? "true" : "false") +
-         ", \"attributes\": " + List(op.attributes, [](const OpAttribute& row) { return Quoted(row.key); }) +
-         "}";
+         "], \"out\": " + (op.out == OpRow::Out::kOut ? "true" : "false") + ", \"attributes\": " +
+         List(op.attributes, [](const OpAttribute& row) { return InQuotes(row.key); }) + "}";
 }
 
 std::string DTypeLine(DType dtype) {
   static constexpr std::array<std::string_view, 3> kKinds{"bool", "integer", "floating"};
-  return Quoted(Name(dtype)) + ": {\"kind\": " + Quoted(kKinds[static_cast<size_t>(KindOf(dtype))]) +
+  return InQuotes(Name(dtype)) + ": {\"kind\": " + InQuotes(kKinds[static_cast<size_t>(KindOf(dtype))]) +
          ", \"bytes\": " + std::to_string(SizeOf(dtype)) +
-         ", \"safetensors\": " + Quoted(SafetensorsName(dtype)) + "}";
+         ", \"safetensors\": " + InQuotes(SafetensorsName(dtype)) + "}";
 }
 
 /// Of the knobs those that say how a backend computes: what else there is concerns no framework.
 std::string KnobLine(const KnobRow& knob) {
   if (knob.use != KnobRow::Use::kSetting) return "";
-  return Quoted(knob.name) + ": {\"values\": " + Words(knob.values) +
-         ", \"backends\": " + Words(knob.takers) + ", \"about\": " + Quoted(knob.about) + "}";
+  return InQuotes(knob.name) + ": {\"values\": " + Words(knob.values) +
+         ", \"backends\": " + Words(knob.takers) + ", \"about\": " + InQuotes(knob.about) + "}";
 }
 
 std::string OperandsText(const OpRow& op) {
@@ -67,7 +66,7 @@ std::string OperandsText(const OpRow& op) {
 }  // namespace
 
 std::string WordsJson() {
-  const auto quoted = [](std::string_view word) { return Quoted(word); };
+  const auto quoted = [](std::string_view word) { return InQuotes(word); };
   return "{\n" + Section("ops", Ops(), OpLine) + ",\n" + Section("dtypes", AllDTypes(), DTypeLine) + ",\n" +
          Section("knobs", KnobRows(), KnobLine) + ",\n  \"trace_stages\": " + List(kTraceStages, quoted) +
          ",\n  \"trace_kinds\": " + List(kTraceKinds, quoted) + "\n}\n";
