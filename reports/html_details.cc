@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/findings.h"

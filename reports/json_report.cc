@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "reports/decisive.h"
 #include "reports/text_safe.h"
 

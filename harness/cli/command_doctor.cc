@@ -18,6 +18,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/judging/case_classifier.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/run/hello.h"
 #include "harness/run/scheduler.h"

@@ -13,6 +13,7 @@
 
 #include "harness/base/check.h"
 #include "harness/base/deadline.h"
+#include "harness/casefile/prove.h"
 #include "harness/cli/judging/case_of_run.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/knob_effect.h"

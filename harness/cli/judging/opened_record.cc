@@ -6,6 +6,7 @@
 #include "harness/base/find.h"
 #include "harness/casefile/open.h"
 #include "harness/judge/combine.h"
+#include "harness/judge/local.h"
 #include "harness/judge/step_contract.h"
 
 namespace ulpscope {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/base/text.h"
 #include "harness/casefile/prove.h"
 #include "harness/record/observation_json.h"
 
