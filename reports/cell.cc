@@ -37,8 +37,8 @@ bool Applies(const Classification& classification, const std::string& facet) {
 }
 
 Segment Narrowest(const std::vector<Segment>& segments) {
-  return *std::min_element(segments.begin(), segments.end(),
-                           [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
+  return *std::ranges::min_element(segments,
+                                   [](const Segment& a, const Segment& b) { return a.bits < b.bits; });
 }
 
 template <auto Parse>
@@ -173,11 +173,9 @@ std::string RoundingText(const Classification& classification) {
   const int out_bits = Spell<ParseOut>(classification.models.front().out).bits;
   if (!out.empty() && out_bits >= kFloat32Bits && worst.bits >= out_bits) return out;
   // Operands stay in parentheses, whatever they are rounded to.
-  const bool operands = std::all_of(classification.models.begin(), classification.models.end(),
-                                    [](const PrecisionModel& model) {
-                                      return std::any_of(model.in.begin(), model.in.end(),
-                                                         [](const auto& in) { return in.second != "as_is"; });
-                                    });
+  const bool operands = std::ranges::all_of(classification.models, [](const PrecisionModel& model) {
+    return std::ranges::any_of(model.in, [](const auto& in) { return in.second != "as_is"; });
+  });
   if (operands && worst.text.starts_with('(')) return fmt::format("({}?)>{}", span, out.empty() ? "?" : out);
   const bool one = out.empty() || out == span || span.ends_with(".." + out);
   return one ? span + "?" : span + "?>" + out;
@@ -187,7 +185,7 @@ std::string RoundingText(const Classification& classification) {
 Classification WithoutOddStores(Classification classification) {
   const auto usual = [](const PrecisionModel& model) { return model.out.ends_with("_rne"); };
   auto& models = classification.models;
-  if (std::any_of(models.begin(), models.end(), usual))
+  if (std::ranges::any_of(models, usual))
     std::erase_if(models, [&](const PrecisionModel& model) { return !usual(model); });
   return classification;
 }
@@ -195,15 +193,12 @@ Classification WithoutOddStores(Classification classification) {
 /// That subnormals are dropped somewhere is told even where the models differ about the place.
 std::string ClassText(const Classification& classification) {
   const auto drops = [](const PrecisionModel& model) {
-    return model.acc.ends_with("+ftz") || std::any_of(model.in.begin(), model.in.end(), [](const auto& in) {
-             return in.second.ends_with("+daz");
-           });
+    return model.acc.ends_with("+ftz") ||
+           std::ranges::any_of(model.in, [](const auto& in) { return in.second.ends_with("+daz"); });
   };
   std::string text = RoundingText(WithoutOddStores(classification));
   const bool told = text.find("daz") != std::string::npos || text.find("ftz") != std::string::npos;
-  return !told && std::all_of(classification.models.begin(), classification.models.end(), drops)
-             ? "(ftz)>" + text
-             : text;
+  return !told && std::ranges::all_of(classification.models, drops) ? "(ftz)>" + text : text;
 }
 
 /// A mark that few matrices show: how it looks in a cell, and what it means.
@@ -290,8 +285,8 @@ std::vector<std::string> CellLegend(const std::set<std::string>& cells) {
                                   "A B equal letters: equal bits"};
   for (const RareMark& mark : RareMarks()) {
     const std::string pattern(mark.pattern);
-    const bool shown = std::any_of(cells.begin(), cells.end(),
-                                   [&](const std::string& cell) { return SearchPattern(pattern, cell); });
+    const bool shown =
+        std::ranges::any_of(cells, [&](const std::string& cell) { return SearchPattern(pattern, cell); });
     if (shown) legend.emplace_back(mark.entry);
   }
   return legend;

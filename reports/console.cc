@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -40,10 +40,6 @@ std::string Pad(const std::string& painted, size_t width, size_t to) {
 }
 
 void TrimRight(std::string* line) { line->erase(line->find_last_not_of(' ') + 1); }
-
-std::string Plural(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 /// Column heads. Long backend strings are numbered and spelled out below the matrix.
 struct Heads {
@@ -106,16 +102,9 @@ class Layout {
   }
 
   void Header() {
-    std::vector<std::string> versions;
-    for (const auto& [backend, packages] : report_.versions) {
-      for (const auto& [package, version] : packages) {
-        std::string text = TerminalSafe(package + " " + version);
-        if (std::find(versions.begin(), versions.end(), text) == versions.end())
-          versions.push_back(std::move(text));
-      }
-    }
-    std::string line = fmt::format("{} x {}", Plural(cases_, "case"),
-                                   Plural(matrix_.backends.size() + matrix_.skipped.size(), "backend"));
+    const std::vector<std::string> versions = VersionsOf(report_, TerminalSafe);
+    std::string line = fmt::format("{} x {}", Counted(cases_, "case"),
+                                   Counted(matrix_.backends.size() + matrix_.skipped.size(), "backend"));
     if (!versions.empty()) line += "  " + Join(versions, ", ");
     line += fmt::format("  seed {}", report_.seed);
     if (const auto run = report_.durations_s.find("run"); run != report_.durations_s.end()) {
@@ -132,7 +121,7 @@ class Layout {
     for (auto& c : matrix_.cases) {
       std::erase_if(c.rows, [&](const MatrixRow& row) {
         if (!AllAgree(row)) return false;
-        const auto cell = std::find_if(row.cells.begin(), row.cells.end(), [](const MatrixCell& each) {
+        const auto cell = std::ranges::find_if(row.cells, [](const MatrixCell& each) {
           return !each.text.empty() && each.tone != Tone::kFaint;
         });
         folded_[row.same_bits ? 0 : 1][cell->text].push_back(row.label.empty() ? c.id
@@ -153,7 +142,7 @@ class Layout {
       Line(fmt::format(
           "{} in {} (-v unfolds {})",
           same ? "the same on all backends, bit for bit," : "one class on all backends, bits not the same,",
-          Plural(rows, "row"), rows == 1 ? "it" : "them"));
+          Counted(rows, "row"), rows == 1 ? "it" : "them"));
       size_t width = 0;
       for (const auto& [cell, names] : folded) width = std::max(width, DisplayWidth(TerminalSafe(cell)));
       for (const auto& [cell, names] : folded) FoldedLine(cell, names, width);
@@ -255,7 +244,7 @@ class Layout {
 
   /// True if columns first to last show nothing of the case but that it was skipped.
   static bool IsEmpty(const MatrixCase& c, size_t first, size_t last) {
-    return std::all_of(c.rows.begin(), c.rows.end(), [&](const MatrixRow& row) {
+    return std::ranges::all_of(c.rows, [&](const MatrixRow& row) {
       return std::all_of(row.cells.begin() + static_cast<std::ptrdiff_t>(first),
                          row.cells.begin() + static_cast<std::ptrdiff_t>(last), [](const MatrixCell& cell) {
                            return cell.text.empty() || cell.tone == Tone::kFaint;
@@ -271,11 +260,10 @@ class Layout {
   void Findings() {
     constexpr size_t kMostSentenceLines = 2;
     const bool verbose = options_.verbosity == Verbosity::kVerbose;
-    const size_t shown =
-        static_cast<size_t>(std::count_if(report_.divergences.begin(), report_.divergences.end(),
-                                          [&](const Divergence& divergence) { return IsShown(divergence); }));
+    const size_t shown = static_cast<size_t>(std::ranges::count_if(
+        report_.divergences, [&](const Divergence& divergence) { return IsShown(divergence); }));
     const std::string title =
-        verbose ? Plural(shown, "divergence") : FindingsTitle(report_.divergences, " (-v lists them)");
+        verbose ? Counted(shown, "divergence") : FindingsTitle(report_.divergences, " (-v lists them)");
     text_ += Wrap("", title, options_.columns);
     size_t number = 0;
     bool cut = false;
@@ -316,8 +304,7 @@ class Layout {
         continue;
       const std::string text = fmt::format("{}: {} {}", result.id, result.outcome.error_class,
                                            result.outcome.text.substr(0, result.outcome.text.find('\n')));
-      const auto same =
-          std::find_if(errors.begin(), errors.end(), [&](const auto& entry) { return entry.first == text; });
+      const auto same = std::ranges::find_if(errors, [&](const auto& entry) { return entry.first == text; });
       if (same == errors.end()) {
         errors.push_back({text, {result.backend}});
       } else {
@@ -362,13 +349,12 @@ class Layout {
       Skip& skip = skips[reason];
       if (skip.count++ == 0) order.push_back(reason);
       const std::string backend = TerminalSafe(result.backend);
-      if (std::find(skip.backends.begin(), skip.backends.end(), backend) == skip.backends.end())
-        skip.backends.push_back(backend);
+      if (!Contains(skip.backends, backend)) skip.backends.push_back(backend);
     }
     if (order.empty()) return;
     Line(Bold(matrix_.skipped_cases == 0
                   ? "skipped"
-                  : fmt::format("skipped ({} by every backend)", Plural(matrix_.skipped_cases, "case")),
+                  : fmt::format("skipped ({} by every backend)", Counted(matrix_.skipped_cases, "case")),
               options_));
     for (const auto& reason : order) {
       const Skip& skip = skips[reason];
@@ -398,7 +384,7 @@ class Layout {
     }
     for (const auto& [reason, count] : reasons)
       text_ += Wrap(fmt::format("{}  ", Name(Status::kNotRun)),
-                    TerminalSafe(fmt::format("{}: {}", Plural(count, "result"), reason)), options_.columns);
+                    TerminalSafe(fmt::format("{}: {}", Counted(count, "result"), reason)), options_.columns);
     return !reasons.empty();
   }
 
@@ -423,7 +409,7 @@ class Layout {
     size_t demanded = 0, observed = 0, unreferenced = 0, raised = 0;
     for (const auto& result : report_.results) {
       if (result.status == Status::kSkip || result.status == Status::kNotRun) continue;
-      const bool checked = std::any_of(result.values.begin(), result.values.end(), [](const auto& value) {
+      const bool checked = std::ranges::any_of(result.values, [](const auto& value) {
         return value.second.classification.checked > 0 || !IsFloating(value.second.dtype);
       });
       if (result.demanded) {
@@ -446,19 +432,14 @@ class Layout {
   }
 
   void Counts() {
-    std::map<Status, size_t> counts;
-    for (const auto& result : report_.results) ++counts[result.status];
-    std::vector<std::string> parts;
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
-      parts.push_back(fmt::format("{} {}", count->second, Name(count->first)));
-    if (parts.empty()) parts.push_back("nothing ran");
     int64_t elements = 0;
     for (const auto& result : report_.results) {
       for (const auto& [name, value] : result.values) elements += value.classification.checked;
     }
-    text_ +=
-        Wrap("", fmt::format("{}   ({} elements checked against exact values)", Join(parts, "  "), elements),
-             options_.columns);
+    text_ += Wrap("",
+                  fmt::format("{}   ({} elements checked against exact values)",
+                              Join(StatusCounts(report_), "  "), elements),
+                  options_.columns);
   }
 
   const RunReport& report_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>
@@ -16,20 +17,11 @@
 namespace ulpscope {
 namespace {
 
-std::string Row(const std::vector<std::string>& fields) {
-  std::string row;
-  for (const auto& field : fields) row += (row.empty() ? "" : ",") + field;
-  return row + "\n";
-}
-
 /// Spreadsheets run formulas in full-width signs too.
 bool BeginsLikeAFormula(std::string_view text) {
   static constexpr std::array<std::string_view, 8> kSigns{
       "=", "+", "-", "@", "\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d", "\xef\xbc\xa0"};
-  for (const auto& sign : kSigns) {
-    if (text.starts_with(sign)) return true;
-  }
-  return false;
+  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return text.starts_with(sign); });
 }
 
 std::string UlpField(double number) {
@@ -94,13 +86,11 @@ std::string WriteCsv(const RunReport& report) {
       fields.push_back(CsvField(Join(std::vector<std::string>(kinds.begin(), kinds.end()), " ")));
       fields.push_back(CsvField(result.reason));
       fields.push_back(CsvField(result.repro));
-      text += Row(fields);
+      text += Join(fields, ",") + "\n";
     };
     bool any = false;
-    for (const auto& name : result.value_order) {
-      const auto value = result.values.find(name);
-      if (value == result.values.end()) continue;
-      row(name, ValueFields(name, value->second));
+    for (const auto& [name, value] : result.ValuesInOrder()) {
+      row(name, ValueFields(name, *value));
       any = true;
     }
     if (!any) row("", std::vector<std::string>(kValueColumns));

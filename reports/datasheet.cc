@@ -14,10 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Safe(const std::string& text) { return TerminalSafe(text); }
-
 std::string ReadBy(const DatasheetLine& line) {
-  const std::string dots = fmt::format("{} dot product{}", line.dots, line.dots == 1 ? "" : "s");
+  const std::string dots = Counted(line.dots, "dot product");
   return line.probes.empty() ? dots : Join(line.probes, " ") + ", " + dots;
 }
 
@@ -30,17 +28,17 @@ Json MapOf(const std::map<std::string, std::string>& map) {
 }  // namespace
 
 std::string WriteDatasheetText(const Datasheet& sheet) {
-  std::string text = fmt::format("{}  {} -> {}  {}\n", Safe(sheet.backend), sheet.dtype, sheet.out_dtype,
-                                 Safe(sheet.program));
+  std::string text = fmt::format("{}  {} -> {}  {}\n", TerminalSafe(sheet.backend), sheet.dtype,
+                                 sheet.out_dtype, TerminalSafe(sheet.program));
   std::string about;
   for (const auto& [package, version] : sheet.versions)
     about += (about.empty() ? "" : ", ") + package + " " + version;
   if (const auto cpu = sheet.machine.find("cpu"); cpu != sheet.machine.end())
     about += (about.empty() ? "" : "; ") + cpu->second;
-  if (!about.empty()) text += Safe(about) + "\n";
+  if (!about.empty()) text += TerminalSafe(about) + "\n";
   text += "\n";
   if (sheet.outcome != Datasheet::Outcome::kRead)
-    text += fmt::format("{}: {}\n\n", Name(sheet.outcome), Safe(sheet.reason));
+    text += fmt::format("{}: {}\n\n", Name(sheet.outcome), TerminalSafe(sheet.reason));
   size_t width = 0, found = 0;
   for (const auto& line : sheet.lines) {
     width = std::max(width, line.title.size());
@@ -49,7 +47,8 @@ std::string WriteDatasheetText(const Datasheet& sheet) {
   for (const auto& line : sheet.lines) {
     const std::string value =
         line.state == DatasheetLine::State::kNotRead ? "not read: " + line.text : line.text;
-    text += fmt::format("  {:<{}}  {:<{}}  [{}]\n", line.title, width, Safe(value), found, ReadBy(line));
+    text +=
+        fmt::format("  {:<{}}  {:<{}}  [{}]\n", line.title, width, TerminalSafe(value), found, ReadBy(line));
   }
   if (!sheet.lines.empty()) text += "\n";
   text += fmt::format("{} dot products in {} launches; {} of {} precision models survive\n", sheet.dots,

@@ -5,12 +5,10 @@
 #include <limits>
 #include <set>
 
+#include "harness/base/find.h"
+
 namespace ulpscope {
 namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 /// Entries of either map that the other does not have alike.
 size_t Differing(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
@@ -78,10 +76,8 @@ void KeepShownExclusions(const std::vector<Divergence>& divergences, std::vector
         const auto there = other.values.find(name);
         if (&other == &result || there == other.values.end()) continue;
         const auto& models = Left(there->second.classification);
-        const auto parts =
-            std::find_if(mine.excluded.begin(), mine.excluded.end(), [&](const Exclusion& exclusion) {
-              return std::find(models.begin(), models.end(), exclusion.model) != models.end();
-            });
+        const auto parts = std::ranges::find_if(
+            mine.excluded, [&](const Exclusion& exclusion) { return Contains(models, exclusion.model); });
         if (parts != mine.excluded.end()) shown.insert(&*parts);
       }
       std::vector<Exclusion> few;
@@ -144,9 +140,8 @@ std::vector<const Exclusion*> DecisiveExclusions::Of(const CaseResult& result,
   AddRivals(result, value, &rivals);
   for (const ValueResult* rival : rivals) {
     const auto& models = Left(rival->classification);
-    const auto parts = std::find_if(excluded.begin(), excluded.end(), [&](const Exclusion& exclusion) {
-      return std::find(models.begin(), models.end(), exclusion.model) != models.end();
-    });
+    const auto parts = std::ranges::find_if(
+        excluded, [&](const Exclusion& exclusion) { return Contains(models, exclusion.model); });
     if (parts != excluded.end()) chosen.insert(&*parts);
   }
   std::vector<const Exclusion*> decisive;

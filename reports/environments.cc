@@ -33,8 +33,7 @@ RunReport Part(const RunReport& report, Wanted wanted) {
       }
       group = std::move(names);
     }
-    const bool whole = std::none_of(kept.backends.begin(), kept.backends.end(),
-                                    [](const auto& group) { return group.empty(); });
+    const bool whole = std::ranges::none_of(kept.backends, [](const auto& group) { return group.empty(); });
     if (whole) part.divergences.push_back(std::move(kept));
   }
   return part;

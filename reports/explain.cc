@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/explain_brief.h"
@@ -36,12 +37,9 @@ class Writer {
     for (const auto& step : explanation_.program) Say("step", step);
     Say("status", result_.reason.empty() ? std::string(Name(result_.status))
                                          : fmt::format("{}: {}", Name(result_.status), result_.reason));
-    Outcome();
-    Versions();
-    for (const auto& name : result_.value_order) {
-      if (const auto value = result_.values.find(name); value != result_.values.end())
-        Value(name, value->second);
-    }
+    Say("outcome", DescribeWhole(result_.outcome));
+    if (const auto* versions = Lookup(report_.versions, result_.backend)) Say("versions", Join(*versions));
+    for (const auto& [name, value] : result_.ValuesInOrder()) Value(name, *value);
     for (const auto& [name, text] : result_.observations) Say("observed", fmt::format("{} = {}", name, text));
     Trace();
     Knobs();
@@ -59,21 +57,6 @@ class Writer {
   }
   void SayInner(std::string_view head, std::string_view what) {
     text_ += Wrap(fmt::format("    {:<11}", head), TerminalSafe(what), options_.columns);
-  }
-
-  void Outcome() {
-    std::string text(Name(result_.outcome.kind));
-    if (!result_.outcome.error_class.empty()) text += " " + result_.outcome.error_class;
-    if (!result_.outcome.text.empty()) text += ": " + result_.outcome.text;
-    Say("outcome", text);
-  }
-
-  void Versions() {
-    const auto versions = report_.versions.find(result_.backend);
-    if (versions == report_.versions.end()) return;
-    std::vector<std::string> parts;
-    for (const auto& [package, version] : versions->second) parts.push_back(package + " " + version);
-    Say("versions", Join(parts, ", "));
   }
 
   void Value(const std::string& name, const ValueResult& value) {
@@ -121,7 +104,7 @@ class Writer {
     std::vector<std::vector<int64_t>> told;
     for (const Exclusion& exclusion : classification.excluded) {
       if (told.size() >= kShownElements) break;
-      if (std::find(told.begin(), told.end(), exclusion.element) != told.end()) continue;
+      if (Contains(told, exclusion.element)) continue;
       told.push_back(exclusion.element);
       SayInner("reference", fmt::format("{} exact {}; observed {}", Coordinates(exclusion.element),
                                         FormatNumber(exclusion.reference), FormatNumber(exclusion.observed)));
@@ -132,7 +115,7 @@ class Writer {
     const auto& likely = classification.models;
     std::vector<const PrecisionModel*> aside;
     for (const auto& model : classification.models_proved) {
-      if (std::find(likely.begin(), likely.end(), model) == likely.end()) aside.push_back(&model);
+      if (!Contains(likely, model)) aside.push_back(&model);
     }
     for (const auto& model : likely) SayInner("survives", model.Name());
     for (const auto* model : aside) SayInner("set aside", model->Name() + " (possible, far less likely)");
@@ -149,12 +132,8 @@ class Writer {
   /// cost.
   void Trace() {
     text_ += "\n";
-    OpTreeOptions tree{.console = options_, .stages = {}};
-    size_t last = 0;
-    for (const TraceNode& node : explanation_.trace) {
-      if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
-    }
-    tree.stages.emplace_back(kTraceStages[last]);
+    OpTreeOptions tree{.console = options_};
+    tree.stages.emplace_back(LastStage(explanation_.trace));
     for (const auto& divergence : report_.divergences) {
       const bool mine = divergence.case_id == result_.id &&
                         divergence.kind == DivergenceKind::kGraphVsExecution &&
@@ -185,17 +164,16 @@ class Writer {
   }
 
   void Cost(const CastCost& cost) {
-    std::string text = fmt::format("{}: {} conversion{}", cost.stage, cost.casts, cost.casts == 1 ? "" : "s");
+    std::string text = fmt::format("{}: {}", cost.stage, Counted(cost.casts, "conversion"));
     if (cost.in_kernels > 0)
       text += fmt::format(", {} in registers, inside kernels that compute too", cost.in_kernels);
     if (cost.in_kernels < cost.casts)
       text += fmt::format("{} and write {} bytes", cost.in_kernels > 0 ? "; the rest read" : " read",
                           cost.moved_bytes);
     if (cost.redundant_pairs > 0) {
-      text += fmt::format(
-          "; {} pair{} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
-          cost.redundant_pairs, cost.redundant_pairs == 1 ? "" : "s", cost.redundant_pairs == 1 ? "s" : "",
-          cost.redundant_bytes, cost.extra_alive_bytes);
+      text += fmt::format("; {} change{} no value: {} bytes moved and {} bytes of tensors alive for nothing",
+                          Counted(cost.redundant_pairs, "pair"), cost.redundant_pairs == 1 ? "s" : "",
+                          cost.redundant_bytes, cost.extra_alive_bytes);
     }
     for (const CastCost::Share& share : cost.shares) {
       const std::string beside =
@@ -209,11 +187,9 @@ class Writer {
 
   void Knobs() {
     for (const auto& [knob, asked] : result_.knobs_asked) {
-      const auto effective = result_.knobs_effective.find(knob);
       Say("knob",
           fmt::format("{}: asked {}, effective {}{}", knob, asked,
-                      effective == result_.knobs_effective.end() ? "not read back" : effective->second,
-                      KnobEffectOf(knob, asked)));
+                      LookupOr(result_.knobs_effective, knob, "not read back"), KnobEffectOf(knob, asked)));
     }
     for (const auto& [knob, effective] : result_.knobs_effective) {
       if (!result_.knobs_asked.contains(knob)) Say("knob", fmt::format("{}: effective {}", knob, effective));
@@ -233,10 +209,8 @@ class Writer {
   void Divergences() {
     for (const auto& divergence : report_.divergences) {
       if (divergence.case_id != result_.id) continue;
-      const bool member =
-          std::any_of(divergence.backends.begin(), divergence.backends.end(), [&](const auto& group) {
-            return std::find(group.begin(), group.end(), result_.backend) != group.end();
-          });
+      const bool member = std::ranges::any_of(
+          divergence.backends, [&](const auto& group) { return Contains(group, result_.backend); });
       if (member)
         Say("diverges",
             fmt::format("{} ({}): {}", Name(divergence.kind), divergence.basis, divergence.sentence));

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/op_tree.h"
@@ -18,17 +18,6 @@ namespace {
 
 using TextLines = std::vector<std::string>;
 
-TextLines SplitLines(const std::string& text) {
-  TextLines lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-bool HasName(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 class BriefWriter {
  public:
   BriefWriter(const RunReport& report, const ConsoleOptions& options) : report_(report), options_(options) {}
@@ -38,8 +27,8 @@ class BriefWriter {
     Asked(explanation);
     Observed(result);
     const Divergence* first = Parts([&](const Divergence& divergence) {
-      return std::any_of(divergence.backends.begin(), divergence.backends.end(),
-                         [&](const auto& group) { return HasName(group, result.backend); });
+      return std::ranges::any_of(divergence.backends,
+                                 [&](const auto& group) { return Contains(group, result.backend); });
     });
     Proof(result, first);
     for (size_t i = 0; i < std::min<size_t>(result.notes.size(), 2); ++i) Say("note", result.notes[i], 2);
@@ -62,10 +51,8 @@ class BriefWriter {
         continue;
       }
       std::vector<std::string> cells;
-      for (const auto& name : result.value_order) {
-        if (const auto value = result.values.find(name); value != result.values.end())
-          cells.push_back(fmt::format("{} {}", name, CellText(value->second)));
-      }
+      for (const auto& [name, value] : result.ValuesInOrder())
+        cells.push_back(fmt::format("{} {}", name, CellText(*value)));
       if (cells.empty()) cells.push_back(std::string(Name(result.outcome.kind)));
       Say("observed", fmt::format("{}: {} {}", result.backend, Name(result.status), Join(cells, ", ")), 2);
     }
@@ -79,7 +66,7 @@ class BriefWriter {
   void Add(const std::string& line) { lines_.push_back(TerminalSafe(line)); }
 
   TextLines Wrapped(std::string_view head, const std::string& text, size_t most) const {
-    TextLines lines = SplitLines(Wrap(fmt::format("  {:<10} ", head), TerminalSafe(text), options_.columns));
+    TextLines lines = LinesOf(Wrap(fmt::format("  {:<10} ", head), TerminalSafe(text), options_.columns));
     if (lines.size() > most) {
       lines.resize(most);
       lines.back() += " ...";
@@ -109,20 +96,13 @@ class BriefWriter {
 
   void Observed(const CaseResult& result) {
     constexpr size_t kMostValues = 4;
-    if (result.outcome.kind != OutcomeKind::kCompleted) {
-      std::string text(Name(result.outcome.kind));
-      if (!result.outcome.error_class.empty()) text += " " + result.outcome.error_class;
-      if (!result.outcome.text.empty()) text += ": " + result.outcome.text;
-      Say("observed", text, 3);
-    }
+    if (result.outcome.kind != OutcomeKind::kCompleted) Say("observed", DescribeWhole(result.outcome), 3);
     size_t count = 0;
-    for (const auto& name : result.value_order) {
-      const auto found = result.values.find(name);
-      if (found == result.values.end() || ++count > kMostValues) continue;
-      const ValueResult& value = found->second;
-      const Classification& classification = value.classification;
-      std::string text = fmt::format("{} {}  {}  {}", name, Describe(value.dtype, value.shape),
-                                     CellText(value), classification.label);
+    for (const auto& [name, value] : result.ValuesInOrder()) {
+      if (++count > kMostValues) continue;
+      const Classification& classification = value->classification;
+      std::string text = fmt::format("{} {}  {}  {}", name, Describe(value->dtype, value->shape),
+                                     CellText(*value), classification.label);
       text += fmt::format("; {} of {} elements checked", classification.checked, classification.elements);
       if (classification.checked > 0)
         text += fmt::format(", at most {:.4g} ulp from the exact {}", classification.max_ulp,
@@ -187,14 +167,11 @@ class BriefWriter {
   void Trace(const CaseResult& result, const Explanation& explanation, size_t room) {
     constexpr size_t kMostTraced = 10;
     if (explanation.trace.empty() || room < 3) return;
-    OpTreeOptions tree{.console = options_, .stages = {}};
+    OpTreeOptions tree{.console = options_};
     tree.console.color = ConsoleOptions::Color::kNever;
-    size_t last = 0;
-    for (const TraceNode& node : explanation.trace) {
-      if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
-    }
-    tree.stages.emplace_back(kTraceStages[last]);
-    const TextLines drawn = SplitLines(DrawOpTree(explanation.trace, result.casts, tree));
+    const std::string last(LastStage(explanation.trace));
+    tree.stages.push_back(last);
+    const TextLines drawn = LinesOf(DrawOpTree(explanation.trace, result.casts, tree));
     std::set<size_t> chosen;
     const size_t most = std::min(room - 1, kMostTraced);
     for (size_t i = 0; i < drawn.size() && chosen.size() + 2 <= most; ++i) {
@@ -203,7 +180,7 @@ class BriefWriter {
       chosen.insert(i);
     }
     for (size_t i = 0; i < drawn.size() && chosen.size() < most && chosen.empty(); ++i) {
-      if (drawn[i].find(kTraceStages[last]) != std::string::npos) chosen.insert(i);
+      if (drawn[i].find(last) != std::string::npos) chosen.insert(i);
     }
     Add("  trace");
     for (const size_t i : chosen) lines_.push_back(drawn[i].substr(0, options_.columns));

@@ -9,10 +9,10 @@
 namespace ulpscope {
 
 struct Explanation {
-  std::string about, source;         ///< of the case
-  std::string tensors;               ///< of the case, in one line
-  std::vector<std::string> program;  ///< its steps, as a case file says them
-  std::vector<TraceNode> trace;      ///< of the result; may be empty
+  std::string about, source;              ///< of the case
+  std::string tensors = {};               ///< of the case, in one line
+  std::vector<std::string> program = {};  ///< its steps, as a case file says them
+  std::vector<TraceNode> trace = {};      ///< of the result; may be empty
 };
 
 /// What a derivation that is not verbose takes at most.

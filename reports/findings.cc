@@ -8,14 +8,11 @@
 #include <set>
 #include <span>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
 namespace {
-
-std::string Count(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 /// Its clauses: divided by semicolons outside of parentheses and quotes.
 std::vector<std::string> Clauses(const std::string& sentence) {
@@ -91,7 +88,7 @@ std::string FindingCause(const Divergence& divergence) {
   cause.erase(0, cause.find_first_not_of(' '));
   std::vector<std::string> groups;
   for (const auto& group : divergence.backends) groups.push_back(Listed(group));
-  std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::ranges::sort(groups, [](const auto& a, const auto& b) { return a.size() > b.size(); });
   bool several = false;
   for (const auto& group : groups) {
     if (!cause.starts_with(group + " ")) continue;
@@ -119,8 +116,9 @@ bool PartsClasses(const Divergence& divergence) {
 std::string FindingValues(const Divergence& divergence) {
   std::string what = divergence.value;
   if (!divergence.also.empty())
-    what += (what.empty() ? "" : " and ") +
-            (divergence.also.size() == 1 ? divergence.also[0] : Count(divergence.also.size(), "more value"));
+    what +=
+        (what.empty() ? "" : " and ") +
+        (divergence.also.size() == 1 ? divergence.also[0] : Counted(divergence.also.size(), "more value"));
   if (divergence.basis == "likely") what += "  (likely, not proved)";
   return what;
 }
@@ -156,13 +154,34 @@ std::string FindingsTitle(const std::vector<Divergence>& divergences, const std:
   }
   std::vector<std::string> rest;
   for (const auto& [kind, count] : others) rest.push_back(fmt::format("{} of {} only", count, kind));
-  std::string title = Count(parting, "divergence");
+  std::string title = Counted(parting, "divergence");
   if (!rest.empty()) title += ", and " + Join(rest, ", ") + hint;
   return title;
 }
 
 std::string FailureText(const CaseResult& result) {
   return fmt::format("{}  {}  {}", result.id, result.backend, result.reason);
+}
+
+std::vector<std::string> StatusCounts(const RunReport& report) {
+  std::map<Status, size_t> counts;
+  for (const auto& result : report.results) ++counts[result.status];
+  std::vector<std::string> parts;
+  for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+    parts.push_back(fmt::format("{} {}", count->second, Name(count->first)));
+  if (parts.empty()) parts.emplace_back("nothing ran");
+  return parts;
+}
+
+std::vector<std::string> VersionsOf(const RunReport& report, std::string (*shown)(std::string_view)) {
+  std::vector<std::string> versions;
+  for (const auto& [backend, packages] : report.versions) {
+    for (const auto& [package, version] : packages) {
+      std::string text = shown(package + " " + version);
+      if (!Contains(versions, text)) versions.push_back(std::move(text));
+    }
+  }
+  return versions;
 }
 
 FindingsOfCells::FindingsOfCells(const RunReport& report) {

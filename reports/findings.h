@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,12 @@ std::string FindingsTitle(const std::vector<Divergence>& divergences, const std:
 
 /// "seeds/matmul_out/as_posted  torch-aot-eager  changed: expected ...": what follows the status of a failing line.
 std::string FailureText(const CaseResult& result);
+
+/// "3 PASS", "1 FAIL": how many results have each status, from the best one; "nothing ran" where there are none.
+std::vector<std::string> StatusCounts(const RunReport& report);
+
+/// "torch 2.13.0": what its backends computed with, each once as `shown` writes it.
+std::vector<std::string> VersionsOf(const RunReport& report, std::string (*shown)(std::string_view));
 
 /// The divergences that each cell takes part in, in the order of the report.
 class FindingsOfCells {

@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -55,13 +56,7 @@ std::string Codes(const std::vector<double>& ulp) {
 /// JSON that no script element ends inside of.
 std::string ScriptSafe(std::string_view json) {
   std::string safe;
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
+  for (const char c : json) safe += c == '<' ? "\\u003c" : std::string(1, c);
   return safe;
 }
 
@@ -190,12 +185,9 @@ class Collector {
     std::set<std::string> names;
     for (const auto& [knob, value] : result.knobs_asked) names.insert(knob);
     for (const auto& [knob, value] : result.knobs_effective) names.insert(knob);
-    const auto of = [](const auto& values, const std::string& knob) {
-      const auto found = values.find(knob);
-      return found == values.end() ? std::string() : found->second;
-    };
     for (const auto& knob : names)
-      knobs.push_back({T(knob), T(of(result.knobs_asked, knob)), T(of(result.knobs_effective, knob))});
+      knobs.push_back(
+          {T(knob), T(LookupOr(result.knobs_asked, knob)), T(LookupOr(result.knobs_effective, knob))});
     std::vector<std::string> notes = result.notes;
     if (const std::string proved = ProvedOnSentence(result.proved_on); !proved.empty())
       notes.push_back(proved);
@@ -214,11 +206,8 @@ class Collector {
 
   DetailJson Values(const CaseResult& result) {
     DetailJson values = DetailJson::array();
-    for (const auto& name : result.value_order) {
-      const auto found = result.values.find(name);
-      if (found == result.values.end()) continue;
-      const ValueResult& value = found->second;
-      const Classification& classification = value.classification;
+    for (const auto& [name, value] : result.ValuesInOrder()) {
+      const Classification& classification = value->classification;
       std::string error =
           fmt::format("{} of {} elements checked", classification.checked, classification.elements);
       if (classification.checked > 0)
@@ -226,8 +215,9 @@ class Collector {
                              ReferenceOf(classification));
       std::vector<std::string> says = classification.says;
       for (const auto& region : classification.regions) says.push_back(region.where + ": " + region.label);
-      values.push_back({T(name), T(Describe(value.dtype, value.shape)), T(CellText(value)),
-                        T(classification.label), T(error), T(std::string(Name(value.contract))), List(says)});
+      values.push_back({T(name), T(Describe(value->dtype, value->shape)), T(CellText(*value)),
+                        T(classification.label), T(error), T(std::string(Name(value->contract))),
+                        List(says)});
     }
     return values;
   }
@@ -235,26 +225,15 @@ class Collector {
   /// The last stage, and those that a divergence names. Times are left out: they are of one run, and no two lines would be equal.
   DetailJson Trace(const CaseResult& result, const CellDetails& more) {
     if (more.trace.empty()) return 0;
-    OpTreeOptions tree{.console = {.columns = 160}, .stages = {}};
+    OpTreeOptions tree{.console = {.columns = 160}};
     std::vector<TraceNode> nodes = more.trace;
-    size_t last = 0;
-    for (TraceNode& node : nodes) {
-      node.us.reset();
-      if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
-    }
-    tree.stages.emplace_back(kTraceStages[last]);
+    for (TraceNode& node : nodes) node.us.reset();
+    tree.stages.emplace_back(LastStage(nodes));
     for (const Divergence* divergence : findings_.Of(result)) {
       if (divergence->kind == DivergenceKind::kGraphVsExecution)
         tree.stages.insert(tree.stages.end(), divergence->stages.begin(), divergence->stages.end());
     }
-    std::vector<std::string> lines;
-    std::string drawn = DrawOpTree(nodes, result.casts, tree);
-    for (size_t begin = 0; begin < drawn.size();) {
-      const size_t end = std::min(drawn.find('\n', begin), drawn.size());
-      lines.push_back(drawn.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return List(lines);
+    return List(LinesOf(DrawOpTree(nodes, result.casts, tree)));
   }
 
   DetailJson Errors(const CaseResult& result, const CellDetails& more) {
@@ -285,8 +264,8 @@ std::vector<const CaseResult*> CellsWithDetails(const RunReport& report) {
   std::vector<const CaseResult*> ranked[3];
   for (const CaseResult& result : report.results) {
     const auto& of_cell = findings.Of(result);
-    const bool parts = std::any_of(of_cell.begin(), of_cell.end(),
-                                   [](const Divergence* divergence) { return PartsClasses(*divergence); });
+    const bool parts =
+        std::ranges::any_of(of_cell, [](const Divergence* divergence) { return PartsClasses(*divergence); });
     if (IsFailing(result.status)) {
       ranked[0].push_back(&result);
     } else if (parts) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/environments.h"
@@ -28,15 +29,11 @@ constexpr size_t kMostUnfolded = 12;
 using Tone = MatrixCell::Tone;
 using Cells = std::map<std::pair<std::string, std::string>, size_t>;
 
-std::string Counted(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 /// Divergences of one kind and cause.
 struct Cause {
   DivergenceKind kind;
   std::string text;
-  std::vector<const Divergence*> findings;
+  std::vector<const Divergence*> findings = {};
 };
 
 std::vector<Cause> GroupByCause(const RunReport& report) {
@@ -46,10 +43,10 @@ std::vector<Cause> GroupByCause(const RunReport& report) {
     if (!PartsClasses(divergence)) continue;
     const std::string text = FindingCause(divergence);
     const auto [place, added] = places.try_emplace({divergence.kind, text}, causes.size());
-    if (added) causes.push_back({.kind = divergence.kind, .text = text, .findings = {}});
+    if (added) causes.push_back({.kind = divergence.kind, .text = text});
     causes[place->second].findings.push_back(&divergence);
   }
-  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) {
+  std::ranges::stable_sort(causes, [](const Cause& a, const Cause& b) {
     // What was computed comes before what was refused.
     const bool a_first = a.kind == DivergenceKind::kPrecision, b_first = b.kind == DivergenceKind::kPrecision;
     return a_first != b_first ? a_first : a.findings.size() > b.findings.size();
@@ -99,25 +96,15 @@ class Page {
   }
 
   std::string Top() const {
-    std::vector<std::string> versions;
-    for (const auto& [backend, packages] : report_.versions) {
-      for (const auto& [package, version] : packages) {
-        std::string text = package + " " + version;
-        if (std::find(versions.begin(), versions.end(), text) == versions.end())
-          versions.push_back(std::move(text));
-      }
-    }
-    std::map<Status, size_t> counts;
-    for (const auto& result : report_.results) ++counts[result.status];
-    std::vector<std::string> parts;
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
-      parts.push_back(fmt::format("{} {}", count->second, Name(count->first)));
     std::string text = "<header><h1>ulpscope: " + HtmlText(FindingsTitle(report_.divergences, "")) +
                        "</h1>\n<p>" + Counted(matrix_.cases.size() + matrix_.skipped_cases, "case") + " on " +
                        Counted(matrix_.backends.size() + matrix_.skipped.size(), "backend") + ": " +
-                       HtmlText(parts.empty() ? "nothing ran" : Join(parts, ", "));
+                       HtmlText(Join(StatusCounts(report_), ", "));
     if (!report_.complete) text += ". <strong>This run is not complete.</strong>";
-    text += "</p>\n<p class=soft>" + HtmlText(Join(versions, ", ")) + fmt::format("; seed {}", report_.seed);
+    text +=
+        "</p>\n<p class=soft>" +
+        HtmlText(Join(VersionsOf(report_, [](std::string_view plain) { return std::string(plain); }), ", ")) +
+        fmt::format("; seed {}", report_.seed);
     if (!report_.started.empty()) text += "; " + HtmlText(report_.started);
     return text + "</p></header>\n";
   }
@@ -236,7 +223,7 @@ class Page {
     text += "</thead>\n";
     for (size_t i = 0; i < matrix_.cases.size(); ++i) {
       const MatrixCase& c = matrix_.cases[i];
-      const bool same = std::none_of(c.rows.begin(), c.rows.end(), Differs);
+      const bool same = std::ranges::none_of(c.rows, Differs);
       text += fmt::format("<tbody{}><tr class=c><th scope=rowgroup colspan={} id=r{}>{}\n",
                           same ? " class=same" : "", matrix_.backends.size() + 1, i, HtmlText(c.id));
       for (const MatrixRow& row : c.rows) text += Row(c, row);
@@ -316,25 +303,12 @@ std::string WriteHtml(const RunReport& report, const ReportDetails& details) {
 std::string HtmlText(std::string_view text) {
   std::string escaped;
   for (const char c : XmlSafe(text)) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
+    escaped += c == '&'    ? "&amp;"
+               : c == '<'  ? "&lt;"
+               : c == '>'  ? "&gt;"
+               : c == '"'  ? "&quot;"
+               : c == '\'' ? "&#39;"
+                           : std::string(1, c);
   }
   return escaped;
 }

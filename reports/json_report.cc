@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "reports/decisive.h"
 #include "reports/text_safe.h"
 
@@ -112,8 +113,8 @@ Json Facets(const Classification& classification) {
   Json facets = Json::object();
   facets["in"] = Words(classification.facets_in);
   for (const char* facet : {"prod", "acc", "mid", "out"}) {
-    const auto words = classification.facets.find(facet);
-    facets[facet] = words == classification.facets.end() ? Json::array() : Texts(words->second);
+    const auto* words = Lookup(classification.facets, facet);
+    facets[facet] = words == nullptr ? Json::array() : Texts(*words);
   }
   return facets;
 }
@@ -161,10 +162,8 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
 
 Json Values(const CaseResult& result, const DecisiveExclusions& decisive, Tables& tables) {
   Json object = Json::object();
-  for (const auto& name : result.value_order) {
-    if (const auto value = result.values.find(name); value != result.values.end())
-      object[Utf8Safe(name)] = Value(value->second, decisive.Of(result, name), tables);
-  }
+  for (const auto& [name, value] : result.ValuesInOrder())
+    object[Utf8Safe(name)] = Value(*value, decisive.Of(result, name), tables);
   return object;
 }
 
@@ -187,8 +186,7 @@ Json Casts(const std::vector<Cast>& casts) {
     Json one = {{"from", Text(cast.from)},    {"to", Text(cast.to)},       {"shape", cast.shape},
                 {"bytes", cast.bytes},        {"under", Text(cast.under)}, {"stage", Text(cast.stage)},
                 {"redundant", cast.redundant}};
-    const auto same =
-        std::find_if(counted.begin(), counted.end(), [&](const auto& entry) { return entry.first == one; });
+    const auto same = std::ranges::find_if(counted, [&](const auto& entry) { return entry.first == one; });
     if (same == counted.end()) {
       counted.emplace_back(std::move(one), 1);
     } else {

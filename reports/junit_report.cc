@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -47,15 +46,6 @@ void Set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name).set_value(XmlSafe(text).c_str());
 }
 
-double Seconds(const CaseResult& result) {
-  double milliseconds = 0;
-  for (const auto& [what, duration] : result.durations_ms) {
-    if (std::isfinite(duration) && duration > 0)
-      milliseconds += duration;  // an adapter's word: "nan" is no decimal
-  }
-  return milliseconds / 1000;
-}
-
 /// No exponent: the schemas want decimals.
 std::string Decimal(double seconds) { return fmt::format("{:.3f}", seconds); }
 
@@ -92,11 +82,8 @@ std::string Details(const CaseResult& result, const std::vector<const Divergence
   for (const Divergence* divergence : findings) {
     if (PartsClasses(*divergence)) text += FindingLines(*divergence, FindingValues(*divergence));
   }
-  for (const auto& name : result.value_order) {
-    const auto value = result.values.find(name);
-    if (value != result.values.end())
-      text += fmt::format("{}: {} {}\n", name, CellText(value->second), value->second.classification.label);
-  }
+  for (const auto& [name, value] : result.ValuesInOrder())
+    text += fmt::format("{}: {} {}\n", name, CellText(*value), value->classification.label);
   return text + result.repro;
 }
 
@@ -112,7 +99,7 @@ pugi::xml_node AppendCase(pugi::xml_node suite, const std::string& id, const std
 }
 
 void AddCase(pugi::xml_node suite, const CaseResult& result, const std::vector<const Divergence*>& findings) {
-  pugi::xml_node node = AppendCase(suite, result.id, "", Decimal(Seconds(result)));
+  pugi::xml_node node = AppendCase(suite, result.id, "", Decimal(result.Milliseconds() / 1000));
   const Element element = ElementOf(result.status);
   const std::string status(Name(result.status));
   if (element == Element::kNone) return;
@@ -173,7 +160,7 @@ void AddSuite(pugi::xml_node root, const RunReport& report, const FindingsOfCell
     counts.failures += element == Element::kFailure;
     counts.errors += element == Element::kError;
     counts.skipped += element == Element::kSkipped;
-    counts.seconds += Seconds(result);
+    counts.seconds += result.Milliseconds() / 1000;
   }
   counts.tests = results.size();
   pugi::xml_node suite = AppendSuite(root, report, backend, id, counts);
@@ -222,8 +209,7 @@ std::string WriteJunit(const RunReport& report) {
   pugi::xml_node root = document.append_child("testsuites");
   std::vector<std::string> backends;
   for (const auto& result : report.results) {
-    if (std::find(backends.begin(), backends.end(), result.backend) == backends.end())
-      backends.push_back(result.backend);
+    if (!Contains(backends, result.backend)) backends.push_back(result.backend);
   }
   const FindingsOfCells findings(report);
   for (size_t i = 0; i < backends.size(); ++i) AddSuite(root, report, findings, backends[i], i);

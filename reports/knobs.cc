@@ -15,8 +15,6 @@ namespace {
 using Effect = KnobEffect::Effect;
 using ReadBack = KnobEffect::ReadBack;
 
-std::string Cases(int64_t count) { return fmt::format("{} case{}", count, count == 1 ? "" : "s"); }
-
 std::string At(const KnobEffect& effect) {
   return effect.what.empty() ? "" : fmt::format("; {}: {}", effect.first_case, effect.what);
 }
@@ -31,14 +29,14 @@ std::string Padded(const std::string& text, size_t to) {
 std::string KnobSentence(const KnobEffect& effect) {
   switch (effect.effect) {
     case Effect::kActs:
-      return fmt::format("acts in {} of {}{}", effect.acted, Cases(effect.compared), At(effect));
+      return fmt::format("acts in {} of {}{}", effect.acted, Counted(effect.compared, "case"), At(effect));
     case Effect::kTraceOnly:
       return fmt::format("no value changes, what the graph says does in {} of {}{}", effect.acted,
-                         Cases(effect.compared), At(effect));
+                         Counted(effect.compared, "case"), At(effect));
     case Effect::kNoEffect:
-      return fmt::format("accepted, no effect seen in {}", Cases(effect.compared));
+      return fmt::format("accepted, no effect seen in {}", Counted(effect.compared, "case"));
     case Effect::kAsWithout:
-      return fmt::format("is what stands without it; no effect in {}", Cases(effect.compared));
+      return fmt::format("is what stands without it; no effect in {}", Counted(effect.compared, "case"));
     case Effect::kRefused:
       return fmt::format("refused: {}", effect.what);
     case Effect::kNotCompared:

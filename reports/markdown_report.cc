@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
@@ -102,27 +103,14 @@ class Summary {
     }
     if (left_out > 0) text_ += fmt::format("{} more rows do not fit here.\n\n", left_out);
     if (agreed > 0)
-      text_ += fmt::format("One class on all backends in {} row{}, the same bits in {}.\n\n", agreed,
-                           agreed == 1 ? "" : "s", same);
+      text_ += fmt::format("One class on all backends in {}, the same bits in {}.\n\n",
+                           Counted(agreed, "row"), same);
   }
 
   void Counts() {
-    std::map<Status, size_t> counts;
-    for (const auto& result : report_.results) ++counts[result.status];
-    std::vector<std::string> parts;
-    for (auto count = counts.rbegin(); count != counts.rend(); ++count)
-      parts.push_back(fmt::format("{} {}", count->second, MarkdownText(Name(count->first))));
-    text_ += (parts.empty() ? "nothing ran" : Join(parts, ", ")) + fmt::format(" · seed {}", report_.seed);
-    std::vector<std::string> versions;
-    for (const auto& [backend, packages] : report_.versions) {
-      for (const auto& [package, version] : packages) {
-        std::string one = MarkdownText(package + " " + version);
-        if (std::find(versions.begin(), versions.end(), one) == versions.end())
-          versions.push_back(std::move(one));
-      }
-    }
-    if (!versions.empty()) text_ += " · " + Join(versions, ", ");
-    text_ += "\n";
+    text_ += MarkdownText(Join(StatusCounts(report_), ", ")) + fmt::format(" · seed {}", report_.seed);
+    const std::vector<std::string> versions = VersionsOf(report_, MarkdownText);
+    text_ += (versions.empty() ? "" : " · " + Join(versions, ", ")) + "\n";
   }
 
   const RunReport& report_;

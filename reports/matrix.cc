@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "reports/cell.h"
 #include "reports/findings.h"
 
@@ -62,15 +63,14 @@ class Builder {
   Matrix Build() {
     Matrix matrix;
     for (const auto& backend : backends_) {
-      const bool shown = std::find(shown_.begin(), shown_.end(), backend) != shown_.end();
+      const bool shown = Contains(shown_, backend);
       (shown ? matrix.backends : matrix.skipped).push_back(backend);
     }
     for (const auto& id : ids_) {
       const auto& of_case = results_.at(id);
       const auto all = [&](std::initializer_list<Status> statuses) {
-        return std::all_of(of_case.begin(), of_case.end(), [&](const auto& result) {
-          return std::find(statuses.begin(), statuses.end(), result.second->status) != statuses.end();
-        });
+        return std::ranges::all_of(
+            of_case, [&](const auto& result) { return Contains(statuses, result.second->status); });
       };
       if (all({Status::kSkip})) {
         ++matrix.skipped_cases;
@@ -83,13 +83,12 @@ class Builder {
 
  private:
   static void AddOnce(std::vector<std::string>* names, const std::string& name) {
-    if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+    if (!Contains(*names, name)) names->push_back(name);
   }
 
   const CaseResult* Find(const std::string& id, const std::string& backend) const {
     const auto& of_case = results_.at(id);
-    const auto result = of_case.find(backend);
-    return result == of_case.end() ? nullptr : result->second;
+    return LookupOr(of_case, backend);
   }
 
   MatrixCase BuildCase(const std::string& id, const std::vector<std::string>& backends) const {
@@ -107,14 +106,13 @@ class Builder {
       }
     }
     if (labels.empty()) labels.push_back("");
-    MatrixCase made{.id = id, .rows = {}};
+    MatrixCase made{.id = id};
     for (size_t row = 0; row < labels.size(); ++row) {
       const auto letters = LettersOf(id, labels[row], backends);
-      MatrixRow cells{.label = labels[row], .cells = {}};
-      const bool is_one =
-          !letters.empty() && std::all_of(letters.begin(), letters.end(), [&](const auto& each) {
-            return each.second == letters.begin()->second;
-          });
+      MatrixRow cells{.label = labels[row]};
+      const bool is_one = !letters.empty() && std::ranges::all_of(letters, [&](const auto& each) {
+        return each.second == letters.begin()->second;
+      });
       // What parted before this value shows in its bits too, though no finding is of it.
       std::set<std::string> classes;
       for (const auto& [backend, letter] : letters)
@@ -124,9 +122,9 @@ class Builder {
       for (const auto& backend : backends)
         cells.cells.push_back(BuildCell(Find(id, backend), labels[row], row, shown));
       const bool observed = labels[row].ends_with("_dtype") && letters.empty();
-      const auto given = static_cast<size_t>(std::count_if(
-          cells.cells.begin(), cells.cells.end(),
-          [](const MatrixCell& cell) { return !cell.text.empty() && cell.tone != Tone::kFaint; }));
+      const auto given = static_cast<size_t>(std::ranges::count_if(cells.cells, [](const MatrixCell& cell) {
+        return !cell.text.empty() && cell.tone != Tone::kFaint;
+      }));
       cells.same_bits = observed || (is_one && letters.size() == given);
       made.rows.push_back(std::move(cells));
     }

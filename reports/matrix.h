@@ -14,14 +14,14 @@ struct MatrixCell {
 };
 
 struct MatrixRow {
-  std::string label;              ///< a value of the case; "" where no value was observed
-  std::vector<MatrixCell> cells;  ///< one per column
-  bool same_bits = false;         ///< all backends gave the same, tensors in every bit
+  std::string label;                   ///< a value of the case; "" where no value was observed
+  std::vector<MatrixCell> cells = {};  ///< one per column
+  bool same_bits = false;              ///< all backends gave the same, tensors in every bit
 };
 
 struct MatrixCase {
   std::string id;
-  std::vector<MatrixRow> rows;
+  std::vector<MatrixRow> rows = {};
 };
 
 struct Matrix {

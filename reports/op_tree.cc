@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "reports/text_safe.h"
 
@@ -18,9 +18,7 @@ constexpr size_t kMostLines = 60;
 std::string Tensors(const std::vector<TraceTensor>& tensors) {
   std::vector<std::string> parts;
   for (const TraceTensor& tensor : tensors) {
-    std::vector<std::string> extents;
-    for (const int64_t extent : tensor.shape) extents.push_back(std::to_string(extent));
-    parts.push_back(Brief(tensor.dtype) + "[" + Join(extents, ",") + "]");
+    parts.push_back(Brief(tensor.dtype) + "[" + Join(tensor.shape, ",") + "]");
   }
   return Join(parts, ", ");
 }
@@ -47,8 +45,8 @@ class Stage {
       ++conversions;
       for (const TraceNode* at = node; at != nullptr; at = Parent(*at)) keep_.insert(at->id);
     }
-    text_ = fmt::format("    {:<14} {} node{}, {} conversion{}\n", name_, nodes_.size(),
-                        nodes_.size() == 1 ? "" : "s", conversions, conversions == 1 ? "" : "s");
+    text_ = fmt::format("    {:<14} {}, {}\n", name_, Counted(nodes_.size(), "node"),
+                        Counted(conversions, "conversion"));
     if (!Full()) return std::move(text_);
     for (const TraceNode* node : nodes_) {
       if (!by_id_.contains(node->parent)) Subtree(*node, 0);
@@ -59,14 +57,8 @@ class Stage {
 
  private:
   bool Verbose() const { return options_.console.verbosity == ConsoleOptions::Verbosity::kVerbose; }
-  bool Full() const {
-    return Verbose() ||
-           std::find(options_.stages.begin(), options_.stages.end(), name_) != options_.stages.end();
-  }
-  const TraceNode* Parent(const TraceNode& node) const {
-    const auto found = by_id_.find(node.parent);
-    return found == by_id_.end() ? nullptr : found->second;
-  }
+  bool Full() const { return Verbose() || Contains(options_.stages, name_); }
+  const TraceNode* Parent(const TraceNode& node) const { return LookupOr(by_id_, node.parent); }
 
   void Subtree(const TraceNode& node, size_t depth) {
     if (!Verbose() && node.kind == TraceKind::kView && !keep_.contains(node.id)) return;
@@ -120,6 +112,14 @@ class Stage {
 };
 
 }  // namespace
+
+std::string_view LastStage(std::span<const TraceNode> trace) {
+  size_t last = 0;
+  for (const TraceNode& node : trace) {
+    if (node.stage != "glue") last = std::max(last, StageRank(node.stage));
+  }
+  return kTraceStages[last];
+}
 
 std::string DrawOpTree(std::span<const TraceNode> trace, std::span<const Cast> casts,
                        const OpTreeOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/model/trace.h"
@@ -12,8 +13,11 @@ namespace ulpscope {
 
 struct OpTreeOptions {
   ConsoleOptions console;
-  std::vector<std::string> stages;  ///< drawn in full; the others take one line each
+  std::vector<std::string> stages = {};  ///< drawn in full; the others take one line each
 };
+
+/// The last stage that is a stack's own and no adapter's glue; the first one of an empty trace.
+std::string_view LastStage(std::span<const TraceNode> trace);
 
 /// One block a stage, in the order of kTraceStages. Lines of conversions begin with ">". Steps of the dispatcher that
 /// only show or allocate memory are left out, except with verbosity kVerbose, which also draws every stage. Graphs,

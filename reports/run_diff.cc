@@ -36,14 +36,6 @@ int Badness(Status status) {
 
 bool Ran(Status status) { return status != Status::kSkip && status != Status::kNotRun; }
 
-double Milliseconds(const CaseResult& result) {
-  double sum = 0;
-  for (const auto& [part, duration] : result.durations_ms) {
-    if (std::isfinite(duration) && duration > 0) sum += duration;
-  }
-  return sum;
-}
-
 class Comparison {
  public:
   Comparison(const RunReport& before, const RunReport& after, const std::set<std::string>& rewritten)
@@ -65,7 +57,7 @@ class Comparison {
       Time(*was->second, *now);
     }
     Divergences();
-    std::stable_sort(diff_.changes.begin(), diff_.changes.end(), [](const RunChange& a, const RunChange& b) {
+    std::ranges::stable_sort(diff_.changes, [](const RunChange& a, const RunChange& b) {
       return std::tie(a.kind, a.id, a.backend) < std::tie(b.kind, b.id, b.backend);
     });
     return std::move(diff_);
@@ -176,7 +168,7 @@ class Comparison {
   }
 
   void Time(const CaseResult& was, const CaseResult& now) {
-    const double old_ms = Milliseconds(was), new_ms = Milliseconds(now);
+    const double old_ms = was.Milliseconds(), new_ms = now.Milliseconds();
     diff_.seconds_before += old_ms / 1000;
     diff_.seconds_after += new_ms / 1000;
     if (old_ms > 0 && new_ms > 2 * old_ms && new_ms > old_ms + 100)
@@ -201,11 +193,10 @@ class Comparison {
         for (const auto& backend : group) {
           if (shared_.contains(backend)) groups.back().push_back(backend);
         }
-        std::sort(groups.back().begin(), groups.back().end());
+        std::ranges::sort(groups.back());
       }
-      if (std::any_of(groups.begin(), groups.end(), [](const auto& group) { return group.empty(); }))
-        continue;
-      std::sort(groups.begin(), groups.end());
+      if (std::ranges::any_of(groups, [](const auto& group) { return group.empty(); })) continue;
+      std::ranges::sort(groups);
       findings.emplace(Identity{divergence.case_id, divergence.kind, divergence.value, groups}, &divergence);
     }
     return findings;
@@ -218,7 +209,7 @@ class Comparison {
     std::vector<std::string> backends;
     for (const auto& group : std::get<3>(identity))
       backends.insert(backends.end(), group.begin(), group.end());
-    std::sort(backends.begin(), backends.end());
+    std::ranges::sort(backends);
     return {std::get<0>(identity), std::get<2>(identity), backends};
   }
 
@@ -234,7 +225,6 @@ class Comparison {
           {.kind = ChangeKind::kDivergence,
            .way = way,
            .id = divergence.case_id,
-           .backend = {},
            .what = fmt::format("{} {}{}: {}", way == Way::kWorse ? "new" : "gone", Name(divergence.kind),
                                values.empty() ? "" : " of " + values, BriefSentence(divergence))});
     };
@@ -257,7 +247,6 @@ class Comparison {
           {.kind = ChangeKind::kDivergence,
            .way = Way::kOther,
            .id = divergence->case_id,
-           .backend = {},
            .what = fmt::format("changed {}{}: {} (before, {}: {})", Name(divergence->kind),
                                values.empty() ? "" : " of " + values, BriefSentence(*divergence),
                                Name(old.kind), BriefSentence(old))});
@@ -295,8 +284,8 @@ class DiffWriter {
     List("cases that compute something else by now, not compared", diff_.rewritten);
     List("slower", diff_.slower);
     if (diff_.changes.empty()) text_ += "nothing changed\n";
-    text_ += fmt::format("{} result{} compared; they took {:.1f} s, then {:.1f} s\n", diff_.compared,
-                         diff_.compared == 1 ? "" : "s", diff_.seconds_before, diff_.seconds_after);
+    text_ += fmt::format("{} compared; they took {:.1f} s, then {:.1f} s\n",
+                         Counted(diff_.compared, "result"), diff_.seconds_before, diff_.seconds_after);
     return std::move(text_);
   }
 
@@ -334,8 +323,7 @@ RunDiff CompareRuns(const RunReport& before, const RunReport& after, const std::
 }
 
 bool HasWorse(const RunDiff& diff) {
-  return std::any_of(diff.changes.begin(), diff.changes.end(),
-                     [](const RunChange& change) { return change.way == Way::kWorse; });
+  return std::ranges::any_of(diff.changes, [](const RunChange& change) { return change.way == Way::kWorse; });
 }
 
 std::string WriteRunDiff(const RunDiff& diff, DiffLength length, size_t columns) {

@@ -20,8 +20,8 @@ namespace ulpscope {
 struct RunChange {
   enum class Kind { kStatus, kClass, kDivergence, kCasts } kind = Kind::kStatus;
   enum class Way { kWorse, kBetter, kOther } way = Way::kOther;
-  std::string id, backend;  ///< backend empty for a divergence
-  std::string what;         ///< "product: f32 -> f32>bf16>f32"
+  std::string id, backend = {};  ///< backend empty for a divergence
+  std::string what;              ///< "product: f32 -> f32>bf16>f32"
 };
 
 struct RunDiff {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/num/float_format.h"
 #include "reports/decisive.h"
@@ -13,9 +14,7 @@
 namespace ulpscope {
 namespace {
 
-bool IsAmong(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool IsAmong(const std::vector<std::string>& names, const std::string& name) { return Contains(names, name); }
 
 std::string RangeText(const Exclusion& exclusion) {
   return exclusion.low == exclusion.high
@@ -37,10 +36,8 @@ std::string ModelText(const PrecisionModel& model) {
 
 const Exclusion* Against(const Classification& mine, const Classification& rival) {
   const auto& models = rival.models_proved.empty() ? rival.models : rival.models_proved;
-  const auto found =
-      std::find_if(mine.excluded.begin(), mine.excluded.end(), [&](const Exclusion& exclusion) {
-        return std::find(models.begin(), models.end(), exclusion.model) != models.end();
-      });
+  const auto found = std::ranges::find_if(
+      mine.excluded, [&](const Exclusion& exclusion) { return Contains(models, exclusion.model); });
   return found == mine.excluded.end() ? nullptr : &*found;
 }
 

@@ -83,12 +83,10 @@ std::optional<StepResult> GemmKernel(const Step& step, GlueContext& context) {
   operands.a = context.Cast(operands.a, compute, step.op);
   operands.b = context.Cast(operands.b, compute, step.op);
   if (operands.c) operands.c = context.Cast(*operands.c, compute, step.op);
-  auto problem = sdk::MakeGemmProblem(step, std::move(operands));
-  if (!problem) return tl::unexpected(problem.error());
-  sdk::SpreadBias(*problem);
+  auto problem = ULPSCOPE_TRY(sdk::MakeGemmProblem(step, std::move(operands)));
+  sdk::SpreadBias(problem);
   context.NameKernel(wide ? "cblas_dgemm" : "cblas_sgemm");
-  return context.Cast(wide ? Multiply<double>(*problem) : Multiply<float>(*problem), problem->result,
-                      step.op);
+  return context.Cast(wide ? Multiply<double>(problem) : Multiply<float>(problem), problem.result, step.op);
 }
 
 }  // namespace ulpscope::cblas

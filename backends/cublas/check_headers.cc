@@ -3,8 +3,6 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
-
 #include "backends/cublas/api.h"
 
 namespace ulpscope::cublas {

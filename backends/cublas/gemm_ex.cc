@@ -1,10 +1,10 @@
 // cublasGemmEx and its strided batches.
 #include <algorithm>
-#include <utility>
 
 #include "backends/cublas/device.h"
 #include "backends/cublas/library.h"
 #include "backends/cublas/product.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::cublas {
 namespace {
@@ -124,7 +124,7 @@ class GemmExLibrary : public Library {
 
 void UsedSettings::Add(const std::string& knob, const std::string& value) {
   std::vector<std::string>& values = used_[knob];
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  if (!Contains(values, value)) values.push_back(value);
 }
 
 std::map<std::string, std::string> UsedSettings::Text() const {

@@ -273,8 +273,7 @@ class LtLibrary : public Library {
     LayOutForFloat8(&product, step, context);
     last_.reset();
     if (product.out.size() > 0) {
-      const auto ran = Launch(product);
-      if (!ran) return tl::unexpected(ran.error());
+      ULPSCOPE_TRY(Launch(product));
     }
     context.NameKernel("cublasLtMatmul " + Describe(product) + (last_ ? ", " + last_->Text() : ""));
     product.out.shape = product.problem.shape;
@@ -283,7 +282,7 @@ class LtLibrary : public Library {
 
   tl::expected<void, StepFailure> Launch(PreparedProduct& product) {
     const ColumnMajor& s = product.shape;
-    const TensorData nothing{.dtype = DType::kFloat32, .shape = {0}, .bytes = {}};
+    const TensorData nothing{.dtype = DType::kFloat32, .shape = {0}};
     const DeviceBuffer left(api_, product.problem.b), right(api_, product.problem.a), out(api_, product.out);
     const DeviceBuffer bias(api_, product.problem.bias ? *product.problem.bias : nothing);
     const Descriptor operation = MakeOperation(product, bias);

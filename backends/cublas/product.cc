@@ -43,8 +43,7 @@ DType DestinationDType(const GemmOperands& operands) {
 
 std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem& problem) {
   const auto unsupported = [&](const std::string& why) {
-    return StepFailure{
-        .outcome = sdk::Outcome::kUnsupported, .error_class = {}, .text = step.op + ": " + why};
+    return StepFailure{.outcome = sdk::Outcome::kUnsupported, .text = step.op + ": " + why};
   };
   for (const DType dtype : {problem.a.dtype, problem.b.dtype, problem.result}) {
     if (!DataTypeOf(dtype)) return unsupported("cuBLAS has no dtype " + std::string(Name(dtype)));
@@ -73,11 +72,10 @@ std::optional<tl::expected<PreparedProduct, StepFailure>> Prepare(const sdk::Ste
   operands.result = DestinationDType(operands);
   // A bias that the library adds itself stays as it is: only one in the destination's dtype does.
   if (operands.c) operands.c = context.Cast(*operands.c, operands.result, step.op);
-  auto problem = sdk::MakeGemmProblem(step, std::move(operands));
-  if (!problem) return tl::unexpected(problem.error());
-  if (bias == Bias::kSpread) sdk::SpreadBias(*problem);
-  if (const auto wrong = WhatIsWrong(step, *problem)) return tl::unexpected(*wrong);
-  product.problem = std::move(*problem);
+  auto problem = ULPSCOPE_TRY(sdk::MakeGemmProblem(step, std::move(operands)));
+  if (bias == Bias::kSpread) sdk::SpreadBias(problem);
+  if (const auto wrong = WhatIsWrong(step, problem)) return tl::unexpected(*wrong);
+  product.problem = std::move(problem);
   product.compute = FindComputeType(compute_word, product.problem.a.dtype);
   product.shape = InColumns(product.problem, product.problem.result);
   product.beta = product.problem.c ? product.problem.beta : 0;

@@ -8,6 +8,7 @@
 
 #include "backends/sdk/adapter.h"
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/model/case.h"
 #include "oracles/emulated.h"
 #include "oracles/lower.h"
@@ -42,15 +43,15 @@ Case CaseOf(const sdk::RunRequest& request) {
 
 bool IsOrder(const std::string& name) {
   const auto& orders = SumOrders(AddendOrders::kBoth);
-  return std::any_of(orders.begin(), orders.end(), [&](const SumOrder& order) { return order.name == name; });
+  return std::ranges::any_of(orders, [&](const SumOrder& order) { return order.name == name; });
 }
 
 /// "" or the first word of the program that is not emulated: the oracle takes what holds steps for a scope.
 std::string UnknownWord(const std::vector<sdk::Step>& steps) {
   const std::vector<std::string> ops = KnownOps();
   for (const auto& step : steps) {
-    const bool known = IsScope(step.op) || step.op.starts_with("aten::") || step.op == "sync" ||
-                       std::find(ops.begin(), ops.end(), step.op) != ops.end();
+    const bool known =
+        IsScope(step.op) || step.op.starts_with("aten::") || step.op == "sync" || Contains(ops, step.op);
     if (!known) return "op '" + step.op + "'";
     if (std::string inner = UnknownWord(step.steps); !inner.empty()) return inner;
   }
@@ -73,9 +74,8 @@ std::string UnknownObservation(const std::vector<std::string>& observed) {
 void Poison(const std::vector<sdk::Step>& steps, sdk::TensorMap& values) {
   for (const auto& step : steps) {
     if (step.op != "empty" || !values.contains(step.as)) continue;
-    const bool written = std::any_of(steps.begin(), steps.end(), [&](const sdk::Step& other) {
-      return other.out == step.as || !other.steps.empty();
-    });
+    const bool written = std::ranges::any_of(
+        steps, [&](const sdk::Step& other) { return other.out == step.as || !other.steps.empty(); });
     TensorData& tensor = values.at(step.as);
     if (!written) sdk::FillPoison(tensor.bytes, SizeOf(tensor.dtype));
   }

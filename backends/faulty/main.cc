@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "backends/faulty/matmul.h"
 #include "backends/sdk/wire.h"
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::faulty {
 namespace {
@@ -40,8 +40,7 @@ class FaultyAdapter : public sdk::Adapter {
     can.scopes = {"no_grad", "enable_grad"};
     can.capabilities = {"out"};
     const auto names = FaultNames();
-    if (std::find(names.begin(), names.end(), plan_.fault) == names.end())
-      can.error = "unknown fault '" + plan_.fault + "'";
+    if (!Contains(names, plan_.fault)) can.error = "unknown fault '" + plan_.fault + "'";
     can.error += CheckPlanted(request.knobs);
     if (request.device != "cpu") can.error = "faulty runs on the cpu, not on '" + request.device + "'";
     return can;
@@ -66,8 +65,7 @@ class FaultyAdapter : public sdk::Adapter {
   static std::string CheckPlanted(const std::map<std::string, std::string>& knobs) {
     for (const auto& [knob, value] : knobs) {
       if (!knob.starts_with("planted_") && knob != "flush_denormal") continue;
-      if (std::find(kOffOn.begin(), kOffOn.end(), value) == kOffOn.end())
-        return "knob " + knob + "=" + value + ": off or on";
+      if (!Contains(kOffOn, value)) return "knob " + knob + "=" + value + ": off or on";
       if (knob == "planted_refusal" && value == "on") return "knob planted_refusal=on: refused, as planted";
     }
     return "";

@@ -7,24 +7,12 @@ import re
 from dataclasses import replace
 
 from ulpscope_adapter import brackets
-from ulpscope_adapter.dtypes import float8_names
+from ulpscope_adapter.dtypes import printed_names
 from ulpscope_adapter.graph import Node
 from ulpscope_adapter.hlo import KINDS, XLA_DTYPES
 
 # StableHLO's names beside those of HLO.
-_DTYPES = {
-    **XLA_DTYPES,
-    **float8_names(lambda code: f"f8{code.upper()}"),
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "ui64": "uint64",
-    "ui32": "uint32",
-    "ui16": "uint16",
-    "ui8": "uint8",
-    "i1": "bool"
-}
+_DTYPES = {**XLA_DTYPES, **printed_names(lambda code: f"f8{code.upper()}", "i", "ui", "i1")}
 _KINDS = {
     **KINDS,
     **dict.fromkeys(("broadcast_in_dim", "squeeze", "expand_dims", "stop_gradient"), "move"),

@@ -2,7 +2,6 @@
 #include "backends/onednn/isa.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 
 namespace ulpscope::onednn {
 namespace {

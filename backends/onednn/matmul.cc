@@ -124,24 +124,23 @@ std::optional<StepResult> MatmulKernel(const Step& step, GlueContext& context) {
   const DType asked = operands.result;
   operands.result = DestinationDType(operands, step);
   if (operands.c && step.op != "linear") operands.c = context.Cast(*operands.c, operands.result, step.op);
-  auto problem = sdk::MakeGemmProblem(step, std::move(operands));
-  if (!problem) return tl::unexpected(problem.error());
-  for (const DType dtype : {problem->a.dtype, problem->b.dtype, problem->result}) {
+  auto problem = ULPSCOPE_TRY(sdk::MakeGemmProblem(step, std::move(operands)));
+  for (const DType dtype : {problem.a.dtype, problem.b.dtype, problem.result}) {
     if (TypeOf(dtype) == memory::data_type::undef)
       return StepUnsupported(step.op + ": oneDNN has no dtype " + std::string(Name(dtype)));
   }
-  if (problem->batch() * problem->m() * problem->n() * problem->k() == 0)
+  if (problem.batch() * problem.m() * problem.n() * problem.k() == 0)
     return StepUnsupported(step.op + ": oneDNN gives an empty product no meaning");
-  if (step.op == "linear" && problem->c)
+  if (step.op == "linear" && problem.c)
     return StepUnsupported("linear: a bias that is no vector of its columns");
 #if DNNL_VERSION_MAJOR >= 3
-  if (problem->alpha != 1) return StepUnsupported(step.op + ": alpha is not in this adapter for oneDNN 3");
+  if (problem.alpha != 1) return StepUnsupported(step.op + ": alpha is not in this adapter for oneDNN 3");
 #endif
   try {
-    return context.Cast(Multiply(*problem, context, step.op), asked, step.op);
+    return context.Cast(Multiply(problem, context, step.op), asked, step.op);
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) throw;
-    return StepUnsupported(step.op + " " + Operands(*problem) + ": oneDNN: " + error.what());
+    return StepUnsupported(step.op + " " + Operands(problem) + ": oneDNN: " + error.what());
   }
 }
 

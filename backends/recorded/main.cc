@@ -4,7 +4,6 @@
 //
 // It computes nothing. A program is one baddbmm whose three operands are, bit for bit, the first rows of one record (README.md
 // says what a record is); anything else is refused with the reason, since no hardware was asked.
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 
 #include "backends/sdk/adapter.h"
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope::recorded {
@@ -56,9 +56,7 @@ Result<Question> Ask(const RunRequest& request) {
     return Fail("records have the shapes [rows, 1, 1] + [rows, 1, K] @ [rows, K, 1]");
   DType result = question.a->dtype;
   if (step.Find("out_dtype") != nullptr) {
-    const auto asked = ReadDType(step, "out_dtype");
-    if (!asked) return Fail(asked.error());
-    result = *asked;
+    result = ULPSCOPE_TRY(ReadDType(step, "out_dtype"));
   }
   if (result != question.c->dtype) return Fail("in the records the addend has the dtype of the result");
   return question;
@@ -97,8 +95,7 @@ class RecordedAdapter : public sdk::Adapter {
     can.error = Load();
     can.knobs = {{"threads", {"1"}}, {"record", {kAny}}};
     for (const auto& [name, record] : records_) can.knobs["record"].push_back(name);
-    const auto asked = request.knobs.find("record");
-    wanted_ = asked == request.knobs.end() ? kAny : asked->second;
+    wanted_ = LookupOr(request.knobs, "record", kAny);
     if (wanted_ != kAny && !records_.contains(wanted_) && can.error.empty())
       can.error = "there is no record '" + wanted_ + "'";
     return can;

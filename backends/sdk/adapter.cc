@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "backends/sdk/vocabulary.h"
+#include "harness/base/find.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -216,7 +217,7 @@ void CheckAnswered(const Program& program, RunReply& reply) {
 /// threads. Values of other knobs are the adapter's to check.
 std::string CheckWorker(const Capabilities& can, const HelloRequest& request) {
   const auto has = [](const std::vector<std::string>& words, const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return Contains(words, word);
   };
   if (!has(can.backends, request.backend))
     return "this adapter does not serve the backend '" + request.backend + "'";
@@ -262,7 +263,9 @@ class Session {
   }
 
   Result<void> Hello(const Json& message) {
-    HelloRequest request{.protocol = Number(message, "protocol"), .backend = {}, .device = {}, .knobs = {}};
+    HelloRequest request{
+        .protocol = Number(message, "protocol"),
+    };
     const Result<std::string> backend = TextField(message, "backend");
     const Result<std::string> device = TextField(message, "device");
     const Result<TextMap> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");

@@ -33,9 +33,9 @@ inline constexpr size_t kMaxTraceNodes = 20000;
 
 struct HelloRequest {
   int64_t protocol = kProtocolVersion;
-  std::string backend;                       ///< "torch-eager"
-  std::string device;                        ///< "cpu"
-  std::map<std::string, std::string> knobs;  ///< of the worker, for all its runs
+  std::string backend = {};                       ///< "torch-eager"
+  std::string device = {};                        ///< "cpu"
+  std::map<std::string, std::string> knobs = {};  ///< of the worker, for all its runs
 };
 
 struct Capabilities {
@@ -83,7 +83,7 @@ struct RunReply {
       observations;  ///< "w.grad_metadata_dtype" -> "bfloat16"; "none": there is no such value
   std::map<std::string, std::string> parts;  ///< value -> part that made it
   std::map<std::string, std::string> knobs;  ///< read back
-  std::vector<Cast> casts;
+  std::vector<Cast> casts = {};
   std::vector<TraceNode> nodes;
   std::vector<std::string> notes;
   std::map<std::string, double> durations_ms;  ///< "run" is added where the adapter gives none

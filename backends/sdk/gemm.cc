@@ -1,10 +1,10 @@
 // Matrix products: operands, result dtype, shapes.
 #include "backends/sdk/gemm.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/words/knobs.h"
 #include "harness/words/promotion.h"
 
@@ -59,9 +59,7 @@ bool RankIsWrong(const Step& step, const GemmOperands& operands) {
 
 std::optional<StepFailure> WhatIsWrong(const Step& step, const GemmOperands& operands) {
   const auto unsupported = [&](DType dtype, const char* how) {
-    return StepFailure{.outcome = Outcome::kUnsupported,
-                       .error_class = {},
-                       .text = step.op + how + std::string(Name(dtype))};
+    return StepFailure{.outcome = Outcome::kUnsupported, .text = step.op + how + std::string(Name(dtype))};
   };
   if (RankIsWrong(step, operands)) {
     return StepFailure{.outcome = Outcome::kRaised,
@@ -140,7 +138,7 @@ std::optional<int> ThreadCount(const std::string& text) {
 
 std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step,
                                                                         const GlueContext& context) {
-  if (std::find(GemmOps().begin(), GemmOps().end(), step.op) == GemmOps().end()) return std::nullopt;
+  if (!Contains(GemmOps(), step.op)) return std::nullopt;
   std::optional<GemmOperands> operands = InRoles(step, context);
   if (!operands) return StepUnsupported(step.op + ": wrong number or kind of operands");
   const tl::expected<DType, StepFailure> result = ResultDType(step, *operands, context);

@@ -1,7 +1,6 @@
 // Glue: walking the program; names, buffers, aliases, observed values.
 #include "backends/sdk/glue.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -10,8 +9,7 @@
 namespace ulpscope::sdk {
 
 tl::unexpected<StepFailure> StepUnsupported(std::string reason) {
-  return tl::unexpected(
-      StepFailure{.outcome = Outcome::kUnsupported, .error_class = {}, .text = std::move(reason)});
+  return tl::unexpected(StepFailure{.outcome = Outcome::kUnsupported, .text = std::move(reason)});
 }
 
 tl::unexpected<StepFailure> StepRaised(std::string error_class, std::string text) {

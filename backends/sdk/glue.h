@@ -25,7 +25,7 @@ namespace ulpscope::sdk {
 /// Why a step gave no value: raised (with a Python error class), unsupported, out of memory.
 struct StepFailure {
   Outcome outcome = Outcome::kUnsupported;
-  std::string error_class;
+  std::string error_class = {};
   std::string text;
 };
 using StepResult = tl::expected<TensorData, StepFailure>;

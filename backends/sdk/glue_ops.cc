@@ -1,11 +1,9 @@
 // Glue: the steps themselves, each element exact and rounded once.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "backends/sdk/exact.h"

@@ -48,7 +48,7 @@ Result<TensorData> Permute(const Step& step, const TensorData& a) {
   for (const int64_t dim : *dims) {
     const Result<size_t> axis = Axis(dim, a.shape.size());
     if (!axis) return Fail(axis.error());
-    if (std::count(order.begin(), order.end(), *axis) > 0) return Fail("permute: a dimension twice");
+    if (std::ranges::count(order, *axis) > 0) return Fail("permute: a dimension twice");
     order.push_back(*axis);
   }
   if (order.size() != a.shape.size()) return Fail("permute: not all dimensions named");

@@ -1,8 +1,6 @@
 // Program: decoding and checking.
 #include "backends/sdk/program.h"
 
-#include <array>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -117,13 +115,13 @@ class StepParser {
         return Fail("step " + op + ": operand '" + json.get<std::string>() +
                     "' names nothing made before it");
       }
-      return Operand{.name = json.get<std::string>(), .scalar = {}};
+      return Operand{.name = json.get<std::string>()};
     }
     if (json.is_object() && json.size() == 1 && json.contains("scalar")) {
       const Json& scalar = json["scalar"];
       const Attr value = ToAttr(scalar);
-      if (scalar.is_boolean() || scalar.is_number_integer()) return Operand{.name = {}, .scalar = value};
-      if (const auto number = value.Number()) return Operand{.name = {}, .scalar = Attr{.value = *number}};
+      if (scalar.is_boolean() || scalar.is_number_integer()) return Operand{.scalar = value};
+      if (const auto number = value.Number()) return Operand{.scalar = Attr{.value = *number}};
     }
     return Fail("step " + op + ": an operand is neither a name nor {\"scalar\": number}");
   }
@@ -199,7 +197,7 @@ Json ToJson(const Step& step) {
 
 ObservedName SplitObserved(std::string_view name) {
   const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return {.value = std::string(name), .property = {}};
+  if (dot == std::string_view::npos) return {.value = std::string(name)};
   return {.value = std::string(name.substr(0, dot)), .property = std::string(name.substr(dot + 1))};
 }
 

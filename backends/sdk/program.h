@@ -45,7 +45,7 @@ Json ToJson(const Step& step);
 /// An observed name split at its last dot: "w.grad" -> {"w", "grad"}, "w" -> {"w", ""}.
 struct ObservedName {
   std::string value;
-  std::string property;
+  std::string property = {};
 };
 ObservedName SplitObserved(std::string_view name);
 

@@ -29,11 +29,10 @@ struct Entry {
 };
 
 tl::unexpected<Error> FileError(const std::string& file, std::string message) {
-  return Fail(Error{.message = std::move(message),
-                    .pos = {.file = file, .line = 0, .column = 0},
-                    .found = {},
-                    .expected = {},
-                    .hint = {}});
+  return Fail(Error{
+      .message = std::move(message),
+      .pos = {.file = file, .line = 0, .column = 0},
+  });
 }
 
 std::string Quote(std::string_view name) {
@@ -123,7 +122,7 @@ Result<void> CheckMetadata(const Json& value) {
 Result<void> CheckTiling(const std::vector<Entry>& entries, uint64_t data_bytes) {
   std::vector<const Entry*> order;
   for (const Entry& entry : entries) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+  std::ranges::sort(order, [](const Entry* a, const Entry* b) {
     return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
   });
   uint64_t reached = 0;
@@ -225,9 +224,8 @@ Result<TensorMap> ReadSafetensors(const std::string& path, const SafetensorsLimi
 std::vector<std::byte> FormatSafetensors(const TensorMap& tensors) {
   std::vector<const TensorMap::value_type*> order;
   for (const auto& entry : tensors) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return SizeOf(a->second.dtype) > SizeOf(b->second.dtype);
-  });
+  std::ranges::stable_sort(
+      order, [](const auto* a, const auto* b) { return SizeOf(a->second.dtype) > SizeOf(b->second.dtype); });
   Json header = Json::object();
   size_t offset = 0;
   for (const auto* entry : order) {

@@ -10,8 +10,7 @@ std::string UnknownAttribute(const std::vector<Step>& steps) {
     const OpRow* row = FindOp(step.op);
     for (const auto& [key, value] : step.attrs) {
       const auto is_it = [&key = key](const OpAttribute& attribute) { return attribute.key == key; };
-      if (row != nullptr && !value.IsNull() &&
-          std::none_of(row->attributes.begin(), row->attributes.end(), is_it))
+      if (row != nullptr && !value.IsNull() && std::ranges::none_of(row->attributes, is_it))
         return "op '" + step.op + "' has no attribute '" + key + "'";
     }
     if (std::string inner = UnknownAttribute(step.steps); !inner.empty()) return inner;

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstring>
 #include <set>
-#include <utility>
 #include <vector>
 
 namespace ulpscope::sdk {
@@ -100,7 +99,7 @@ Result<ReadOutcome> LineReader::Read(int timeout_ms) {
     }
     switch (WaitFor(fd_, POLLIN, deadline)) {
       case Waited::kTimedOut:
-        return ReadOutcome{.state = ReadState::kTimedOut, .line = {}};
+        return ReadOutcome{.state = ReadState::kTimedOut};
       case Waited::kFailed:
         return Fail(SystemError("cannot wait for a message"));
       case Waited::kReady:
@@ -110,7 +109,7 @@ Result<ReadOutcome> LineReader::Read(int timeout_ms) {
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     // A peer that died with unread data resets the stream; for the reader that is an end like any other.
     if (got == 0 || (got < 0 && errno == ECONNRESET)) {
-      if (buffer_.empty()) return ReadOutcome{.state = ReadState::kClosed, .line = {}};
+      if (buffer_.empty()) return ReadOutcome{.state = ReadState::kClosed};
       return Fail("the stream ended inside a message, after " + std::to_string(buffer_.size()) +
                   " bytes of it");
     }

@@ -31,7 +31,7 @@ enum class ReadState {
 
 struct ReadOutcome {
   ReadState state = ReadState::kClosed;
-  std::string line;
+  std::string line = {};
 };
 
 /// Reads lines from a stream socket or pipe; keeps what follows a line for the next call. Does not own `fd`.

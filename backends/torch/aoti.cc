@@ -35,11 +35,11 @@ bool Prepares(const std::string& op) {
 
 bool AllPrepare(const sdk::Step& step) {
   if (!IsScope(step.op)) return Prepares(step.op);
-  return std::all_of(step.steps.begin(), step.steps.end(), AllPrepare);
+  return std::ranges::all_of(step.steps, AllPrepare);
 }
 
 bool AnyReplaces(const sdk::Step& step) {
-  return Replaces(step.op) || std::any_of(step.steps.begin(), step.steps.end(), AnyReplaces);
+  return Replaces(step.op) || std::ranges::any_of(step.steps, AnyReplaces);
 }
 
 /// FNV-1a, 64 bits. The key is kept beside what it names and compared, so two keys of one hash cost a
@@ -214,8 +214,8 @@ AotiRunner::Package AotiRunner::Describe(const std::vector<sdk::Step>& steps,
     const auto found = machine_.values().find(name);
     if (found == machine_.values().end()) continue;
     const at::Tensor& tensor = found->second;
-    const auto same = std::find_if(package.inputs.begin(), package.inputs.end(),
-                                   [&](const at::Tensor& t) { return t.is_same(tensor); });
+    const auto same =
+        std::ranges::find_if(package.inputs, [&](const at::Tensor& t) { return t.is_same(tensor); });
     const bool seen = same != package.inputs.end();
     inputs.push_back({{"name", name},
                       {"dtype", DTypeName(tensor.scalar_type())},

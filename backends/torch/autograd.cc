@@ -7,12 +7,12 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
 #include "backends/torch/machine.h"
 #include "backends/torch/values.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -53,7 +53,7 @@ bool IsDescribed(const torch::autograd::InputMetadata& metadata) {
 }
 
 TraceTensor Described(const torch::autograd::InputMetadata& metadata) {
-  TraceTensor tensor{.dtype = DTypeName(c10::typeMetaToScalarType(metadata.dtype())), .shape = {}};
+  TraceTensor tensor{.dtype = DTypeName(c10::typeMetaToScalarType(metadata.dtype()))};
   if (metadata.is_nested_tensor() || metadata.is_cpp_nested_tensor()) return tensor;
   for (const c10::SymInt& extent : metadata.shape_as_dim_vector())
     tensor.shape.push_back(extent.guard_int(__FILE__, __LINE__));
@@ -86,7 +86,7 @@ void AddAutogradNodes(const at::Tensor& root, const std::string& title, std::vec
       if (!next.function) continue;
       std::vector<int64_t>& from = (*nodes)[place.at(next.function.get())].from;
       const auto id = static_cast<int64_t>(place.at(node));
-      if (std::find(from.begin(), from.end(), id) == from.end()) from.push_back(id);
+      if (!Contains(from, id)) from.push_back(id);
       const auto* metadata = Metadata(next);
       if (metadata != nullptr && IsDescribed(*metadata))
         (*nodes)[place.at(node)].outputs.push_back(Described(*metadata));

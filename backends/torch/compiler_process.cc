@@ -61,7 +61,7 @@ Result<void> CompilerProcess::Start() {
 
 Result<sdk::Json> CompilerProcess::Ask(const sdk::Json& message) {
   if (pid_ < 0) {
-    if (auto started = Start(); !started) return tl::unexpected(started.error());
+    ULPSCOPE_TRY(Start());
   }
   auto written = sdk::WriteMessage(socket_, message);
   auto answer =

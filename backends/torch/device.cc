@@ -32,8 +32,7 @@ Result<at::Device> OpenDevice(const std::string& name) {
   if (name == "cpu") return at::Device(at::kCPU);
   if (name != "cuda" && !name.starts_with("cuda:"))
     return Fail("device '" + name + "': LibTorch runs on cpu and cuda here");
-  const auto count = DriverDevices();
-  if (!count) return tl::unexpected(count.error());
+  const auto count = ULPSCOPE_TRY(DriverDevices());
   if (dlopen(ULPSCOPE_TORCH_LIB "/libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
     return Fail(
         "no CUDA device: this PyTorch is built without CUDA (libtorch_cuda.so is not in its wheel, or does "
@@ -41,8 +40,8 @@ Result<at::Device> OpenDevice(const std::string& name) {
   try {
     const at::Device device(name);
     if (!at::hasCUDA()) return Fail("no CUDA device: PyTorch sees none");
-    if (device.has_index() && device.index() >= *count)
-      return Fail("no CUDA device " + name + ": there are " + std::to_string(*count));
+    if (device.has_index() && device.index() >= count)
+      return Fail("no CUDA device " + name + ": there are " + std::to_string(count));
     at::globalContext().lazyInitDevice(at::kCUDA);
     return device.has_index() ? device : at::Device(at::kCUDA, 0);
   } catch (const c10::Error& error) {

@@ -13,6 +13,7 @@
 
 #include "backends/torch/failure.h"
 #include "backends/torch/values.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -40,7 +41,7 @@ enum class Wrapping { kNone, kScalars };
 struct Binder {
   const Arguments& arguments;
   Wrapping wrapping;
-  std::string reason;  ///< why the overload does not take the arguments
+  std::string reason = {};  ///< why the overload does not take the arguments
 
   std::optional<IValue> FromValue(const IValue& value, const c10::Argument& argument) {
     return FromValue(value, argument.type(), argument);
@@ -245,7 +246,7 @@ std::vector<Match> FindMatches(const std::string& name, const Arguments& argumen
     if (overload && candidate.overload_name != *overload) continue;
     const auto handle = c10::Dispatcher::singleton().findSchema(candidate);
     if (!handle) continue;
-    Binder binder{.arguments = arguments, .wrapping = wrapping, .reason = {}};
+    Binder binder{.arguments = arguments, .wrapping = wrapping};
     std::optional<torch::jit::Stack> stack = binder.Bind(handle->schema());
     if (stack) {
       matches.push_back({.handle = *handle, .stack = std::move(*stack)});

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "backends/sdk/adapter.h"
+#include "harness/base/find.h"
 #include "harness/words/knobs.h"
 
 namespace ulpscope::torch_backend {
@@ -111,8 +112,7 @@ std::string ApplyKnobs(const KnobScope& scope, const std::map<std::string, std::
   for (const Effect& effect : Effects()) {
     const auto values = offered.find(effect.name);
     if (values == offered.end()) continue;
-    const auto asked = knobs.find(effect.name);
-    const std::string& value = asked != knobs.end() ? asked->second : values->second.front();
+    const std::string& value = LookupOr(knobs, effect.name, values->second.front());
     // Setting a value that stands already may still change state elsewhere (precision has two interfaces).
     if (effect.read() != value) effect.set(value);
     if (value != "default" && effect.read() != value)

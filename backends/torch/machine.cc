@@ -14,6 +14,7 @@
 #include "backends/torch/failure.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/values.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -210,8 +211,7 @@ void Machine::CallStep(const sdk::Step& step) {
   }
   for (const auto& [key, value] : step.attrs) {
     if (key == kResultKey) continue;
-    const auto renamed = word->renamed.find(key);
-    arguments.keywords[renamed == word->renamed.end() ? key : renamed->second] = value;
+    arguments.keywords[LookupOr(word->renamed, key, key)] = value;
   }
   if (!step.out.empty()) arguments.out = Value(step.out);
   arguments.lookup = [this](const std::string& name) {

@@ -5,8 +5,6 @@
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -24,6 +22,7 @@
 #include "backends/torch/machine.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/traced.h"
+#include "harness/base/find.h"
 #include "harness/words/knobs.h"
 
 namespace ulpscope::torch_backend {
@@ -75,7 +74,7 @@ class TorchAdapter : public sdk::Adapter {
     can.scopes = {"autocast", "no_grad", "enable_grad"};
     can.capabilities = {"autograd", "out", "aten", "trace"};
     can.devices = {"cpu", "cuda"};
-    if (std::find(can.backends.begin(), can.backends.end(), request.backend) == can.backends.end()) {
+    if (!Contains(can.backends, request.backend)) {
       can.error = "this adapter does not serve '" + request.backend + "'";
     } else if (request.backend == "torch-aoti" && request.device != "cpu") {
       can.error = "device '" + request.device + "': torch-aoti makes packages for the cpu";
@@ -135,7 +134,7 @@ class TorchAdapter : public sdk::Adapter {
       TakeTrace(trace, reply);
       machine.Observe(reply);
       fill_parts();
-      Append({.nodes = std::move(machine.autograd_nodes()), .casts = {}}, &reply);
+      Append({.nodes = std::move(machine.autograd_nodes())}, &reply);
     } catch (...) {
       RunReply failed = ReplyForCurrentException();
       failed.casts = std::move(reply.casts);

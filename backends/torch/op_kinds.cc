@@ -8,7 +8,6 @@
 #include <cctype>
 #include <map>
 #include <mutex>
-#include <set>
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -33,7 +32,7 @@ TraceKind KindByName(const std::string& plain) {
 /// True where a schema says that the first result shows an operand's memory and that nothing is written.
 bool IsView(const std::string& plain) {
   const auto& overloads = torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::" + plain));
-  return std::any_of(overloads.begin(), overloads.end(), [](const auto& overload) {
+  return std::ranges::any_of(overloads, [](const auto& overload) {
     const c10::FunctionSchema& schema = overload->schema();
     const c10::AliasInfo* alias = schema.returns().empty() ? nullptr : schema.returns()[0].alias_info();
     return alias != nullptr && !alias->isWrite();
@@ -41,7 +40,7 @@ bool IsView(const std::string& plain) {
 }
 
 bool IsIdentifier(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char letter) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '_';
   });
 }
@@ -64,7 +63,7 @@ TraceKind KindOf(const std::string& op) {
 void SettleKind(TraceNode* node) {
   if (node->kind != TraceKind::kConvert || node->inputs.empty() || node->outputs.empty()) return;
   const auto differs = [&](const TraceTensor& input) { return input.dtype != node->outputs[0].dtype; };
-  if (std::none_of(node->inputs.begin(), node->inputs.end(), differs)) node->kind = TraceKind::kMove;
+  if (std::ranges::none_of(node->inputs, differs)) node->kind = TraceKind::kMove;
 }
 
 }  // namespace ulpscope::torch_backend

@@ -16,6 +16,7 @@
 
 #include "backends/torch/op_kinds.h"
 #include "backends/torch/values.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -27,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 struct Made {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   int64_t version = 0;
-  std::optional<size_t> node;  ///< none so far
-  size_t known_since = 0;      ///< the node at which it was first met, as an operand or made
+  std::optional<size_t> node = {};  ///< none so far
+  size_t known_since = 0;           ///< the node at which it was first met, as an operand or made
 };
 
 struct Recorder {
@@ -95,7 +96,7 @@ std::vector<int64_t> SourcesOf(c10::ArrayRef<const c10::IValue> values, const Re
     const auto made = recorder.made.find(tensor.storage().unsafeGetStorageImpl());
     if (made == recorder.made.end() || !made->second.node) return;
     const auto id = static_cast<int64_t>(*made->second.node);
-    if (std::find(sources.begin(), sources.end(), id) == sources.end()) sources.push_back(id);
+    if (!Contains(sources, id)) sources.push_back(id);
   });
   return sources;
 }
@@ -127,10 +128,7 @@ Made* EntryOf(const at::Tensor& tensor, Recorder* recorder) {
   const auto known = recorder->made.find(storage);
   if (known != recorder->made.end()) return &known->second;
   const auto owner = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
-  Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner),
-            .version = -1,
-            .node = {},
-            .known_since = 0};
+  Made made{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(owner), .version = -1, .known_since = 0};
   return &recorder->made.emplace(storage, std::move(made)).first->second;
 }
 

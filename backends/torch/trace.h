@@ -23,7 +23,7 @@ namespace ulpscope::torch_backend {
 /// Nodes (stage dispatch) in the order in which they began; ids are places in that order.
 struct RecordedOps {
   std::vector<TraceNode> nodes;
-  std::vector<Cast> casts;
+  std::vector<Cast> casts = {};
 };
 
 /// Records from construction to Take or destruction, on every thread of the process. One at a time.

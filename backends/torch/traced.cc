@@ -87,7 +87,6 @@ std::optional<Cast> CastOf(const jit::Node* node) {
   if (!from || !to || *from == *to) return std::nullopt;
   Cast cast{.from = DTypeName(*from),
             .to = DTypeName(*to),
-            .shape = {},
             .bytes = 0,
             .under = UserOf(node),
             .stage = "torchscript"};
@@ -111,7 +110,7 @@ std::vector<Cast> CastsOf(const jit::Graph& graph, const std::map<const jit::Nod
 }
 
 TraceTensor Described(const jit::Value* value, at::ScalarType type) {
-  TraceTensor tensor{.dtype = DTypeName(type), .shape = {}};
+  TraceTensor tensor{.dtype = DTypeName(type)};
   if (const auto sizes = value->type()->expect<c10::TensorType>()->sizes().concrete_sizes())
     tensor.shape = *sizes;
   return tensor;
@@ -140,7 +139,6 @@ std::vector<TraceNode> NodesOf(const jit::Graph& graph, const std::string& regio
                     .stage = "torchscript",
                     .kind = KindOf(node->kind().toQualString()),
                     .op = node->kind().toQualString(),
-                    .from = {},
                     .inputs = TensorsAmong(node->inputs()),
                     .outputs = std::move(outputs)};
     for (const jit::Value* input : node->inputs()) {
@@ -242,8 +240,8 @@ void TracedRunner::RunRegion(const std::vector<sdk::Step>& steps) {
   for (const std::string& name : names.read) {
     const auto found = machine_.values().find(name);
     if (found == machine_.values().end()) continue;
-    const auto same = std::find_if(region.inputs.begin(), region.inputs.end(),
-                                   [&](const at::Tensor& tensor) { return tensor.is_same(found->second); });
+    const auto same = std::ranges::find_if(
+        region.inputs, [&](const at::Tensor& tensor) { return tensor.is_same(found->second); });
     region.input_of[name] = static_cast<size_t>(same - region.inputs.begin());
     if (same != region.inputs.end()) continue;
     region.inputs.push_back(found->second);
@@ -272,7 +270,7 @@ void TracedRunner::RunRegion(const std::vector<sdk::Step>& steps) {
   const std::string region_name = "region_" + std::to_string(++regions_);
   if (trace_ == Trace::kWanted) {
     std::map<const jit::Node*, int64_t> ids;
-    RecordedOps shown{.nodes = NodesOf(*graph, region_name, &ids), .casts = {}};
+    RecordedOps shown{.nodes = NodesOf(*graph, region_name, &ids)};
     shown.casts = CastsOf(*graph, ids);
     Append(std::move(shown), &reply_);
   }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 namespace ulpscope::torch_backend {
 namespace {
@@ -34,7 +33,7 @@ at::Tensor Readable(const at::Tensor& tensor) {
 }  // namespace
 
 at::ScalarType ToTorch(DType dtype) {
-  const auto found = std::find(DTypes().begin(), DTypes().end(), dtype);
+  const auto found = std::ranges::find(DTypes(), dtype);
   TORCH_CHECK(found != DTypes().end(), "this PyTorch has no dtype ", std::string(Name(dtype)));
   return static_cast<at::ScalarType>(found - DTypes().begin());
 }

@@ -49,11 +49,9 @@ class PackageRecorder(evidence.Recorder):
             for source, name in _KERNEL.findall(text):
                 kernel = _kernel_node(source, name, f"k{len(nodes)}")
                 nodes.append(kernel)
-                try:
-                    nodes += kernel_source.kernel_nodes(source, f"{kernel.name}:", kernel.name)
-                except (IndexError, KeyError, RecursionError, ValueError) as error:
-                    problems.append(
-                        f"generated: the source of {name} was not understood ({type(error).__name__})")
+                inside, problem = kernel_source.nodes_or_problem(source, name, kernel.name)
+                nodes += inside
+                problems += problem
         return nodes, problems
 
 

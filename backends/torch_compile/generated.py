@@ -168,11 +168,9 @@ class _Reader:
             target = _name_in(argument)
             shape = self._buffers[target].shape if target in self._buffers else buffer.shape
             self._buffers[target] = _Buffer(buffer.dtype, shape, node.name)
-        try:
-            self.nodes += kernel_source.kernel_nodes(self._kernels[name], f"{node.name}:", node.name, makers)
-        except (IndexError, KeyError, RecursionError, ValueError) as error:
-            self.problems.append(
-                f"generated: the source of {name} was not understood ({type(error).__name__})")
+        nodes, problems = kernel_source.nodes_or_problem(self._kernels[name], name, node.name, makers)
+        self.nodes += nodes
+        self.problems += problems
 
     def _operands(self, argument):
         """The buffers that an argument names, as the argument shows them."""

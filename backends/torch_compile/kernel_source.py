@@ -102,6 +102,14 @@ def kernel_nodes(source, prefix, parent, makers=None):
     return _Kernel(source, makers or {}).nodes(prefix, parent)
 
 
+def nodes_or_problem(source, kernel, parent, makers=None):
+    """(nodes, problems): those of a kernel called `kernel`, or what to say of a source that is not understood."""
+    try:
+        return kernel_nodes(source, f"{parent}:", parent, makers), []
+    except (IndexError, KeyError, RecursionError, ValueError) as error:
+        return [], [f"generated: the source of {kernel} was not understood ({type(error).__name__})"]
+
+
 def parameters(source):
     """[(dtype, name, "in" or "out")] of a kernel's pointers, in order; an in_out pointer is "out"."""
     match = _FUNCTION.search(source)

@@ -13,23 +13,11 @@ name[0]`.
 import re
 
 from ulpscope_adapter import brackets
-from ulpscope_adapter.dtypes import float8_names
+from ulpscope_adapter.dtypes import printed_names
 from ulpscope_adapter.graph import Node
 from ulpscope_torch import op_kinds
 
-DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    **float8_names(lambda code: f"f8{code}"),
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u8": "uint8",
-    "b8": "bool"
-}
+DTYPES = printed_names(lambda code: f"f8{code}", "i", "u", "b8", unsigned_bits=(8, ))
 _INPUT = re.compile(r'(\w+): "(\w+)\[([\d, ]*)\][^"]*"(?!\s*=)')
 _LINE = re.compile(r'^\s+(\w+)(?:: "(\w+)\[([\d, ]*)\][^"]*")? = (.*)$')
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\((.*)\)")

@@ -19,7 +19,6 @@ std::string Error::Text() const {
 
 Error Problem(std::string message, std::string found, std::string expected, std::string hint) {
   return {.message = std::move(message),
-          .pos = {},
           .found = std::move(found),
           .expected = std::move(expected),
           .hint = std::move(hint)};

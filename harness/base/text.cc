@@ -56,6 +56,26 @@ std::string Join(std::span<const int64_t> numbers, std::string_view separator) {
   return Join(parts, separator);
 }
 
+std::string Join(const std::map<std::string, std::string>& versions) {
+  std::vector<std::string> parts;
+  for (const auto& [package, version] : versions) parts.push_back(package + " " + version);
+  return Join(parts, ", ");
+}
+
+std::string Counted(int64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::vector<std::string> LinesOf(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 std::vector<std::string> SplitOutsideParentheses(std::string_view text, char separator) {
   std::vector<std::string> parts;
   if (text.empty()) return parts;

@@ -1,7 +1,8 @@
-// Small text helpers shared by every layer: nearest-name suggestions and closed-set joins.
+// Small text helpers shared by every layer: nearest-name suggestions, joins and what parts them.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,14 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> candi
 
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string Join(std::span<const int64_t> numbers, std::string_view separator);
+/// "numpy 2.2.6, torch 2.13.0": versions by their packages.
+std::string Join(const std::map<std::string, std::string>& versions);
+
+/// "1 case", "2 cases".
+std::string Counted(int64_t count, std::string_view noun);
+
+/// The lines of a text, without their ends.
+std::vector<std::string> LinesOf(std::string_view text);
 
 /// Splits at `separator`, but never inside (), so that `blockfma(8,24,rz)` stays whole.
 std::vector<std::string> SplitOutsideParentheses(std::string_view text, char separator);

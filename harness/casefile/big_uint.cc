@@ -138,7 +138,7 @@ BigUint::Division BigUint::DividedBy(const BigUint& divisor) const {
   }
   result.quotient.limbs_ = std::move(q);
   result.quotient.Trim();
-  const bool exact = std::all_of(u.begin(), u.end(), [](uint32_t limb) { return limb == 0; });
+  const bool exact = std::ranges::all_of(u, [](uint32_t limb) { return limb == 0; });
   result.remainder = exact ? Division::Remainder::kZero : Division::Remainder::kNonZero;
   return result;
 }

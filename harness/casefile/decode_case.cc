@@ -1,6 +1,6 @@
 // One case: its parts, the defaults of its file, and what holds between the parts.
-#include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
 
@@ -41,7 +41,7 @@ void DecodeTensors(const Node& tensors, Case& result, NameTable& names, Budget& 
 void DecodeObserve(const Node& list, Case& result, NameTable& names, ErrorSink& errors) {
   for (const Node& item : list.children) {
     const std::string& observed = item.text;
-    if (std::find(result.observe.begin(), result.observe.end(), observed) != result.observe.end()) {
+    if (Contains(result.observe, observed)) {
       errors.Add(item.mark, "observed twice", item.Describe(), "each value once");
     }
     result.observe.push_back(observed);
@@ -79,7 +79,7 @@ Case DecodeCase(const Node& node, const Node& file, const std::string& id, const
   result.source = PickText(node, file, "source");
   if (const Node* tags = Pick(node, file, "tags")) {
     for (const Node& tag : tags->children) {
-      if (std::find(result.tags.begin(), result.tags.end(), tag.text) != result.tags.end())
+      if (Contains(result.tags, tag.text))
         errors.Add(tag.mark, "duplicate tag", tag.Describe(), "each tag once");
       result.tags.push_back(tag.text);
     }

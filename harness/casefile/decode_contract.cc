@@ -1,6 +1,7 @@
 // Contracts and expectations: what values may be, and which errors are demanded or known.
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/pattern.h"
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
@@ -75,7 +76,7 @@ ValueDemand DecodeDemand(const Node& node) {
 }
 
 bool IsObserved(const DemandContext& context, std::string_view name) {
-  return std::find(context.observed.begin(), context.observed.end(), name) != context.observed.end();
+  return Contains(context.observed, name);
 }
 
 void CheckObserved(const Node& key, const DemandContext& context, ErrorSink& errors) {
@@ -107,7 +108,9 @@ std::vector<CastCount> DecodeCasts(const Node& node, const DemandContext& contex
   }
   std::vector<CastCount> casts;
   for (const Node& item : node.children) {
-    CastCount cast{.stage = item.Find("stage")->text, .from = {}, .to = {}};
+    CastCount cast{
+        .stage = item.Find("stage")->text,
+    };
     if (const Node* from = item.Find("from")) cast.from = from->text;
     if (const Node* to = item.Find("to")) cast.to = to->text;
     cast.count = ParseInteger(item.Find("count")->text).value_or(0);
@@ -160,7 +163,7 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
     if (list == nullptr) continue;
     for (const Node& name : list->children) {
       CheckObserved(name, context, errors);
-      if (std::find(names->begin(), names->end(), name.text) != names->end())
+      if (Contains(*names, name.text))
         errors.Add(name.mark, "a value is compared with itself", name.Describe(),
                    "names of different values");
       names->push_back(name.text);
@@ -188,8 +191,7 @@ Contract DecodeContract(const Node& node, const DemandContext& context, ErrorSin
   if (const Node* raised = accept.Find("raised")) contract.raised = DecodeRaised(*raised, errors);
   contract.values = DecodeDemands(
       accept, context, [](std::string_view key) { return key == "raised"; }, errors);
-  if (std::all_of(contract.values.begin(), contract.values.end(),
-                  [](const auto& demand) { return demand.second.facets.empty(); }))
+  if (std::ranges::all_of(contract.values, [](const auto& demand) { return demand.second.facets.empty(); }))
     complain_of_prove("a dtype or an outcome alone");
   return contract;
 }
@@ -200,7 +202,7 @@ void DecodeExpect(const Node& node, const DemandContext& context,
     const Node& backend = node.key(i);
     const std::string name(BackendSpec::NameOf(backend.text));
     const auto& known = context.vocabulary.backends;
-    if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!known.empty() && !Contains(known, name)) {
       errors.Add(backend.mark, "unknown backend '" + name + "'", backend.Describe(),
                  "one of " + Join(known, ", "), Suggest(name, known));
     }

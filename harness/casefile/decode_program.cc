@@ -70,8 +70,7 @@ void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
   for (size_t i = 0; i < node.entry_count(); ++i) {
     const std::string& key = node.key(i).text;
     if (IsStepKey(key)) continue;
-    const auto field =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    const auto field = std::ranges::find_if(fields, [&](const Field& f) { return f.key == key; });
     step.attrs[key] = DecodeAttr(node.value(i), field == fields.end() ? anything : *field->type, errors);
   }
   if (step.op == "autocast") {  // resolved here, so that no adapter has a default of its own
@@ -126,13 +125,7 @@ void AddOtherResults(const Node& node, std::vector<Step>& steps, NameTable& name
 }
 
 Step DecodeStep(const Node& node, NameTable& names, Budget& budget, ErrorSink& errors) {
-  Step step{.op = node.Find("op")->text,
-            .of = {},
-            .out = {},
-            .as = {},
-            .attrs = {},
-            .steps = {},
-            .pos = errors.At(node.mark)};
+  Step step{.op = node.Find("op")->text, .pos = errors.At(node.mark)};
   if (const Node* of = node.Find("of")) {
     for (const Node& operand : of->children) step.of.push_back(DecodeOperand(operand, names, errors));
   }

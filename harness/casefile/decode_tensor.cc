@@ -34,7 +34,7 @@ int64_t Span(const Shape& shape, const std::vector<int64_t>& strides) {
 bool IsNonOverlapping(const Shape& shape, const std::vector<int64_t>& strides) {
   std::vector<size_t> axes(shape.size());
   std::iota(axes.begin(), axes.end(), 0);
-  std::sort(axes.begin(), axes.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  std::ranges::sort(axes, [&](size_t a, size_t b) { return strides[a] < strides[b]; });
   int64_t reach = 0;
   for (const size_t axis : axes) {
     if (shape[axis] == 1) continue;
@@ -180,8 +180,6 @@ TensorSpec DecodeTensor(const Node& name, const Node& node, Budget& budget, Erro
   TensorSpec spec{.name = name.text,
                   .dtype = *ParseDType(node.Find("dtype")->text),
                   .shape = Integers(shape),
-                  .strides = {},
-                  .fill = {},
                   .pos = errors.At(name.mark)};
   const int64_t count = CappedElementCount(spec.shape);
   if (count > kMaxCaseElements) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/structure.h"
 #include "harness/words/backend_name.h"
@@ -26,7 +27,7 @@ std::string TextAt(const Node& map, std::string_view key) {
 void CheckBackend(const Node& backend, const Vocabulary& vocabulary, ErrorSink& errors) {
   const auto& known = vocabulary.backends;
   const std::string name(BackendSpec::NameOf(backend.text));
-  if (known.empty() || errors.full() || std::find(known.begin(), known.end(), name) != known.end()) return;
+  if (known.empty() || errors.full() || Contains(known, name)) return;
   errors.Add(backend.mark, "unknown backend", backend.Describe(), "one of " + Join(known, ", "),
              Suggest(name, known));
 }
@@ -37,7 +38,7 @@ DeviationsResult LoadDeviationsText(std::string_view text, const std::string& sh
                                     const Vocabulary& vocabulary) {
   DeviationsResult result;
   auto root = ParseYaml(text, shown_as);
-  if (!root) return {.deviations = {}, .errors = {root.error()}};
+  if (!root) return {.errors = {root.error()}};
   if (root->kind == Node::Kind::kNull) return result;
   ErrorSink errors(shown_as);
   CheckStructure(*root, DeviationsType(), "the deviations file", errors);
@@ -75,7 +76,7 @@ DeviationsResult LoadDeviations(const std::filesystem::path& file, const Vocabul
   if (!std::filesystem::exists(file, code)) return {};
   const std::string shown_as = file.generic_string();
   auto text = ReadSmallFile(file, shown_as);
-  if (!text) return {.deviations = {}, .errors = {text.error()}};
+  if (!text) return {.errors = {text.error()}};
   return LoadDeviationsText(*text, shown_as, vocabulary);
 }
 

@@ -17,7 +17,7 @@
 namespace ulpscope {
 
 struct DeviationsResult {
-  std::vector<Deviation> deviations;
+  std::vector<Deviation> deviations = {};
   std::vector<Error> errors;  ///< with any error there are no deviations
 };
 

@@ -35,25 +35,22 @@ uint64_t BitsOf(double value, DType dtype) {
 }
 
 Result<uint64_t> ElementBits(std::string_view text, DType dtype) {
-  auto number = ParseNumber(text);
-  if (!number) return Fail(number.error());
-  if (number->kind == ExactNumber::Kind::kBits) {
+  auto number = ULPSCOPE_TRY(ParseNumber(text));
+  if (number.kind == ExactNumber::Kind::kBits) {
     const auto digits = static_cast<int>(2 * SizeOf(dtype));
-    if (number->bit_digits != digits) {
+    if (number.bit_digits != digits) {
       return Fail(Problem("wrong length of a bit pattern", "'" + std::string(text) + "'",
                           std::to_string(digits) + " hex digits for " + std::string(Name(dtype))));
     }
-    if (dtype == DType::kBool && number->bits > 1) return Fail("a bool is bits:0x00 or bits:0x01");
-    return number->bits;
+    if (dtype == DType::kBool && number.bits > 1) return Fail("a bool is bits:0x00 or bits:0x01");
+    return number.bits;
   }
   if (const FloatFormat* format = FormatOf(dtype)) {
-    auto value = RoundNumber(*number, *format);
-    if (!value) return Fail(value.error());
-    return BitsOf(*value, dtype);
+    auto value = ULPSCOPE_TRY(RoundNumber(number, *format));
+    return BitsOf(value, dtype);
   }
-  auto integer = ParseInteger(text);
-  if (!integer) return Fail(integer.error());
-  return IntegerBits(*integer, dtype);
+  auto integer = ULPSCOPE_TRY(ParseInteger(text));
+  return IntegerBits(integer, dtype);
 }
 
 Result<uint64_t> RoundedBits(Int128 numerator, int64_t divisor, int exponent, DType dtype) {

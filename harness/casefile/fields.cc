@@ -270,7 +270,7 @@ std::vector<Type::Variant> StepVariants() {
   const Field each{"as", &ResultNames(), kOptional, "the name of the (first) result, or a list: of each"};
   const Field out{"out", &NameType(), kOptional, "PyTorch's out=: the buffer that takes the result"};
   for (const OpRow& op : Ops()) {
-    Type::Variant variant{.word = op.name, .fields = {}};
+    Type::Variant variant{.word = op.name};
     variant.fields.push_back({"op", &TextType(), kRequired, "which op"});
     if (op.operands.most > 0) {
       operand_lists.push_back({.kind = Kind::kList,

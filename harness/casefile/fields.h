@@ -44,7 +44,7 @@ struct Type {
   };
   struct Variant {
     std::string_view word;  ///< ends in "*": every word with this beginning
-    std::vector<Field> fields;
+    std::vector<Field> fields = {};
     const Type* rest = nullptr;  ///< other keys, for open argument lists
   };
 

@@ -7,6 +7,7 @@
 
 #include "backends/sdk/safetensors.h"
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/base/sha256.h"
 #include "harness/base/text.h"
 #include "harness/casefile/element.h"
@@ -41,33 +42,30 @@ Result<std::string> Word(const Attr::Map& map, const std::string& key) {
 }
 
 Result<int64_t> IntegerOr(const Attr::Map& map, const std::string& key, int64_t otherwise) {
-  auto text = Word(map, key);
-  if (!text) return Fail(text.error());
-  return text->empty() ? Result<int64_t>(otherwise) : ParseInteger(*text);
+  auto text = ULPSCOPE_TRY(Word(map, key));
+  return text.empty() ? Result<int64_t>(otherwise) : ParseInteger(text);
 }
 
 Result<Role> RoleOf(const Attr::Map& map) {
-  auto word = Word(map, "role");
-  if (!word) return Fail(word.error());
-  if (word->empty() || *word == "a") return Role::kA;
-  if (*word == "b") return Role::kB;
-  if (*word == "addend") return Role::kAddend;
-  if (*word == "sum") return Role::kSum;
-  return Fail(Problem("no such role", "'" + *word + "'", "a, b, addend or sum"));
+  auto word = ULPSCOPE_TRY(Word(map, "role"));
+  if (word.empty() || word == "a") return Role::kA;
+  if (word == "b") return Role::kB;
+  if (word == "addend") return Role::kAddend;
+  if (word == "sum") return Role::kSum;
+  return Fail(Problem("no such role", "'" + word + "'", "a, b, addend or sum"));
 }
 
 /// The dimension that dot products lie along.
 Result<size_t> AxisOf(const Attr::Map& map, const TensorSpec& spec, Role role, std::string_view fill) {
   const auto rank = static_cast<int64_t>(spec.shape.size());
-  const auto dim = IntegerOr(map, "dim", role == Role::kB ? -2 : -1);
-  if (!dim) return Fail(dim.error());
-  if (*dim < -rank || *dim >= rank) {
+  const auto dim = ULPSCOPE_TRY(IntegerOr(map, "dim", role == Role::kB ? -2 : -1));
+  if (dim < -rank || dim >= rank) {
     return Fail(Problem(std::string(fill) + ": the dot products lie along no dimension of " +
                             Describe(spec.dtype, spec.shape),
-                        "dim " + std::to_string(*dim),
+                        "dim " + std::to_string(dim),
                         "-" + std::to_string(rank) + " to " + std::to_string(rank - 1)));
   }
-  return static_cast<size_t>(*dim < 0 ? *dim + rank : *dim);
+  return static_cast<size_t>(dim < 0 ? dim + rank : dim);
 }
 
 /// Elements between two neighbours along `axis`.
@@ -80,16 +78,13 @@ int64_t StrideOf(const Shape& shape, size_t axis) {
 /// Which dimension the dot products lie along, and how many they are.
 Result<void> Place(const Attr::Map& map, const TensorSpec& spec, ProbeFill* fill) {
   if (fill->role == Role::kAddend) {
-    const auto k = IntegerOr(map, "k", 0);
-    if (!k) return Fail(k.error());
-    if (*k < 1) return Fail("probe: an addend needs 'k', the length of the sums that it is added to");
-    fill->k = *k;
+    const auto k = ULPSCOPE_TRY(IntegerOr(map, "k", 0));
+    if (k < 1) return Fail("probe: an addend needs 'k', the length of the sums that it is added to");
+    fill->k = k;
     fill->rows = ElementCount(spec.shape);
     return {};
   }
-  const auto axis = AxisOf(map, spec, fill->role, "probe");
-  if (!axis) return Fail(axis.error());
-  fill->axis = *axis;
+  fill->axis = ULPSCOPE_TRY(AxisOf(map, spec, fill->role, "probe"));
   fill->k = spec.shape[fill->axis];
   fill->rows = fill->k == 0 ? 0 : ElementCount(spec.shape) / fill->k;
   return {};
@@ -103,21 +98,18 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
   if (const auto* word = std::get_if<std::string>(&parameters.value)) {
     fill.name = *word;
   } else {
-    auto name = Word(*map, "name");
-    if (!name) return Fail(name.error());
-    fill.name = *name;
+    fill.name = ULPSCOPE_TRY(Word(*map, "name"));
   }
   const auto& families = ProbeFamilies();
-  if (std::find(families.begin(), families.end(), fill.name) == families.end())
+  if (!Contains(families, fill.name))
     return Fail(Problem("no such probe", "'" + fill.name + "'", Join(families, ", "),
                         DidYouMean(fill.name, families)));
   if (FormatOf(spec.dtype) == nullptr)
     return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
-  const auto role = RoleOf(*map);
-  if (!role) return Fail(role.error());
-  if (*role == Role::kSum) return Fail(Problem("no such role", "'sum'", "a, b or addend"));
-  fill.role = *role;
-  if (auto placed = Place(*map, spec, &fill); !placed) return Fail(placed.error());
+  const auto role = ULPSCOPE_TRY(RoleOf(*map));
+  if (role == Role::kSum) return Fail(Problem("no such role", "'sum'", "a, b or addend"));
+  fill.role = role;
+  ULPSCOPE_TRY(Place(*map, spec, &fill));
   for (ProbeGroup& group : ProbeGroups(fill.name, spec.dtype, fill.k)) {
     for (ProbeDot& dot : group.members) fill.dots.push_back(std::move(dot));
   }
@@ -143,7 +135,7 @@ std::vector<std::string> RecordNames() {
   for (const auto& entry : fs::directory_iterator(RecordFolder(), error)) {
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -151,22 +143,21 @@ std::vector<std::string> RecordNames() {
 
 Result<std::vector<uint64_t>> ProbeElements(const Attr& parameters, const TensorSpec& spec,
                                             WithValues with_values) {
-  const auto fill = ReadProbe(parameters, spec);
-  if (!fill) return Fail(fill.error());
+  const auto fill = ULPSCOPE_TRY(ReadProbe(parameters, spec));
   std::vector<uint64_t> elements;
   if (with_values == WithValues::kNo) return elements;
   elements.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
-  const int64_t inner = StrideOf(spec.shape, fill->axis);
-  for (int64_t row = 0; row < fill->rows; ++row) {
-    const ProbeDot& dot = fill->dots[static_cast<size_t>(row % static_cast<int64_t>(fill->dots.size()))];
-    if (fill->role == Role::kAddend) {
+  const int64_t inner = StrideOf(spec.shape, fill.axis);
+  for (int64_t row = 0; row < fill.rows; ++row) {
+    const ProbeDot& dot = fill.dots[static_cast<size_t>(row % static_cast<int64_t>(fill.dots.size()))];
+    if (fill.role == Role::kAddend) {
       elements[static_cast<size_t>(row)] = BitsOf(dot.addend, spec.dtype);
       continue;
     }
-    const int64_t first = row / inner * inner * fill->k + row % inner;
+    const int64_t first = row / inner * inner * fill.k + row % inner;
     for (const ProbeTerm& term : dot.terms)
       elements[static_cast<size_t>(first + term.position * inner)] =
-          BitsOf(fill->role == Role::kA ? term.a : term.b, spec.dtype);
+          BitsOf(fill.role == Role::kA ? term.a : term.b, spec.dtype);
   }
   return elements;
 }
@@ -175,37 +166,33 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
                                             WithValues with_values) {
   const auto* map = std::get_if<Attr::Map>(&parameters.value);
   if (map == nullptr) return Fail("fill 'cross' takes named parameters, {cross: {name: ...}}");
-  const auto name = Word(*map, "name");
-  if (!name) return Fail(name.error());
+  const auto name = ULPSCOPE_TRY(Word(*map, "name"));
   const auto& names = CrossNames();
-  if (std::find(names.begin(), names.end(), *name) == names.end())
+  if (!Contains(names, name))
     return Fail(
-        Problem("no such crossed probe", "'" + *name + "'", Join(names, ", "), DidYouMean(*name, names)));
-  const auto role = RoleOf(*map);
-  if (!role) return Fail(role.error());
-  if (*role == Role::kAddend) return Fail(Problem("no such role", "'addend'", "a, b or sum"));
-  const auto from = IntegerOr(*map, "from", 0);
-  if (!from) return Fail(from.error());
-  if (*from < 0) return Fail(Problem("cross: no such line", "from " + std::to_string(*from), "0 or more"));
+        Problem("no such crossed probe", "'" + name + "'", Join(names, ", "), DidYouMean(name, names)));
+  const auto role = ULPSCOPE_TRY(RoleOf(*map));
+  if (role == Role::kAddend) return Fail(Problem("no such role", "'addend'", "a, b or sum"));
+  const auto from = ULPSCOPE_TRY(IntegerOr(*map, "from", 0));
+  if (from < 0) return Fail(Problem("cross: no such line", "from " + std::to_string(from), "0 or more"));
   const FloatFormat* format = FormatOf(spec.dtype);
   constexpr int kLeastBits = 8;
   if (format == nullptr || format->precision < kLeastBits)
     return Fail("cross: for floating dtypes of 8 or more bits, not " + std::string(Name(spec.dtype)));
-  const auto axis = AxisOf(*map, spec, *role, "cross");
-  if (!axis) return Fail(axis.error());
-  const int64_t k = spec.shape[*axis];
-  if (k < LeastCrossLength(*name))
-    return Fail("crossed probe '" + *name + "' has no dot product of " + std::to_string(k) + " terms");
+  const auto axis = ULPSCOPE_TRY(AxisOf(*map, spec, role, "cross"));
+  const int64_t k = spec.shape[axis];
+  if (k < LeastCrossLength(name))
+    return Fail("crossed probe '" + name + "' has no dot product of " + std::to_string(k) + " terms");
   std::vector<uint64_t> elements;
   if (with_values == WithValues::kNo) return elements;
   elements.assign(static_cast<size_t>(ElementCount(spec.shape)), 0);
-  const int64_t inner = StrideOf(spec.shape, *axis), rows = ElementCount(spec.shape) / k;
+  const int64_t inner = StrideOf(spec.shape, axis), rows = ElementCount(spec.shape) / k;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t first = row / inner * inner * k + row % inner;
-    const CrossSide side = *role == Role::kA   ? CrossSide::kA
-                           : *role == Role::kB ? CrossSide::kB
-                                               : CrossSide::kSum;
-    for (const CrossTerm& term : CrossLine(*name, side, spec.dtype, k, *from + row))
+    const CrossSide side = role == Role::kA   ? CrossSide::kA
+                           : role == Role::kB ? CrossSide::kB
+                                              : CrossSide::kSum;
+    for (const CrossTerm& term : CrossLine(name, side, spec.dtype, k, from + row))
       elements[static_cast<size_t>(first + term.position * inner)] = BitsOf(term.value, spec.dtype);
   }
   return elements;
@@ -230,29 +217,28 @@ Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const Tenso
                                              WithValues with_values) {
   const auto* map = std::get_if<Attr::Map>(&parameters.value);
   if (map == nullptr) return Fail("fill 'record' takes named parameters, {record: {name: ..., tensor: ...}}");
-  auto name = Word(*map, "name"), tensor = Word(*map, "tensor");
-  if (!name) return Fail(name.error());
-  if (!tensor) return Fail(tensor.error());
+  auto name = ULPSCOPE_TRY(Word(*map, "name"));
+  auto tensor = ULPSCOPE_TRY(Word(*map, "tensor"));
   const auto names = RecordNames();
   // A name out of the folder's own list can lead nowhere else.
-  if (std::find(names.begin(), names.end(), *name) == names.end())
-    return Fail(Problem("no such record", "'" + *name + "'",
-                        names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(*name, names)));
+  if (!Contains(names, name))
+    return Fail(Problem("no such record", "'" + name + "'",
+                        names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(name, names)));
   const FloatFormat* format = FormatOf(spec.dtype);
   if (format == nullptr) return Fail("record: for floating dtypes, not " + std::string(Name(spec.dtype)));
   const auto record =
-      sdk::ReadSafetensors(RecordFolder() / (*name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
+      sdk::ReadSafetensors(RecordFolder() / (name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
   if (!record) return Fail(record.error());
-  const auto found = record->find(*tensor);
+  const auto found = record->find(tensor);
   if (found == record->end()) {
     std::vector<std::string> tensors;
     for (const auto& [key, data] : *record) tensors.push_back(key);
-    return Fail(Problem("no such tensor in record " + *name, "'" + *tensor + "'", Join(tensors, ", "),
-                        DidYouMean(*tensor, tensors)));
+    return Fail(Problem("no such tensor in record " + name, "'" + tensor + "'", Join(tensors, ", "),
+                        DidYouMean(tensor, tensors)));
   }
   const TensorData& data = found->second;
   if (ElementCount(spec.shape) > data.size()) {
-    return Fail("tensor '" + *tensor + "' of record " + *name + " has " + std::to_string(data.size()) +
+    return Fail("tensor '" + tensor + "' of record " + name + " has " + std::to_string(data.size()) +
                 " elements, too few for " + Describe(spec.dtype, spec.shape));
   }
   std::vector<uint64_t> elements;

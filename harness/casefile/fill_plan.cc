@@ -4,9 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
+#include "harness/base/find.h"
 #include "harness/casefile/element.h"
 #include "harness/casefile/number.h"
 
@@ -37,11 +37,10 @@ class Parameters {
 
   Result<SmallFraction> Fraction(const std::string& name, std::string fallback) const {
     const auto place = map_.find(name);
-    auto text = place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second);
-    if (!text) return Fail(text.error());
-    auto number = ParseNumber(*text);
-    if (!number) return Fail(number.error());
-    auto fraction = ToSmallFraction(*number);
+    auto text =
+        ULPSCOPE_TRY(place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second));
+    auto number = ULPSCOPE_TRY(ParseNumber(text));
+    auto fraction = ToSmallFraction(number);
     if (!fraction) return Fail("'" + name + "': " + fraction.error().message);
     return fraction;
   }
@@ -50,18 +49,15 @@ class Parameters {
   Result<int64_t> Integer(const std::string& name, std::string fallback = "") const {
     const auto place = map_.find(name);
     if (place == map_.end() && fallback.empty()) return Fail("fill needs '" + name + "'");
-    auto text = place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second);
-    if (!text) return Fail(text.error());
-    auto value = ParseInteger(*text);
+    auto text =
+        ULPSCOPE_TRY(place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second));
+    auto value = ParseInteger(text);
     if (!value) return Fail(value.error());
     if (*value >= kParameterLimit || *value <= -kParameterLimit) return Fail("'" + name + "' is too large");
     return *value;
   }
 
-  const Attr* Get(const std::string& name) const {
-    const auto place = map_.find(name);
-    return place == map_.end() ? nullptr : &place->second;
-  }
+  const Attr* Get(const std::string& name) const { return Lookup(map_, name); }
 
  private:
   const Attr::Map& map_;
@@ -100,8 +96,7 @@ Result<void> CheckRange(const FillPlan& plan, DType dtype, Int128 first, Int128 
   for (const Int128 n : {first, last}) {
     const Int128 numerator =
         static_cast<Int128>(plan.base) * (Int128{1} << plan.shift) + static_cast<Int128>(plan.step) * n;
-    auto bits = RoundedBits(numerator, plan.divisor, plan.exponent - plan.shift, dtype);
-    if (!bits) return Fail(bits.error());
+    ULPSCOPE_TRY(RoundedBits(numerator, plan.divisor, plan.exponent - plan.shift, dtype));
   }
   return {};
 }
@@ -113,11 +108,9 @@ struct Bounds {
 };
 
 Result<Bounds> PlanNormal(FillPlan& plan, const Parameters& parameters) {
-  auto mean = parameters.Fraction("mean", "0");
-  auto scale = parameters.Fraction("scale", "1");
-  if (!mean) return Fail(mean.error());
-  if (!scale) return Fail(scale.error());
-  if (auto set = SetAffine(plan, *mean, *scale); !set) return Fail(set.error());
+  auto mean = ULPSCOPE_TRY(parameters.Fraction("mean", "0"));
+  auto scale = ULPSCOPE_TRY(parameters.Fraction("scale", "1"));
+  ULPSCOPE_TRY(SetAffine(plan, mean, scale));
   plan.source = FillPlan::Source::kNormal;
   plan.shift = kNormalBits;
   const Int128 last = static_cast<Int128>(13) << (kNormalBits - 1);  // 6.5: the table ends at 6.24
@@ -125,11 +118,9 @@ Result<Bounds> PlanNormal(FillPlan& plan, const Parameters& parameters) {
 }
 
 Result<Bounds> PlanUniform(FillPlan& plan, const Parameters& parameters) {
-  auto low = parameters.Fraction("low", "-1");
-  auto high = parameters.Fraction("high", "1");
-  if (!low) return Fail(low.error());
-  if (!high) return Fail(high.error());
-  if (auto set = SetAffine(plan, *low, *high); !set) return Fail(set.error());
+  auto low = ULPSCOPE_TRY(parameters.Fraction("low", "-1"));
+  auto high = ULPSCOPE_TRY(parameters.Fraction("high", "1"));
+  ULPSCOPE_TRY(SetAffine(plan, low, high));
   if (plan.step <= plan.base) return Fail("uniform needs low < high");
   if (static_cast<Int128>(plan.step) - plan.base >= kParameterLimit)
     return Fail("uniform: high - low is too large");
@@ -140,36 +131,30 @@ Result<Bounds> PlanUniform(FillPlan& plan, const Parameters& parameters) {
 }
 
 Result<Bounds> PlanPositive(FillPlan& plan, const Parameters& parameters) {
-  auto scale = parameters.Fraction("scale", "1");
-  if (!scale) return Fail(scale.error());
-  if (scale->numerator <= 0) return Fail("positive needs a scale above 0");
-  if (auto set = SetAffine(plan, SmallFraction{}, *scale); !set) return Fail(set.error());
+  auto scale = ULPSCOPE_TRY(parameters.Fraction("scale", "1"));
+  if (scale.numerator <= 0) return Fail("positive needs a scale above 0");
+  ULPSCOPE_TRY(SetAffine(plan, SmallFraction{}, scale));
   plan.source = FillPlan::Source::kPositive;
   plan.shift = kUniformBits;
   return Bounds{.first = 1, .last = Int128{1} << kUniformBits};
 }
 
 Result<Bounds> PlanArange(FillPlan& plan, const Parameters& parameters, const Shape& shape) {
-  auto start = parameters.Fraction("start", "0");
-  auto step = parameters.Fraction("step", "1");
-  if (!start) return Fail(start.error());
-  if (!step) return Fail(step.error());
-  if (auto set = SetAffine(plan, *start, *step); !set) return Fail(set.error());
+  auto start = ULPSCOPE_TRY(parameters.Fraction("start", "0"));
+  auto step = ULPSCOPE_TRY(parameters.Fraction("step", "1"));
+  ULPSCOPE_TRY(SetAffine(plan, start, step));
   return Bounds{.first = 0, .last = ElementCount(shape) - 1};
 }
 
 Result<Bounds> PlanIntegers(FillPlan& plan, const Parameters& parameters) {
-  auto low = parameters.Integer("low");
-  auto high = parameters.Integer("high");
-  if (!low) return Fail(low.error());
-  if (!high) return Fail(high.error());
-  if (*low > *high) return Fail("integers needs low <= high");
-  if (auto set = SetAffine(plan, SmallFraction{}, SmallFraction{.numerator = 1}); !set)
-    return Fail(set.error());
+  auto low = ULPSCOPE_TRY(parameters.Integer("low"));
+  auto high = ULPSCOPE_TRY(parameters.Integer("high"));
+  if (low > high) return Fail("integers needs low <= high");
+  ULPSCOPE_TRY(SetAffine(plan, SmallFraction{}, SmallFraction{.numerator = 1}));
   plan.source = FillPlan::Source::kRange;
-  plan.low = *low;
-  plan.high = *high;
-  return Bounds{.first = *low, .last = *high};
+  plan.low = low;
+  plan.high = high;
+  return Bounds{.first = low, .last = high};
 }
 
 Result<Bounds> PlanLattice(FillPlan& plan, const Parameters& parameters) {
@@ -177,16 +162,14 @@ Result<Bounds> PlanLattice(FillPlan& plan, const Parameters& parameters) {
   constexpr std::array<std::pair<const char*, const char*>, 5> kNames{
       {{"mul", ""}, {"add", ""}, {"mod", ""}, {"sub", "0"}, {"div", "1"}}};
   for (size_t i = 0; i < kNames.size(); ++i) {
-    auto value = parameters.Integer(kNames[i].first, kNames[i].second);
-    if (!value) return Fail(value.error());
-    read[i] = *value;
+    read[i] = ULPSCOPE_TRY(parameters.Integer(kNames[i].first, kNames[i].second));
   }
   const auto [mul, add, mod, sub, div] = read;
   if (mod < 1) return Fail("lattice needs mod >= 1");
   if (div < 1) return Fail("lattice needs div >= 1");
   const int zeros = std::countr_zero(static_cast<uint64_t>(div));
   const SmallFraction unit{.numerator = 1, .denominator = div >> zeros, .exponent = -zeros};
-  if (auto set = SetAffine(plan, SmallFraction{}, unit); !set) return Fail(set.error());
+  ULPSCOPE_TRY(SetAffine(plan, SmallFraction{}, unit));
   plan.source = FillPlan::Source::kLattice;
   plan.base = -sub;
   plan.mul = mul;
@@ -208,12 +191,11 @@ Result<Bounds> PlanSource(const std::string& name, FillPlan& plan, const Paramet
 
 Result<FillPlan> PlanAffine(const std::string& name, const Parameters& parameters, const TensorSpec& spec) {
   FillPlan plan;
-  const auto bounds = PlanSource(name, plan, parameters, spec);
-  if (!bounds) return Fail(bounds.error());
+  const auto bounds = ULPSCOPE_TRY(PlanSource(name, plan, parameters, spec));
   if (!IsFloating(spec.dtype) && (plan.shift != 0 || plan.divisor != 1 || plan.exponent < 0)) {
     return Fail("fill '" + name + "' gives fractions, which " + std::string(Name(spec.dtype)) + " has not");
   }
-  if (auto fits = CheckRange(plan, spec.dtype, bounds->first, bounds->last); !fits) return Fail(fits.error());
+  ULPSCOPE_TRY(CheckRange(plan, spec.dtype, bounds.first, bounds.last));
   return plan;
 }
 
@@ -228,29 +210,26 @@ Result<FillPlan> PlanFloating(const std::string& name, const Parameters& paramet
   }
   if (name == "wide_exponent") {
     plan.kind = FillPlan::Kind::kWide;
-    auto low = parameters.Integer("low");
-    auto high = parameters.Integer("high");
-    if (!low) return Fail(low.error());
-    if (!high) return Fail(high.error());
-    if (*low > *high) return Fail("wide_exponent needs low <= high");
-    if (*low < format->emin - format->precision + 1)
+    auto low = ULPSCOPE_TRY(parameters.Integer("low"));
+    auto high = ULPSCOPE_TRY(parameters.Integer("high"));
+    if (low > high) return Fail("wide_exponent needs low <= high");
+    if (low < format->emin - format->precision + 1)
       return Fail("wide_exponent: 2^low rounds to zero in " + std::string(format->name));
     // e4m3fn lacks the largest significand of its last binade.
     const double largest = std::ldexp(2.0 - std::ldexp(1.0, 1 - format->precision),
-                                      static_cast<int>(std::min<int64_t>(*high, 1023)));
-    if (*high > format->emax || largest > format->max_finite)
+                                      static_cast<int>(std::min<int64_t>(high, 1023)));
+    if (high > format->emax || largest > format->max_finite)
       return Fail("wide_exponent: 2^high is too large for " + std::string(format->name));
-    plan.low = *low;
-    plan.high = *high;
+    plan.low = low;
+    plan.high = high;
     return plan;
   }
   plan.kind = FillPlan::Kind::kTies;
   const auto has_room = [&](const FloatFormat& narrow) { return narrow.precision < format->precision; };
   if (const Attr* named = parameters.Get("format")) {
-    auto word = TextOf(*named);
-    if (!word) return Fail(word.error());
-    plan.narrow = FindFormat(*word);
-    if (plan.narrow == nullptr) return Fail("no such format: " + *word);
+    auto word = ULPSCOPE_TRY(TextOf(*named));
+    plan.narrow = FindFormat(word);
+    if (plan.narrow == nullptr) return Fail("no such format: " + word);
   } else {
     for (const FloatFormat* narrow : {&Float8E5m2(), &Float8E4m3fn(), &Bfloat16(), &Binary32()}) {
       if (has_room(*narrow)) plan.narrow = narrow;
@@ -267,23 +246,20 @@ Result<FillPlan> PlanFloating(const std::string& name, const Parameters& paramet
 Result<void> Flatten(const Attr& attr, DType dtype, std::vector<uint64_t>& values) {
   if (const auto* list = std::get_if<Attr::List>(&attr.value)) {
     for (const Attr& item : *list) {
-      if (auto done = Flatten(item, dtype, values); !done) return done;
+      ULPSCOPE_TRY(Flatten(item, dtype, values));
     }
     return {};
   }
-  auto text = TextOf(attr);
-  if (!text) return Fail(text.error());
-  auto bits = ElementBits(*text, dtype);
-  if (!bits) return Fail(bits.error());
-  values.push_back(*bits);
+  auto text = ULPSCOPE_TRY(TextOf(attr));
+  auto bits = ULPSCOPE_TRY(ElementBits(text, dtype));
+  values.push_back(bits);
   return {};
 }
 
 Result<FillPlan> PlanConstant(std::string_view text, DType dtype) {
-  auto bits = ElementBits(text, dtype);
-  if (!bits) return Fail(bits.error());
+  auto bits = ULPSCOPE_TRY(ElementBits(text, dtype));
   FillPlan plan;
-  plan.bits = *bits;
+  plan.bits = bits;
   return plan;
 }
 
@@ -291,7 +267,7 @@ Result<std::vector<uint64_t>> GivenElements(const Attr& attr, const TensorSpec& 
                                             WithValues with_values) {
   std::vector<uint64_t> elements;
   if (with_values == WithValues::kNo) return elements;
-  if (auto done = Flatten(attr, spec.dtype, elements); !done) return Fail(done.error());
+  ULPSCOPE_TRY(Flatten(attr, spec.dtype, elements));
   if (static_cast<int64_t>(elements.size()) != ElementCount(spec.shape)) {
     return Fail(std::to_string(elements.size()) + " values for " + Describe(spec.dtype, spec.shape));
   }
@@ -317,11 +293,10 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   const std::string& name = word != nullptr ? *word : map->begin()->first;
   for (const auto& [lookup, elements_of] : kLookups) {
     if (name != lookup || map == nullptr) continue;
-    auto elements = elements_of(map->begin()->second, spec, with_values);
-    if (!elements) return Fail(elements.error());
+    auto elements = ULPSCOPE_TRY(elements_of(map->begin()->second, spec, with_values));
     FillPlan plan;
     plan.kind = FillPlan::Kind::kValues;
-    plan.values = std::move(*elements);
+    plan.values = std::move(elements);
     return plan;
   }
   const auto* given = map == nullptr ? &none : std::get_if<Attr::Map>(&map->begin()->second.value);
@@ -332,9 +307,8 @@ Result<FillPlan> PlanFill(const TensorSpec& spec, WithValues with_values) {
   if (name == "full") {
     const Attr* value = parameters.Get("value");
     if (value == nullptr) return Fail("fill needs 'value'");
-    auto text = TextOf(*value);
-    if (!text) return Fail(text.error());
-    return PlanConstant(*text, spec.dtype);
+    auto text = ULPSCOPE_TRY(TextOf(*value));
+    return PlanConstant(text, spec.dtype);
   }
   if (name == "subnormals" || name == "wide_exponent" || name == "ties")
     return PlanFloating(name, parameters, spec);

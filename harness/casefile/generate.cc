@@ -2,7 +2,6 @@
 #include "harness/casefile/generate.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "harness/base/check.h"
@@ -147,15 +146,13 @@ Result<uint64_t> Element(const FillPlan& plan, const TensorSpec& spec, const Str
 }  // namespace
 
 Result<TensorData> GenerateTensor(const TensorSpec& spec, int64_t seed) {
-  auto plan = PlanFill(spec, WithValues::kYes);
-  if (!plan) return Fail(plan.error());
+  auto plan = ULPSCOPE_TRY(PlanFill(spec, WithValues::kYes));
   TensorData data = TensorData::Zeros(spec.dtype, spec.shape);
   const Stream stream(seed, spec.name);
   const size_t size = SizeOf(spec.dtype);
   for (int64_t index = 0; index < data.size(); ++index) {
-    const auto bits = Element(*plan, spec, stream, index);
-    if (!bits) return Fail(bits.error());
-    std::memcpy(data.bytes.data() + static_cast<size_t>(index) * size, &*bits, size);
+    const auto bits = ULPSCOPE_TRY(Element(plan, spec, stream, index));
+    std::memcpy(data.bytes.data() + static_cast<size_t>(index) * size, &bits, size);
   }
   return data;
 }
@@ -175,14 +172,12 @@ Result<std::map<std::string, TensorData>> MakeInputs(const Case& test_case, int6
 }
 
 Result<void> CheckFill(const TensorSpec& spec) {
-  auto plan = PlanFill(spec, WithValues::kNo);
-  if (!plan) return Fail(plan.error());
+  ULPSCOPE_TRY(PlanFill(spec, WithValues::kNo));
   return {};
 }
 
 Result<void> CheckElement(std::string_view text, DType dtype) {
-  auto bits = ElementBits(text, dtype);
-  if (!bits) return Fail(bits.error());
+  ULPSCOPE_TRY(ElementBits(text, dtype));
   return {};
 }
 

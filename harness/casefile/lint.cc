@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/fill_data.h"
 #include "harness/casefile/prove.h"
@@ -48,9 +49,8 @@ class Linter {
 
   void CheckTags() {
     static const std::array<std::string, 3> tiers{"smoke", "ci", "nightly"};
-    const bool has_tier = std::any_of(tiers.begin(), tiers.end(), [&](const std::string& tier) {
-      return std::find(case_.tags.begin(), case_.tags.end(), tier) != case_.tags.end();
-    });
+    const bool has_tier =
+        std::ranges::any_of(tiers, [&](const std::string& tier) { return Contains(case_.tags, tier); });
     if (!has_tier)
       Warn(case_.pos, "case is in no tier", case_.tags.empty() ? "no tags" : Join(case_.tags, ", "),
            "one of smoke, ci, nightly", "no suite runs it");
@@ -93,7 +93,7 @@ class Linter {
   }
 
   bool IsObserved(const std::string& name) const {
-    return std::any_of(case_.observe.begin(), case_.observe.end(), [&](const std::string& observed) {
+    return std::ranges::any_of(case_.observe, [&](const std::string& observed) {
       return observed.substr(0, observed.find('.')) == name;
     });
   }
@@ -102,9 +102,8 @@ class Linter {
   void CheckUses() {
     for (const auto& [name, pos] : defined_) {
       if (used_.contains(name) || IsObserved(name) || buffers_.contains(name)) continue;
-      const bool is_buffer =
-          std::any_of(buffers_.begin(), buffers_.end(),
-                      [&, &buffer = name](const auto& entry) { return entry.second == buffer; });
+      const bool is_buffer = std::ranges::any_of(
+          buffers_, [&, &buffer = name](const auto& entry) { return entry.second == buffer; });
       if (!is_buffer)
         Warn(pos, "value '" + name + "' is never used", "no step uses it and it is not observed",
              "a use, or no such step");
@@ -185,13 +184,10 @@ class Linter {
     const auto store = StoreOf(name, demand);
     const FloatFormat* format = store ? FormatOf(*store) : nullptr;
     if (format == nullptr || format->precision > Binary16().precision || facts.longest_sum < 2) return;
-    const bool random =
-        std::none_of(case_.tensors.begin(), case_.tensors.end(), [&](const TensorSpec& tensor) {
-          return facts.tensors.contains(tensor.name) && IsProbeOrRecord(tensor);
-        });
-    const auto names = [&](std::string_view word) {
-      return std::find(acc.begin(), acc.end(), word) != acc.end();
-    };
+    const bool random = std::ranges::none_of(case_.tensors, [&](const TensorSpec& tensor) {
+      return facts.tensors.contains(tensor.name) && IsProbeOrRecord(tensor);
+    });
+    const auto names = [&](std::string_view word) { return Contains(acc, word); };
     if (!random || names("at_least_float32") || (names("float32") && names("float64"))) return;
     if (!names("float32") && !names("float64") && !names("float32_class")) return;
     warn("random data cannot tell wide accumulators apart behind a 16-bit store",
@@ -235,9 +231,7 @@ class Linter {
       return;
     }
     if (acc == nullptr || bits.width() > Binary32().precision) return;
-    const auto names = [&](std::string_view word) {
-      return std::find(acc->begin(), acc->end(), word) != acc->end();
-    };
+    const auto names = [&](std::string_view word) { return Contains(*acc, word); };
     if (names("float32") != names("float64"))
       warn("the data cannot tell float32 from float64 accumulation", found,
            "more than 24 bits, or both words");
@@ -252,11 +246,11 @@ class Linter {
       for (const TensorSpec& tensor : case_.tensors) {
         if (!facts.tensors.contains(tensor.name) || (!operand.empty() && operand != tensor.name)) continue;
         const FloatFormat* format = FormatOf(tensor.dtype);
-        const bool fits = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+        const bool fits = std::ranges::any_of(words, [&](const std::string& word) {
           const auto spec = ParseIn(word);
           return format != nullptr && spec && spec->format != nullptr && Holds(*spec->format, *format);
         });
-        const bool stays = std::find(words.begin(), words.end(), "as_is") != words.end();
+        const bool stays = Contains(words, "as_is");
         if (fits && !stays) {
           warn("operand '" + tensor.name + "' fits that format already", std::string(Name(tensor.dtype)),
                "as_is among the words");

@@ -91,8 +91,8 @@ std::vector<fs::path> CaseFiles(const fs::path& folder) {
   for (fs::recursive_directory_iterator it(folder, code), end; it != end && !code; it.increment(code)) {
     if (it->is_regular_file(code) && IsCaseFile(it->path())) files.push_back(it->path());
   }
-  std::sort(files.begin(), files.end(),
-            [](const fs::path& a, const fs::path& b) { return a.generic_string() < b.generic_string(); });
+  std::ranges::sort(
+      files, [](const fs::path& a, const fs::path& b) { return a.generic_string() < b.generic_string(); });
   return files;
 }
 
@@ -107,7 +107,7 @@ bool IsWithin(std::string_view id, std::string_view wanted) {
 /// from.
 struct Selection {
   std::vector<fs::path> files;
-  std::string ids;
+  std::string ids = {};
   fs::path root;
 };
 
@@ -115,9 +115,8 @@ std::optional<Selection> FindOnDisk(const fs::path& path, const fs::path& root) 
   std::error_code code;
   // A folder outside the root is a suite of its own.
   if (fs::is_directory(path, code))
-    return Selection{
-        .files = CaseFiles(path), .ids = {}, .root = RelativeTo(path, root).empty() ? path : root};
-  if (fs::exists(path, code)) return Selection{.files = {path}, .ids = {}, .root = root};
+    return Selection{.files = CaseFiles(path), .root = RelativeTo(path, root).empty() ? path : root};
+  if (fs::exists(path, code)) return Selection{.files = {path}, .root = root};
   return std::nullopt;
 }
 
@@ -192,7 +191,7 @@ LoadResult LoadCaseText(std::string_view text, const std::string& shown_as, cons
 LoadResult LoadCaseFile(const fs::path& file, const fs::path& root, const Vocabulary& vocabulary) {
   const std::string shown_as = file.generic_string();
   auto text = ReadSmallFile(file, shown_as);
-  if (!text) return {.cases = {}, .errors = {text.error()}};
+  if (!text) return {.errors = {text.error()}};
   return LoadCaseText(*text, shown_as, IdPrefix(file, root), vocabulary);
 }
 
@@ -215,7 +214,7 @@ LoadResult LoadCases(std::span<const std::string> paths_or_ids, const fs::path& 
     }
     return found;
   };
-  if (paths_or_ids.empty()) take(Selection{.files = CaseFiles(root), .ids = {}, .root = root});
+  if (paths_or_ids.empty()) take(Selection{.files = CaseFiles(root), .root = root});
   for (const std::string& argument : paths_or_ids) {
     const auto selection = Find(argument, root);
     if (!selection || !take(*selection)) result.errors.push_back(UnknownId(argument, root, loader));

@@ -24,7 +24,7 @@
 namespace ulpscope {
 
 struct LoadResult {
-  std::vector<Case> cases;
+  std::vector<Case> cases = {};
   std::vector<Error> errors;
 };
 

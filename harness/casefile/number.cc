@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "harness/base/check.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -160,7 +161,7 @@ bool IsAmbiguousWord(std::string_view text) {
       "yes",  "Yes",  "YES",  "no",    "No",    "NO",    "on",   "On",   "ON",   "off",
       "Off",  "OFF",  "True", "TRUE",  "False", "FALSE", "null", "Null", "NULL", "~",
       ".inf", ".Inf", ".INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN"};
-  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+  return Contains(kWords, text);
 }
 
 bool LooksLikeNumber(std::string_view text) {
@@ -202,7 +203,7 @@ Result<int64_t> ParseInteger(std::string_view text) {
         Problem("bad integer", "'" + std::string(text.substr(0, 40)) + "'", "an integer", std::move(hint)));
   };
   const std::string_view digits = text.starts_with("-") ? text.substr(1) : text;
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), IsDigit)) return refuse("");
+  if (digits.empty() || !std::ranges::all_of(digits, IsDigit)) return refuse("");
   if (digits.size() > 1 && digits[0] == '0') return refuse("no leading zeros: some readers take 010 for 8");
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/words/aten.h"
 #include "harness/words/ops.h"
 
@@ -23,28 +24,26 @@ bool NamesMade(const std::vector<Step>& steps, std::vector<std::string>* names) 
     const OpRow* op = FindOp(step.op);
     const bool value = op == nullptr ? GivesNewValue(step.op) : op->GivesValue() && step.op != "empty";
     if (!value || !step.out.empty() || step.as.empty()) return false;
-    if (std::find(names->begin(), names->end(), step.as) != names->end()) return false;
+    if (Contains(*names, step.as)) return false;
     names->push_back(step.as);
   }
   return true;
 }
 
 bool HoldsBackward(const std::vector<Step>& steps) {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const Step& step) { return step.op == "backward" || HoldsBackward(step.steps); });
+  return std::ranges::any_of(
+      steps, [](const Step& step) { return step.op == "backward" || HoldsBackward(step.steps); });
 }
 
 /// Whether `meets(value, demand)` is true of a demand of the contract or of an expectation; asks no further then.
 template <class Meets>
 bool AnyDemand(const Case& c, Meets meets) {
   const auto any = [&](const std::map<std::string, ValueDemand>& values) {
-    return std::any_of(values.begin(), values.end(),
-                       [&](const auto& value) { return meets(value.first, value.second); });
+    return std::ranges::any_of(values, [&](const auto& value) { return meets(value.first, value.second); });
   };
   if (any(c.contract.values)) return true;
-  return std::any_of(c.expect.begin(), c.expect.end(), [&](const auto& backend) {
-    return std::any_of(backend.second.begin(), backend.second.end(),
-                       [&](const Expectation& entry) { return any(entry.values); });
+  return std::ranges::any_of(c.expect, [&](const auto& backend) {
+    return std::ranges::any_of(backend.second, [&](const Expectation& entry) { return any(entry.values); });
   });
 }
 
@@ -53,8 +52,7 @@ bool AnyDemand(const Case& c, Meets meets) {
 bool CanBeOpened(const Case& c) {
   std::vector<std::string> names;
   return c.companion_of.empty() && NamesMade(c.program, &names) && names.size() > 1 &&
-         std::none_of(names.begin(), names.end(),
-                      [&](const std::string& name) { return c.FindTensor(name) != nullptr; });
+         std::ranges::none_of(names, [&](const std::string& name) { return c.FindTensor(name) != nullptr; });
 }
 
 std::optional<Case> Opened(const Case& c) {
@@ -66,12 +64,10 @@ std::optional<Case> Opened(const Case& c) {
   opened.companion_of = c.id;
   opened.contract = {};
   opened.expect.clear();
-  std::erase_if(opened.observe, [&](const std::string& name) {
-    return name != "trace" && std::find(names.begin(), names.end(), name) == names.end();
-  });
+  std::erase_if(opened.observe,
+                [&](const std::string& name) { return name != "trace" && !Contains(names, name); });
   for (const std::string& name : names) {
-    if (std::find(opened.observe.begin(), opened.observe.end(), name) == opened.observe.end())
-      opened.observe.push_back(name);
+    if (!Contains(opened.observe, name)) opened.observe.push_back(name);
   }
   return opened;
 }

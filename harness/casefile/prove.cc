@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/open.h"
 #include "harness/model/cross.h"
@@ -27,7 +28,7 @@ constexpr int64_t kLeastSplitLength = 128;
 /// A value that shows the elements of a tensor of the case: axis i of it is axis axes[i] of the tensor.
 struct Seen {
   const TensorSpec* tensor = nullptr;
-  std::vector<size_t> axes;
+  std::vector<size_t> axes = {};
 };
 
 /// One operand of a product: a tensor, and the dimension of it that is summed over.
@@ -41,9 +42,9 @@ struct ProvedOperand {
 
 /// A matrix product of two tensors of the case, or a sum of one.
 struct ProvedProduct {
-  std::string value;   ///< the value that it makes: product, w.grad
-  std::string buffer;  ///< the other name that out= gives it
-  ProvedOperand a, b;  ///< of a sum b has no tensor
+  std::string value;        ///< the value that it makes: product, w.grad
+  std::string buffer;       ///< the other name that out= gives it
+  ProvedOperand a, b = {};  ///< of a sum b has no tensor
   int64_t results = 0;
   const TensorSpec* addend = nullptr;
   std::string probe = {};  ///< the only one of an op around a sum; else empty
@@ -73,7 +74,7 @@ class ProductFinder {
  public:
   explicit ProductFinder(const Case& one) : case_(one) {
     for (const TensorSpec& tensor : one.tensors) {
-      Seen seen{.tensor = &tensor, .axes = {}};
+      Seen seen{.tensor = &tensor};
       for (size_t axis = 0; axis < tensor.shape.size(); ++axis) seen.axes.push_back(axis);
       seen_[tensor.name] = std::move(seen);
     }
@@ -210,7 +211,6 @@ class ProductFinder {
     products_.push_back({.value = step.as.empty() ? step.out : step.as,
                          .buffer = step.out,
                          .a = operand,
-                         .b = {},
                          .results = operand.lines() * (probe.empty() ? 1 : 2),
                          .addend = nullptr,
                          .probe = std::move(probe)});
@@ -340,7 +340,7 @@ std::vector<Companion> CompanionsOf(const Case& test_case) {
     for (const auto& [value, demand] : test_case.contract.values) {
       if (!IsOnPath(product, value, finder.PathOf(value))) continue;
       for (const std::string& probe : ProbesFor(demand, product)) {
-        if (std::find(probes.begin(), probes.end(), probe) == probes.end()) probes.push_back(probe);
+        if (!Contains(probes, probe)) probes.push_back(probe);
       }
     }
     if (!probes.empty()) asked.emplace_back(&product, std::move(probes));

@@ -1,7 +1,6 @@
 // From the field table to JSON Schema draft-07.
 #include "harness/casefile/schema.h"
 
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>

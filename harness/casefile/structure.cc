@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
 
@@ -82,7 +83,7 @@ class Checker {
         errors_.Add(node.mark, "wrong value for " + name, node.Describe(), std::string(type.pattern->what));
       }
     } else if (type.kind == kWord) {
-      if (std::find(type.words.begin(), type.words.end(), node.text) == type.words.end()) {
+      if (!Contains(type.words, node.text)) {
         errors_.Add(node.mark, "wrong value for " + name, node.Describe(), OneOf(type.words),
                     Suggest(node.text, type.words));
       }
@@ -139,8 +140,7 @@ class Checker {
                 const Type* rest) {
     for (size_t i = 0; i < node.entry_count(); ++i) {
       const Node& key = node.key(i);
-      const auto field =
-          std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key.text; });
+      const auto field = std::ranges::find_if(fields, [&](const Field& f) { return f.key == key.text; });
       if (field != fields.end()) {
         Check(node.value(i), *field->type, "'" + key.text + "'");
       } else if (rest == nullptr) {
@@ -205,17 +205,15 @@ class Checker {
       return;
     }
     // A word that is no bare choice but a key of the map form deserves its own hint.
-    if (choice->kind == Type::Kind::kWord && type.map != nullptr &&
-        std::find(choice->words.begin(), choice->words.end(), node.text) == choice->words.end()) {
+    if (choice->kind == Type::Kind::kWord && type.map != nullptr && !Contains(choice->words, node.text)) {
       const auto keys = Keys(type.map->fields);
-      if (std::find(keys.begin(), keys.end(), node.text) != keys.end()) {
+      if (Contains(keys, node.text)) {
         Wrong(node, type, name, "'" + node.text + "' needs parameters: {" + node.text + ": ...}");
         return;
       }
       std::vector<std::string> all = choice->words;
-      std::copy_if(keys.begin(), keys.end(), std::back_inserter(all), [&](const std::string& key) {
-        return std::find(choice->words.begin(), choice->words.end(), key) == choice->words.end();
-      });
+      std::copy_if(keys.begin(), keys.end(), std::back_inserter(all),
+                   [&](const std::string& key) { return !Contains(choice->words, key); });
       errors_.Add(node.mark, "wrong value for " + name, node.Describe(), OneOf(all), Suggest(node.text, all));
       return;
     }
@@ -242,8 +240,7 @@ std::string Suggest(std::string_view word, std::span<const std::string> candidat
                                                                                       {"double", "float64"},
                                                                                       {"randn", "normal"}}};
   for (const auto& [theirs, ours] : kElsewhere) {
-    if (word == theirs && std::find(candidates.begin(), candidates.end(), ours) != candidates.end())
-      return fmt::format("did you mean '{}'?", ours);
+    if (word == theirs && Contains(candidates, ours)) return fmt::format("did you mean '{}'?", ours);
   }
   return word.size() > 100 ? "" : DidYouMean(word, candidates);
 }
@@ -259,7 +256,7 @@ void ErrorSink::Add(const Mark& mark, Error error, std::string_view context) {
   error.pos = At(mark);
   if (!context.empty()) error.message += " for " + std::string(context);
   // Every combination of a sweep finds the same error once more.
-  const bool known = std::any_of(errors_.begin(), errors_.end(), [&](const Error& other) {
+  const bool known = std::ranges::any_of(errors_, [&](const Error& other) {
     return other.pos.line == error.pos.line && other.pos.column == error.pos.column &&
            other.message == error.message;
   });

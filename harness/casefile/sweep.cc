@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -41,8 +42,8 @@ void ForEachReferenceInCase(Node& case_node, const Use& use) {
 
 struct Axis {
   std::string name;
-  std::vector<const Node*> choices;
-  std::vector<std::string> labels;
+  std::vector<const Node*> choices = {};
+  std::vector<std::string> labels = {};
 };
 
 std::string Label(const Node& choice) {
@@ -53,7 +54,7 @@ std::string Label(const Node& choice) {
 }
 
 bool IsIdText(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::all_of(text, [](char c) {
     return c > ' ' && c < 0x7F && std::string_view("/,[]=@\"'`$\\").find(c) == std::string_view::npos;
   });
 }
@@ -61,7 +62,9 @@ bool IsIdText(std::string_view text) {
 std::vector<Axis> ReadAxes(const Node& sweep, ErrorSink& errors) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < sweep.entry_count(); ++i) {
-    Axis axis{.name = sweep.key(i).text, .choices = {}, .labels = {}};
+    Axis axis{
+        .name = sweep.key(i).text,
+    };
     std::set<std::string> seen;
     for (const Node& choice : sweep.value(i).children) {
       std::string label = Label(choice);
@@ -88,7 +91,7 @@ void CheckReferences(const Node& case_node, const Node* sweep, const std::vector
   ForEachReferenceInCase(case_node, [&](const Node& node) {
     const std::string_view name = ReferredName(node);
     used.emplace(name);
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!Contains(names, name)) {
       errors.Add(node.mark, "no sweep named '" + std::string(name) + "'", node.Describe(),
                  names.empty() ? "a sweep in this case" : "one of " + Join(names, ", "),
                  Suggest(name, names));

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/casefile/generate.h"
 
 namespace ulpscope {
@@ -88,7 +89,7 @@ std::optional<Shape> ShapeAttribute(const Step& step) {
   if (list == nullptr) return std::nullopt;
   Shape shape;
   for (const Attr& extent : *list) shape.push_back(std::get<int64_t>(extent.value));
-  return std::find(shape.begin(), shape.end(), -1) == shape.end() ? std::optional(shape) : std::nullopt;
+  return !Contains(shape, -1) ? std::optional(shape) : std::nullopt;
 }
 
 class Follower {
@@ -122,8 +123,7 @@ class Follower {
         facts.bits = RangeOf(static_cast<double>(*integer));
       return facts;
     }
-    const auto place = facts_.find(operand.name);
-    return place == facts_.end() ? ValueFacts{} : place->second;
+    return LookupOr(facts_, operand.name);
   }
 
   ValueFacts Follow(const Step& step) const {
@@ -205,9 +205,7 @@ class Follower {
   /// Ops that keep the elements, and those that keep at least the shape.
   static void Rearrange(const Step& step, const ValueFacts& a, ValueFacts& result) {
     const std::string& op = step.op;
-    const auto is = [&](std::initializer_list<const char*> words) {
-      return std::find(words.begin(), words.end(), op) != words.end();
-    };
+    const auto is = [&](std::initializer_list<const char*> words) { return Contains(words, op); };
     if (is({"neg", "abs", "relu", "clone", "detach", "cast", "transpose", "t", "reshape", "view", "expand",
             "permute", "select", "unsqueeze", "squeeze"}))
       result.bits = a.bits;

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
 #include "harness/words/aten.h"
@@ -20,7 +21,7 @@ bool IsWordChar(char c) { return IsLetter(c) || IsDigit(c) || c == '_'; }
 
 template <class Test>
 bool All(std::string_view text, Test test) {
-  return std::all_of(text.begin(), text.end(), test);
+  return std::ranges::all_of(text, test);
 }
 
 bool MatchesName(std::string_view text) {
@@ -101,7 +102,7 @@ bool MatchesTensorFile(std::string_view text) {
 
 bool MatchesDigest(std::string_view text) {
   return text.size() == 64 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
+         std::ranges::all_of(text, [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 bool MatchesNumber(std::string_view text) { return ParseNumber(text).has_value(); }
@@ -201,7 +202,7 @@ bool IsReservedName(std::string_view name) {
   static constexpr std::array<std::string_view, 13> kReserved{
       "raised", "unsupported", "versions", "observations", "casts", "trace", "peak_bytes",
       "any",    "inf",         "nan",      "true",         "false", "none"};
-  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+  return Contains(kReserved, name);
 }
 
 bool IsTextObservation(std::string_view observed) {

@@ -108,7 +108,7 @@ SourcePos LastQuote(std::string_view text, SourcePos otherwise) {
     if (text[i] != '"' && text[i] != '\'') continue;
     if (i > 0 && std::string_view(" \n[{,").find(text[i - 1]) == std::string_view::npos) continue;
     const std::string_view before = text.substr(0, i);
-    otherwise.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    otherwise.line = 1 + static_cast<int>(std::ranges::count(before, '\n'));
     const size_t line_start = before.rfind('\n');
     otherwise.column = static_cast<int>(line_start == before.npos ? i : i - line_start - 1) + 1;
     return otherwise;
@@ -134,7 +134,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
-    Add(Node{.kind = Node::Kind::kNull, .mark = Convert(mark), .text = {}, .children = {}});
+    Add(Node{
+        .kind = Node::Kind::kNull,
+        .mark = Convert(mark),
+    });
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     Refuse(mark, "alias", "an alias (*name)", "the value itself",
@@ -150,11 +153,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (tag == "!" && !IsClosed(static_cast<size_t>(mark.pos))) {
       Refuse(mark, "quote is never closed", "the end of the file", "a closing quote", "");
     }
-    Add(Node{.kind = Node::Kind::kScalar,
-             .quoted = tag == "!",
-             .mark = Convert(mark),
-             .text = value,
-             .children = {}});
+    Add(Node{.kind = Node::Kind::kScalar, .quoted = tag == "!", .mark = Convert(mark), .text = value});
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                        YAML::EmitterStyle::value style) override {
@@ -212,7 +211,10 @@ class TreeBuilder : public YAML::EventHandler {
     CheckTag(mark, tag);
     if (open_.size() >= kMaxDepth)
       Refuse(mark, "nested too deeply", "more than 32 levels", "at most 32 levels", "");
-    open_.push_back(Node{.kind = kind, .mark = Convert(mark), .text = {}, .children = {}});
+    open_.push_back(Node{
+        .kind = kind,
+        .mark = Convert(mark),
+    });
     in_brackets_.push_back(style == YAML::EmitterStyle::Flow);
   }
 
@@ -336,8 +338,7 @@ Result<std::string> ReadSmallFile(const std::filesystem::path& path, const std::
     return Fail(Error{.message = std::move(message),
                       .pos = pos,
                       .found = std::move(found),
-                      .expected = std::move(expected),
-                      .hint = {}});
+                      .expected = std::move(expected)});
   };
   if (!std::filesystem::exists(path, code)) return refuse("file does not exist", "", "");
   if (!std::filesystem::is_regular_file(path, code)) return refuse("not a regular file", "", "a YAML file");

@@ -37,8 +37,8 @@ struct Node {
   Kind kind = Kind::kNull;
   bool quoted = false;  ///< a scalar in quotes, or a block of text: text, whatever it looks like
   Mark mark;
-  std::string text;            ///< of a scalar, as written
-  std::vector<Node> children;  ///< of a list: its items; of a map: key, value, key, value ...
+  std::string text = {};            ///< of a scalar, as written
+  std::vector<Node> children = {};  ///< of a list: its items; of a map: key, value, key, value ...
 
   size_t entry_count() const { return children.size() / 2; }
   const Node& key(size_t entry) const { return children[2 * entry]; }

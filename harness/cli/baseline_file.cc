@@ -1,11 +1,12 @@
 // Lines of the deviations file.
 #include "harness/cli/baseline_file.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+
+#include "harness/base/text.h"
 
 namespace ulpscope {
 namespace {
@@ -13,16 +14,6 @@ namespace {
 /// A JSON string is one of YAML too; what it escapes cannot end the line or the map.
 std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 bool IsEntry(const std::string& line) { return line.starts_with("-"); }

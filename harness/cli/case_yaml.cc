@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "harness/base/text.h"
@@ -19,7 +18,7 @@ namespace {
 
 bool IsPlain(std::string_view text) {
   return !text.empty() && text.front() != '-' && text.front() != ':' && text.back() != ':' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
+         std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   std::string_view("_+./:-").find(c) != std::string_view::npos;
          });

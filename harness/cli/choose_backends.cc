@@ -17,7 +17,7 @@ Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& re
       return Fail(Problem("--knob cannot be read", "'" + text + "'", "K=V"));
     }
     const std::string knob = text.substr(0, equals);
-    if (auto checked = CheckKnobValue(knob, text.substr(equals + 1)); !checked) return checked;
+    ULPSCOPE_TRY(CheckKnobValue(knob, text.substr(equals + 1)));
     bool taken = false;
     std::vector<std::string> known;
     for (BackendSpec& backend : *backends) {
@@ -35,19 +35,20 @@ Result<void> FoldKnobs(const std::vector<std::string>& knobs, const Registry& re
   return {};
 }
 
-Result<void> CheckInstalled(const Registry& registry, const std::vector<BackendSpec>& backends) {
-  for (const auto& backend : backends) {
-    const RegistryRow* row = registry.Find(backend.name);
-    if (row == nullptr) continue;
-    const Availability availability = registry.Check(InEnvironment(*row, backend.knobs));
-    if (availability.installed) continue;
-    return Fail(Problem("backend " + backend.Text() + " is not installed: " + availability.reason, {}, {},
-                        availability.install.empty() ? "" : "install it: " + availability.install));
-  }
-  return {};
+}  // namespace
+
+Result<void> CheckInstalled(const BackendSpec& backend, const std::string& shown, const Registry& registry) {
+  const RegistryRow* row = registry.Find(backend.name);
+  if (row == nullptr) return {};
+  const Availability availability = registry.Check(InEnvironment(*row, backend.knobs));
+  if (availability.installed) return {};
+  return Fail(Problem("backend " + shown + " is not installed: " + availability.reason, {}, {},
+                      availability.install.empty() ? "" : "install it: " + availability.install));
 }
 
-}  // namespace
+std::string WhyAbsent(const Availability& availability) {
+  return availability.reason + (availability.install.empty() ? "" : "; install it: " + availability.install);
+}
 
 Result<ChosenBackends> ChooseBackends(const BackendChoice& choice, const Registry& registry) {
   ChosenBackends chosen;
@@ -56,21 +57,16 @@ Result<ChosenBackends> ChooseBackends(const BackendChoice& choice, const Registr
     for (const auto& row : registry.rows()) {
       if (row.hidden || (!row.is_default && row.absent.empty())) continue;
       const Availability availability = registry.Check(row);
-      if (availability.installed) continue;
-      chosen.not_installed[row.backend] = availability.install.empty()
-                                              ? availability.reason
-                                              : availability.reason + "; install it: " + availability.install;
+      if (!availability.installed) chosen.not_installed[row.backend] = WhyAbsent(availability);
     }
   } else if (choice.list == "all") {
     chosen.backends = AllBackends(registry);
   } else {
-    auto named = ParseBackendList(choice.list, registry);
-    if (!named) return Fail(named.error());
-    chosen.backends = std::move(*named);
-    if (auto installed = CheckInstalled(registry, chosen.backends); !installed)
-      return Fail(installed.error());
+    chosen.backends = ULPSCOPE_TRY(ParseBackendList(choice.list, registry));
+    for (const auto& backend : chosen.backends)
+      ULPSCOPE_TRY(CheckInstalled(backend, backend.Text(), registry));
   }
-  if (auto folded = FoldKnobs(choice.knobs, registry, &chosen.backends); !folded) return Fail(folded.error());
+  ULPSCOPE_TRY(FoldKnobs(choice.knobs, registry, &chosen.backends));
   return chosen;
 }
 

@@ -22,6 +22,12 @@ struct ChosenBackends {
   std::map<std::string, std::string> not_installed = {};
 };
 
+/// Whether `backend`, which a message calls `shown`, can be started.
+Result<void> CheckInstalled(const BackendSpec& backend, const std::string& shown, const Registry& registry);
+
+/// Why a backend is not there, and the line that installs it.
+std::string WhyAbsent(const Availability& availability);
+
 /// The columns of a run. Fails where a backend is unknown, or named and not installed, or where none takes a knob.
 Result<ChosenBackends> ChooseBackends(const BackendChoice& choice, const Registry& registry);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/terminal.h"
@@ -52,7 +53,7 @@ void Suggest(const CLI::App& app, int argc, const char* const* argv) {
     const bool flag = word.starts_with('-') && word.size() > 1;
     const bool command = i == 1 && app.get_subcommands().empty();
     if (!flag && !command) continue;
-    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (Contains(known, word)) continue;
     if (const std::string hint = DidYouMean(word, known); !hint.empty())
       return PrintError("ulpscope: " + word + ": " + hint);
   }
@@ -69,6 +70,15 @@ void OpenStandardStreams() {
 }
 
 }  // namespace
+
+int ExitCodeOf(const Result<int>& ended) {
+  if (!ended) PrintError(ended.error());
+  return ended ? *ended : kExitUsage;
+}
+
+void AddAdapterOption(CLI::App* command, std::vector<std::string>* adapters) {
+  command->add_option("--adapter", *adapters, "an adapter outside this tree")->allow_extra_args(false);
+}
 
 int RunCommandLine(int argc, const char* const* argv, std::string_view commit) {
   OpenStandardStreams();

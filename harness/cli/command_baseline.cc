@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <string>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/deviations.h"
 #include "harness/cli/baseline_file.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/judged_run.h"
@@ -49,10 +48,8 @@ Result<std::string> ReadBaseline(const fs::path& file) {
 /// The values of a result that violate its contract; the empty name is the outcome. Nothing where no contract does.
 std::vector<std::string> ViolatedValues(const CaseResult& result) {
   std::vector<std::string> names;
-  for (const auto& name : result.value_order) {
-    const auto value = result.values.find(name);
-    if (value != result.values.end() && value->second.contract == ContractVerdict::kViolates)
-      names.push_back(name);
+  for (const auto& [name, value] : result.ValuesInOrder()) {
+    if (value->contract == ContractVerdict::kViolates) names.push_back(name);
   }
   const bool violates = result.status == Status::kFail || result.status == Status::kXfail;
   if (names.empty() && violates && !result.reason.starts_with("changed")) names.emplace_back();
@@ -60,16 +57,13 @@ std::vector<std::string> ViolatedValues(const CaseResult& result) {
 }
 
 std::string FoundText(const CaseResult& result, const std::string& value) {
-  if (!value.empty()) return CellText(result.values.at(value));
-  return std::string(Name(result.outcome.kind)) +
-         (result.outcome.error_class.empty() ? "" : " " + result.outcome.error_class);
+  return value.empty() ? Describe(result.outcome) : CellText(result.values.at(value));
 }
 
 const CaseResult* FindResult(const RunReport& report, const ResultName& name) {
-  const auto found =
-      std::find_if(report.results.begin(), report.results.end(), [&](const CaseResult& result) {
-        return result.id == name.id && CanonicalBackend(result.backend) == CanonicalBackend(name.backend);
-      });
+  const auto found = std::ranges::find_if(report.results, [&](const CaseResult& result) {
+    return result.id == name.id && CanonicalBackend(result.backend) == CanonicalBackend(name.backend);
+  });
   return found == report.results.end() ? nullptr : &*found;
 }
 
@@ -78,12 +72,10 @@ std::string WhyStale(const Deviation& entry, const RunReport& report, const std:
   if (!entry.expires.empty() && entry.expires < today) return "expired on " + entry.expires;
   const CaseResult* result = FindResult(report, {.id = entry.case_id, .backend = entry.backend});
   if (result == nullptr || (result->status != Status::kXpass && result->status != Status::kXfail)) return "";
-  const auto versions = report.versions.find(result->backend);
-  const auto matches =
-      VersionsMatch(entry.versions, versions == report.versions.end() ? Versions() : versions->second);
+  const auto matches = VersionsMatch(entry.versions, LookupOr(report.versions, result->backend));
   if (!matches || !*matches) return "";
   const auto violated = ViolatedValues(*result);
-  if (std::find(violated.begin(), violated.end(), entry.value) != violated.end()) return "";
+  if (Contains(violated, entry.value)) return "";
   return (entry.value.empty() ? std::string("the outcome") : entry.value) + " conforms";
 }
 
@@ -91,10 +83,9 @@ std::string EntryText(const Deviation& entry) {
   return TerminalSafe(entry.case_id + "@" + entry.backend + (entry.value.empty() ? "" : " " + entry.value));
 }
 
-int Review(const BaselineArguments& arguments) {
-  const auto judged = JudgeRecorded(arguments.run, {}, Source::kRecorded);
-  if (!judged) return UsageError(judged.error());
-  const RunReport& report = (*judged)->report;
+Result<int> Review(const BaselineArguments& arguments) {
+  const auto judged = ULPSCOPE_TRY(JudgeRecorded(arguments.run, {}, Source::kRecorded));
+  const RunReport& report = judged->report;
   const std::string today = Today();
   size_t fresh = 0, known = 0, stale = 0;
   std::string text;
@@ -114,7 +105,7 @@ int Review(const BaselineArguments& arguments) {
               "\n";
     }
   }
-  for (const Deviation& entry : (*judged)->workspace.deviations) {
+  for (const Deviation& entry : judged->workspace.deviations) {
     const std::string why = WhyStale(entry, report, today);
     if (why.empty()) continue;
     ++stale;
@@ -146,17 +137,16 @@ Result<void> WriteBaseline(const fs::path& file, const std::string& edited, cons
   return WriteFile(file, edited);
 }
 
-int Accept(const BaselineArguments& arguments) {
-  if (auto checked = CheckAccept(arguments); !checked) return UsageError(checked.error());
-  const auto judged = JudgeRecorded(arguments.run, {}, Source::kRecorded);
-  if (!judged) return UsageError(judged.error());
+Result<int> Accept(const BaselineArguments& arguments) {
+  ULPSCOPE_TRY(CheckAccept(arguments));
+  const auto judged = ULPSCOPE_TRY(JudgeRecorded(arguments.run, {}, Source::kRecorded));
   const ResultName name = ParseResultName(arguments.result);
-  const CaseResult* result = FindResult((*judged)->report, name);
+  const CaseResult* result = FindResult(judged->report, name);
   if (result == nullptr)
-    return UsageError(Problem(arguments.run + " holds no result for " + arguments.result, {}, "ID@BACKEND"));
+    return Fail(Problem(arguments.run + " holds no result for " + arguments.result, {}, "ID@BACKEND"));
   if (result->status != Status::kFail || ViolatedValues(*result).empty())
-    return UsageError(Problem(arguments.result + " violates no contract", std::string(Name(result->status)),
-                              "FAIL, by a violated contract"));
+    return Fail(Problem(arguments.result + " violates no contract", std::string(Name(result->status)),
+                        "FAIL, by a violated contract"));
   std::vector<Deviation> added;
   for (const auto& value : ViolatedValues(*result)) {
     added.push_back({.case_id = result->id,
@@ -166,48 +156,40 @@ int Accept(const BaselineArguments& arguments) {
                      .found = FoundText(*result, value),
                      .reason = arguments.reason,
                      .link = arguments.link,
-                     .expires = arguments.expires,
-                     .pos = {}});
+                     .expires = arguments.expires});
   }
-  const fs::path file = DeviationsFile((*judged)->workspace);
-  const auto before = ReadBaseline(file);
-  if (!before) return UsageError(before.error());
-  if (auto written = WriteBaseline(file, WithDeviations(*before, added), (*judged)->workspace.registry);
-      !written)
-    return UsageError(written.error());
+  const fs::path file = DeviationsFile(judged->workspace);
+  const auto before = ULPSCOPE_TRY(ReadBaseline(file));
+  ULPSCOPE_TRY(WriteBaseline(file, WithDeviations(before, added), judged->workspace.registry));
   const auto again = JudgeRecorded(arguments.run, {}, Source::kRecorded);
   const CaseResult* now = again ? FindResult((*again)->report, name) : nullptr;
   if (now == nullptr || now->status != Status::kXfail) {
-    if (auto restored = WriteFile(file, *before); !restored) return UsageError(restored.error());
-    return UsageError(again ? Problem("the entry would cover nothing, and was not written",
-                                      now == nullptr ? "" : now->reason, {},
-                                      "do --versions and --expires hold for the run?")
-                            : again.error());
+    ULPSCOPE_TRY(WriteFile(file, before));
+    return Fail(again ? Problem("the entry would cover nothing, and was not written",
+                                now == nullptr ? "" : now->reason, {},
+                                "do --versions and --expires hold for the run?")
+                      : again.error());
   }
   for (const Deviation& entry : added)
     Print("accepted  " + EntryText(entry) + " until " + entry.expires + "\n");
   return 0;
 }
 
-int Prune(const BaselineArguments& arguments) {
-  const auto judged = JudgeRecorded(arguments.run, {}, Source::kRecorded);
-  if (!judged) return UsageError(judged.error());
+Result<int> Prune(const BaselineArguments& arguments) {
+  const auto judged = ULPSCOPE_TRY(JudgeRecorded(arguments.run, {}, Source::kRecorded));
   const std::string today = Today();
   std::set<int> lines;
   std::string text;
-  for (const Deviation& entry : (*judged)->workspace.deviations) {
-    const std::string why = WhyStale(entry, (*judged)->report, today);
+  for (const Deviation& entry : judged->workspace.deviations) {
+    const std::string why = WhyStale(entry, judged->report, today);
     if (why.empty()) continue;
     lines.insert(entry.pos.line);
     text += fmt::format("removed  {}: {}\n", EntryText(entry), why);
   }
-  const fs::path file = DeviationsFile((*judged)->workspace);
+  const fs::path file = DeviationsFile(judged->workspace);
   if (!lines.empty()) {
-    const auto before = ReadBaseline(file);
-    if (!before) return UsageError(before.error());
-    if (auto written = WriteBaseline(file, WithoutLines(*before, lines), (*judged)->workspace.registry);
-        !written)
-      return UsageError(written.error());
+    const auto before = ULPSCOPE_TRY(ReadBaseline(file));
+    ULPSCOPE_TRY(WriteBaseline(file, WithoutLines(before, lines), judged->workspace.registry));
   }
   Print(text + fmt::format("{} removed\n", lines.size()));
   return 0;
@@ -216,16 +198,16 @@ int Prune(const BaselineArguments& arguments) {
 }  // namespace
 
 void AddBaselineCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<BaselineArguments>();
   CLI::App* command = app.add_subcommand(
       "baseline", "the known deviations from contracts (cases/deviations.yaml), one line each");
   command->require_subcommand(1);
   CLI::App* review =
       command->add_subcommand("review", "what a run violates that is not known, and what is known no longer");
+  BaselineArguments* arguments = OptionsOf(review, exit_code, Review);
   review->add_option("run", arguments->run, "a run folder (default: runs/latest)");
   review->footer("Exits 1 where there is something to accept or to prune.");
-  review->callback([arguments, &exit_code] { exit_code = Review(*arguments); });
   CLI::App* accept = command->add_subcommand("accept", "one violation becomes a known deviation");
+  arguments = OptionsOf(accept, exit_code, Accept);
   accept->add_option("result", arguments->result, "ID@BACKEND")->required();
   accept->add_option("--run", arguments->run, "the run that shows it (default: runs/latest)");
   accept->add_option("--reason", arguments->reason, "why it is known and left")->required();
@@ -234,11 +216,10 @@ void AddBaselineCommand(CLI::App& app, int& exit_code) {
       ->required();
   accept->add_option("--versions", arguments->versions,
                      "only for these, such as \"torch>=2.13,<2.14\" (default: any)");
-  accept->callback([arguments, &exit_code] { exit_code = Accept(*arguments); });
   CLI::App* prune =
       command->add_subcommand("prune", "takes away what has expired, and what a run shows to conform");
+  arguments = OptionsOf(prune, exit_code, Prune);
   prune->add_option("run", arguments->run, "a run folder (default: runs/latest)");
-  prune->callback([arguments, &exit_code] { exit_code = Prune(*arguments); });
 }
 
 }  // namespace ulpscope

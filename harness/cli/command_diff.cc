@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/judged_run.h"
@@ -36,32 +36,29 @@ std::set<std::string> Rewritten(const RunHeader& before, const RunHeader& after)
 /// The part of a report that an environment computed.
 Result<RunReport> Environment(const RunReport& report, const std::string& name) {
   const std::vector<std::string> names = EnvironmentsOf(report);
-  if (std::find(names.begin(), names.end(), name) == names.end())
+  if (!Contains(names, name))
     return Fail(Problem("the run has no column in environment", "'" + name + "'", Join(names, ", "),
                         DidYouMean(name, names)));
   return OfEnvironment(report, name);
 }
 
-int RunDiffCommand(const DiffArguments& arguments) {
-  const auto before = JudgeRecorded(arguments.before, {}, Source::kRecorded);
-  if (!before) return UsageError(before.error());
+Result<int> RunDiffCommand(const DiffArguments& arguments) {
+  const auto before = ULPSCOPE_TRY(JudgeRecorded(arguments.before, {}, Source::kRecorded));
   if (arguments.after.empty() && arguments.environments.empty())
-    return UsageError(Problem("diff compares two runs", {}, "a second run folder, or --env FROM,TO"));
+    return Fail(Problem("diff compares two runs", {}, "a second run folder, or --env FROM,TO"));
   // Two environments of one run: it is read once.
-  const auto second = arguments.after.empty() ? Result<std::unique_ptr<JudgedRun>>()
-                                              : JudgeRecorded(arguments.after, {}, Source::kRecorded);
-  if (!second) return UsageError(second.error());
-  const JudgedRun& after = arguments.after.empty() ? **before : **second;
-  const std::set<std::string> rewritten = Rewritten((*before)->run.header, after.run.header);
+  const auto second =
+      ULPSCOPE_TRY(arguments.after.empty() ? Result<std::unique_ptr<JudgedRun>>()
+                                           : JudgeRecorded(arguments.after, {}, Source::kRecorded));
+  const JudgedRun& after = arguments.after.empty() ? *before : *second;
+  const std::set<std::string> rewritten = Rewritten(before->run.header, after.run.header);
   RunDiff diff;
   if (arguments.environments.empty()) {
-    diff = CompareRuns((*before)->report, after.report, rewritten);
+    diff = CompareRuns(before->report, after.report, rewritten);
   } else {
-    const auto was = Environment((*before)->report, arguments.environments.front());
-    if (!was) return UsageError(was.error());
-    const auto now = Environment(after.report, arguments.environments.back());
-    if (!now) return UsageError(now.error());
-    diff = CompareRuns(WithBackendsOf(*was, *now), WithBackendsOf(*now, *was), rewritten);
+    const auto was = ULPSCOPE_TRY(Environment(before->report, arguments.environments.front()));
+    const auto now = ULPSCOPE_TRY(Environment(after.report, arguments.environments.back()));
+    diff = CompareRuns(WithBackendsOf(was, now), WithBackendsOf(now, was), rewritten);
   }
   if (diff.compared == 0) {
     PrintError(Problem("the runs have no result in common", arguments.before + " and " + arguments.after,
@@ -76,9 +73,9 @@ int RunDiffCommand(const DiffArguments& arguments) {
 }  // namespace
 
 void AddDiffCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command =
       app.add_subcommand("diff", "what changed between two recorded runs, or two environments of one");
+  DiffArguments* arguments = OptionsOf(command, exit_code, RunDiffCommand);
   command->add_option("before", arguments->before, "a run folder")->required();
   command->add_option("after", arguments->after, "a later one; may be left out with --env");
   command
@@ -93,7 +90,6 @@ void AddDiffCommand(CLI::App& app, int& exit_code) {
       "model\nexplains it any more, a divergence of class is new. Order, conversions and time are told and "
       "fail nothing. 5: "
       "no result in common.");
-  command->callback([arguments, &exit_code] { exit_code = RunDiffCommand(*arguments); });
 }
 
 }  // namespace ulpscope

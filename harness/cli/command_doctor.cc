@@ -9,15 +9,16 @@
 #include <algorithm>
 #include <cfenv>
 #include <filesystem>
-#include <memory>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/load.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/judging/case_classifier.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/workspace.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/run/hello.h"
 #include "harness/run/scheduler.h"
@@ -97,9 +98,8 @@ std::vector<Finding> CheckBackends(const Registry& registry) {
   for (const auto& row : registry.rows()) {
     const Availability availability = registry.Check(row);
     if (!availability.installed) {
-      std::string text = availability.reason;
-      if (!availability.install.empty()) text += "; install it: " + availability.install;
-      findings.push_back({.mark = Finding::Mark::kAbsent, .subject = row.backend, .text = std::move(text)});
+      findings.push_back(
+          {.mark = Finding::Mark::kAbsent, .subject = row.backend, .text = WhyAbsent(availability)});
       continue;
     }
     BackendSpec spec;
@@ -112,9 +112,7 @@ std::vector<Finding> CheckBackends(const Registry& registry) {
       findings.push_back(std::move(finding));
       continue;
     }
-    std::vector<std::string> versions;
-    for (const auto& [package, version] : info->versions) versions.push_back(package + " " + version);
-    findings.push_back(Good(row.backend, versions.empty() ? "answers" : Join(versions, ", ")));
+    findings.push_back(Good(row.backend, info->versions.empty() ? "answers" : Join(info->versions)));
   }
   return findings;
 }
@@ -132,9 +130,7 @@ Result<std::map<std::string, Observation>> RunSelfCheck(const Case& test_case,
                                                         const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& backend : backends) {
-    auto spec = ParseBackend(backend, registry);
-    if (!spec) return Fail(spec.error());
-    specs.push_back(std::move(*spec));
+    specs.push_back(ULPSCOPE_TRY(ParseBackend(backend, registry)));
   }
   std::string name = (fs::temp_directory_path() / "ulpscope-doctor-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return Fail("cannot make a temporary folder");
@@ -173,7 +169,7 @@ std::vector<Finding> CheckClassifier(const Case& test_case, const Registry& regi
       continue;
     }
     const auto& proved = value->second.models_proved;
-    const bool found = std::find(proved.begin(), proved.end(), *truth) != proved.end();
+    const bool found = Contains(proved, *truth);
     const std::string text =
         fmt::format("{}: {} of {} models survive", model, proved.size(), value->second.models_tried);
     findings.push_back(found ? Good("classifier", text)
@@ -220,36 +216,26 @@ std::string CheckText(const CheckLine& line, const ConsoleOptions& options) {
 
 /// The backends of the adapter that are to be checked: -b, or every one that it serves.
 Result<std::vector<BackendSpec>> SubjectsOf(const DoctorArguments& arguments, Registry* registry) {
-  auto served = AddAdapter(*registry, arguments.adapter, arguments.adapter_arguments);
-  if (!served) return Fail(served.error());
+  auto served = ULPSCOPE_TRY(AddAdapter(*registry, arguments.adapter, arguments.adapter_arguments));
   if (!arguments.backend.empty()) {
-    auto named = ParseBackendList(arguments.backend, *registry);
-    if (!named) return Fail(named.error());
-    for (const BackendSpec& spec : *named) {
-      if (std::find(served->begin(), served->end(), spec.name) == served->end())
-        return Fail(Problem("this adapter does not serve " + spec.name, {}, Join(*served, ", ")));
+    auto named = ULPSCOPE_TRY(ParseBackendList(arguments.backend, *registry));
+    for (const BackendSpec& spec : named) {
+      if (!Contains(served, spec.name))
+        return Fail(Problem("this adapter does not serve " + spec.name, {}, Join(served, ", ")));
     }
     return named;
   }
   std::vector<BackendSpec> specs;
-  for (const auto& name : *served) specs.push_back({.name = name, .knobs = {}});
+  for (const auto& name : served) specs.push_back({.name = name});
   return specs;
 }
 
 /// The conformance test of one adapter.
-int RunAdapterCheck(const DoctorArguments& arguments) {
-  auto workspace = OpenWorkspace({});
-  if (!workspace) {
-    PrintError(workspace.error());
-    return kExitUsage;
-  }
-  Registry& registry = workspace->registry;
-  const auto subjects = SubjectsOf(arguments, &registry);
-  const auto scratch = Scratch::Create();
-  if (!subjects || !scratch) {
-    PrintError(subjects ? scratch.error() : subjects.error());
-    return kExitUsage;
-  }
+Result<int> RunAdapterCheck(const DoctorArguments& arguments) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace({}));
+  Registry& registry = workspace.registry;
+  const auto subjects = ULPSCOPE_TRY(SubjectsOf(arguments, &registry));
+  const auto scratch = ULPSCOPE_TRY(Scratch::Create());
   std::vector<DType> dtypes;
   for (const auto& name : arguments.dtypes) {
     const auto dtype = ParseDType(name);
@@ -258,20 +244,19 @@ int RunAdapterCheck(const DoctorArguments& arguments) {
       for (const DType each : AllDTypes()) {
         if (IsFloating(each)) known.emplace_back(Name(each));
       }
-      PrintError(Problem("--dtype is no floating dtype", "'" + name + "'", Join(known, ", ")));
-      return kExitUsage;
+      return Fail(Problem("--dtype is no floating dtype", "'" + name + "'", Join(known, ", ")));
     }
     dtypes.push_back(*dtype);
   }
   const ConsoleOptions options = DetectConsole();
   size_t passed = 0, failed = 0, skipped = 0;
-  for (const BackendSpec& spec : *subjects) {
-    if (subjects->size() > 1) Print(TerminalSafe(spec.Text()) + "\n");
+  for (const BackendSpec& spec : subjects) {
+    if (subjects.size() > 1) Print(TerminalSafe(spec.Text()) + "\n");
     const AdapterSubject subject{.backend = spec,
                                  .row = InEnvironment(*registry.Find(spec.name), spec.knobs),
                                  .timeout_s = arguments.timeout,
                                  .dtypes = dtypes};
-    for (const CheckLine& line : CheckAdapter(subject, registry, **scratch)) {
+    for (const CheckLine& line : CheckAdapter(subject, registry, *scratch)) {
       passed += line.mark == CheckLine::Mark::kOk;
       failed += line.mark == CheckLine::Mark::kFail;
       skipped += line.mark == CheckLine::Mark::kSkip;
@@ -282,19 +267,15 @@ int RunAdapterCheck(const DoctorArguments& arguments) {
   return failed > 0 || passed == 0 ? 1 : 0;
 }
 
-int RunDoctor(const DoctorArguments& arguments) {
+Result<int> RunDoctor(const DoctorArguments& arguments) {
   if (!arguments.adapter.empty()) return RunAdapterCheck(arguments);
-  auto workspace = OpenWorkspace({});
-  if (!workspace) {
-    PrintError(workspace.error());
-    return kExitUsage;
-  }
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace({}));
   std::vector<Finding> findings = CheckEnvironment();
   const auto append = [&](std::vector<Finding> more) {
     std::move(more.begin(), more.end(), std::back_inserter(findings));
   };
-  append(CheckSelf(workspace->registry));
-  append(CheckBackends(workspace->registry));
+  append(CheckSelf(workspace.registry));
+  append(CheckBackends(workspace.registry));
   const ConsoleOptions options = DetectConsole();
   std::string text;
   size_t bad = 0;
@@ -314,8 +295,8 @@ int RunDoctor(const DoctorArguments& arguments) {
 }  // namespace
 
 void AddDoctorCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand("doctor", "check this machine and every backend, or one adapter");
+  DoctorArguments* arguments = OptionsOf(command, exit_code, RunDoctor);
   command->add_option("--adapter", arguments->adapter,
                       "check whether this adapter keeps the protocol (an executable or a Python file)");
   command
@@ -333,7 +314,6 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       ->needs("--adapter");
   command->add_option("--timeout", arguments->timeout, "seconds for one answer of the adapter")
       ->check(CLI::PositiveNumber);
-  command->callback([arguments, &exit_code] { exit_code = RunDoctor(*arguments); });
 }
 
 }  // namespace ulpscope

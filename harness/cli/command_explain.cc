@@ -1,12 +1,9 @@
 // ulpscope explain ID[@BACKEND]: the derivation of a result, from a recorded run or from one made now.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "harness/casefile/prove.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/recorded_run.h"
 #include "harness/cli/report_details.h"
@@ -55,22 +52,18 @@ std::string Explain(const RunReport& report, const RecordedRun& run, const Case&
   return text;
 }
 
-int RunExplain(const ExplainArguments& arguments) {
+Result<int> RunExplain(const ExplainArguments& arguments) {
   ResultName target = ParseResultName(arguments.what);
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  auto found = FindRun(arguments.run, arguments.seed, &target, &*workspace);
-  if (!found) return UsageError(found.error());
-  RecordedRun& run = found->run;
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  auto found = ULPSCOPE_TRY(FindRun(arguments.run, arguments.seed, &target, &workspace));
+  RecordedRun& run = found.run;
   Keep(&run, target);
-  auto classified = ReadClassifiedOf(run, target.id);
-  if (!classified) return UsageError(classified.error());
-  const auto report = JudgeRun(run, *workspace, &*classified);
-  if (!report) return UsageError(report.error());
+  auto classified = ULPSCOPE_TRY(ReadClassifiedOf(run, target.id));
+  const auto report = ULPSCOPE_TRY(JudgeRun(run, workspace, &classified));
   ConsoleOptions options = DetectConsole();
   if (arguments.verbose) options.verbosity = ConsoleOptions::Verbosity::kVerbose;
-  const Case& shown = *workspace->Find(target.id);
-  const std::string text = Explain(*report, run, shown, target.backend, options);
+  const Case& shown = *workspace.Find(target.id);
+  const std::string text = Explain(report, run, shown, target.backend, options);
   Print(text.empty() ? "every backend skips this case\n" : text);
   return 0;
 }
@@ -78,8 +71,8 @@ int RunExplain(const ExplainArguments& arguments) {
 }  // namespace
 
 void AddExplainCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command = app.add_subcommand("explain", "show how a result was classified");
+  ExplainArguments* arguments = OptionsOf(command, exit_code, RunExplain);
   command
       ->add_option("what", arguments->what,
                    "ID or ID@BACKEND; the id of a recorded run, a case file, or FILE/NAME")
@@ -87,10 +80,8 @@ void AddExplainCommand(CLI::App& app, int& exit_code) {
   command->add_option("--run", arguments->run,
                       "a run folder (default: runs/latest if it holds the case, else a run made now)");
   command->add_option("--seed", arguments->seed, "seed of the inputs, for a run made now");
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
+  AddAdapterOption(command, &arguments->adapters);
   command->add_flag("-v,--verbose", arguments->verbose, "every model, every exclusion, every stage");
-  command->callback([arguments, &exit_code] { exit_code = RunExplain(*arguments); });
 }
 
 }  // namespace ulpscope

@@ -5,12 +5,9 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <set>
 #include <string>
 
 #include "harness/base/text.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/judged_run.h"
@@ -43,34 +40,23 @@ std::string StampOf(const fs::path& folder) {
   return stamp;
 }
 
-std::string VersionsText(const std::map<std::string, std::string>& versions) {
-  std::vector<std::string> parts;
-  for (const auto& [package, version] : versions) parts.push_back(package + " " + version);
-  return Join(parts, ", ");
-}
-
 Result<HistoryRun> ReadNight(const fs::path& folder, const std::string& stamp) {
-  const auto judged = JudgeRecorded(folder.string(), {}, Source::kRecorded);
-  if (!judged) return tl::unexpected(judged.error());
-  const RecordedRun& run = (*judged)->run;
-  HistoryRun night{.folder = folder.string(),
-                   .stamp = stamp,
-                   .id = run.header.id,
-                   .started = run.header.started,
-                   .version = run.header.version,
-                   .versions = {},
-                   .cells = {}};
-  for (const auto& [backend, versions] : run.versions) night.versions[backend] = VersionsText(versions);
-  for (const CaseResult& result : (*judged)->report.results) {
+  const auto judged = ULPSCOPE_TRY(JudgeRecorded(folder.string(), {}, Source::kRecorded));
+  const RecordedRun& run = judged->run;
+  HistoryRun night{
+      .folder = folder.string(),
+      .stamp = stamp,
+      .id = run.header.id,
+      .started = run.header.started,
+      .version = run.header.version,
+  };
+  for (const auto& [backend, versions] : run.versions) night.versions[backend] = Join(versions);
+  for (const CaseResult& result : judged->report.results) {
     if (result.status == Status::kNotRun) continue;  // a gap, as if the night had not been
-    HistoryCell cell{.case_id = result.id,
-                     .backend = result.backend,
-                     .value = {},
-                     .status = std::string(Name(result.status)),
-                     .cls = {}};
+    HistoryCell cell{
+        .case_id = result.id, .backend = result.backend, .status = std::string(Name(result.status))};
     if (result.values.empty()) {
-      cell.cls = std::string(Name(result.outcome.kind));
-      if (!result.outcome.error_class.empty()) cell.cls += " " + result.outcome.error_class;
+      cell.cls = Describe(result.outcome);
       night.cells.push_back(cell);
     }
     for (const auto& [name, value] : result.values) {
@@ -93,7 +79,7 @@ std::vector<fs::path> RunFolders(const fs::path& place) {
     if (!it->is_symlink(ignored) && fs::is_regular_file(it->path() / "journal.jsonl", ignored))
       folders.push_back(it->path());
   }
-  std::sort(folders.begin(), folders.end());
+  std::ranges::sort(folders);
   return folders;
 }
 
@@ -119,14 +105,14 @@ Result<void> Update(const std::vector<std::string>& places, HistoryIndex* index)
       const auto night = ReadNight(folder, stamp);
       if (!night) {
         PrintError("ulpscope: left out: " + night.error().Text());
-        if (auto gone = index->Forget(folder.string()); !gone) return gone;
+        ULPSCOPE_TRY(index->Forget(folder.string()));
       } else if (auto stored = index->Store(*night); !stored) {
         return stored;
       }
     }
   }
   for (const auto& [folder, stamp] : *known) {
-    if (auto gone = index->Forget(folder); !gone) return gone;
+    ULPSCOPE_TRY(index->Forget(folder));
   }
   return {};
 }
@@ -189,23 +175,21 @@ std::string Timeline(const std::vector<HistoryEntry>& entries, const std::string
   return text + "\n";
 }
 
-int ShowCase(const HistoryIndex& index, const std::string& asked, const std::string& last_night) {
+Result<int> ShowCase(const HistoryIndex& index, const std::string& asked, const std::string& last_night) {
   const ResultName name = ParseResultName(asked);
-  const auto entries = index.Of(name.id);
-  if (!entries) return UsageError(entries.error());
+  const auto entries = ULPSCOPE_TRY(index.Of(name.id));
   std::string text;
-  for (size_t begin = 0; begin < entries->size();) {
+  for (size_t begin = 0; begin < entries.size();) {
     size_t end = begin;
-    const HistoryEntry& first = (*entries)[begin];
-    while (end < entries->size() && (*entries)[end].backend == first.backend &&
-           (*entries)[end].value == first.value)
+    const HistoryEntry& first = entries[begin];
+    while (end < entries.size() && entries[end].backend == first.backend && entries[end].value == first.value)
       ++end;
     if (name.backend.empty() || CanonicalBackend(name.backend) == CanonicalBackend(first.backend)) {
       text +=
           TerminalSafe(name.id + " on " + first.backend + (first.value.empty() ? "" : ", " + first.value)) +
           "\n";
-      text += Timeline(std::vector(entries->begin() + static_cast<std::ptrdiff_t>(begin),
-                                   entries->begin() + static_cast<std::ptrdiff_t>(end)),
+      text += Timeline(std::vector(entries.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   entries.begin() + static_cast<std::ptrdiff_t>(end)),
                        last_night);
     }
     begin = end;
@@ -230,27 +214,26 @@ std::string NightsText(const std::vector<HistoryNight>& nights) {
   return text;
 }
 
-int RunHistory(HistoryArguments arguments) {
+Result<int> RunHistory(const HistoryArguments& asked) {
+  HistoryArguments arguments = asked;
   if (arguments.places.empty()) arguments.places = {"runs"};
-  auto index = OpenIndex(arguments);
-  if (!index) return UsageError(index.error());
-  if (auto updated = Update(arguments.places, &*index); !updated) return UsageError(updated.error());
-  const auto nights = index->Nights();
-  if (!nights) return UsageError(nights.error());
-  if (nights->empty()) {
+  auto index = ULPSCOPE_TRY(OpenIndex(arguments));
+  ULPSCOPE_TRY(Update(arguments.places, &index));
+  const auto nights = ULPSCOPE_TRY(index.Nights());
+  if (nights.empty()) {
     PrintError(Problem("no run is found", Join(arguments.places, ", "), "folders of runs (--runs)"));
     return kExitNothing;
   }
-  if (!arguments.id.empty()) return ShowCase(*index, arguments.id, nights->back().night);
-  Print(NightsText(*nights));
+  if (!arguments.id.empty()) return ShowCase(index, arguments.id, nights.back().night);
+  Print(NightsText(nights));
   return 0;
 }
 
 }  // namespace
 
 void AddHistoryCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<HistoryArguments>();
   CLI::App* command = app.add_subcommand("history", "since which night and version a case is what it is");
+  HistoryArguments* arguments = OptionsOf(command, exit_code, RunHistory);
   command->add_option("id", arguments->id,
                       "ID or ID@BACKEND (default: every night, with what changed in it)");
   command->add_option("--runs", arguments->places, "folders that hold run folders (default: runs)")
@@ -260,7 +243,6 @@ void AddHistoryCommand(CLI::App& app, int& exit_code) {
       "Reads the run folders and keeps an index of them, history.sqlite, in the first place; it can be "
       "deleted at any "
       "time.\nNights without a result are shown as gaps. Exits 5 where no run has the case.");
-  command->callback([arguments, &exit_code] { exit_code = RunHistory(*arguments); });
 }
 
 }  // namespace ulpscope

@@ -1,7 +1,6 @@
 // ulpscope judge and ulpscope report: a recorded run, judged again, rendered again. Neither starts a backend.
 #include <memory>
 
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/judged_run.h"
 #include "harness/cli/report_details.h"
@@ -19,7 +18,7 @@ struct JudgeArguments {
 };
 
 Result<std::unique_ptr<JudgedRun>> Judge(const JudgeArguments& arguments, Source source) {
-  if (auto checked = CheckOutputs(arguments.outputs); !checked) return Fail(checked.error());
+  ULPSCOPE_TRY(CheckOutputs(arguments.outputs));
   return JudgeRecorded(arguments.run, arguments.cases, source);
 }
 
@@ -28,48 +27,39 @@ Result<void> WriteJudged(const JudgedRun& judged, const std::string& folder, con
   return WriteReportFiles(judged.report, DetailsOf(judged.run, judged.workspace), folder, outputs);
 }
 
-int RunJudgeCommand(const JudgeArguments& arguments) {
+Result<int> RunJudgeCommand(const JudgeArguments& arguments) {
   BindOracleLibraries();
-  const auto judged = Judge(arguments, Source::kAnew);
-  if (!judged) return UsageError(judged.error());
-  if (auto written = WriteJudged(**judged, arguments.run, arguments.outputs); !written)
-    return UsageError(written.error());
-  if (!arguments.outputs.TakesStdout()) Print(WriteConsole((*judged)->report, DetectConsole()));
-  return ExitCode((*judged)->report, Interruption::kNone);
+  const auto judged = ULPSCOPE_TRY(Judge(arguments, Source::kAnew));
+  ULPSCOPE_TRY(WriteJudged(*judged, arguments.run, arguments.outputs));
+  if (!arguments.outputs.TakesStdout()) Print(WriteConsole(judged->report, DetectConsole()));
+  return ExitCode(judged->report, Interruption::kNone);
 }
 
-int RunReportCommand(const JudgeArguments& arguments) {
-  const auto judged = Judge(arguments, Source::kRecorded);
-  if (!judged) return UsageError(judged.error());
-  if (auto written = WriteJudged(**judged, "", arguments.outputs); !written)
-    return UsageError(written.error());
-  if (!arguments.outputs.Any()) Print(WriteConsole((*judged)->report, DetectConsole()));
-  return ExitCode((*judged)->report, Interruption::kNone);
+Result<int> RunReportCommand(const JudgeArguments& arguments) {
+  const auto judged = ULPSCOPE_TRY(Judge(arguments, Source::kRecorded));
+  ULPSCOPE_TRY(WriteJudged(*judged, "", arguments.outputs));
+  if (!arguments.outputs.Any()) Print(WriteConsole(judged->report, DetectConsole()));
+  return ExitCode(judged->report, Interruption::kNone);
 }
 
-CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& about,
-                     JudgeArguments& arguments) {
-  CLI::App* command = app.add_subcommand(name, about);
-  command->add_option("run", arguments.run, "a run folder")->required();
-  command->add_option("cases", arguments.cases,
+void AddOptions(CLI::App* command, JudgeArguments* arguments) {
+  command->add_option("run", arguments->run, "a run folder")->required();
+  command->add_option("cases", arguments->cases,
                       "judge these files in the place of the cases as they were run");
-  AddReportOptions(command, &arguments.outputs);
-  return command;
+  AddReportOptions(command, &arguments->outputs);
 }
 
 }  // namespace
 
 void AddJudgeCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command =
-      AddCommand(app, "judge", "classify and judge a recorded run anew, without its backends", *arguments);
-  command->callback([arguments, &exit_code] { exit_code = RunJudgeCommand(*arguments); });
+      app.add_subcommand("judge", "classify and judge a recorded run anew, without its backends");
+  AddOptions(command, OptionsOf(command, exit_code, RunJudgeCommand));
 }
 
 void AddReportCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<JudgeArguments>();
-  CLI::App* command = AddCommand(app, "report", "render a recorded run", *arguments);
-  command->callback([arguments, &exit_code] { exit_code = RunReportCommand(*arguments); });
+  CLI::App* command = app.add_subcommand("report", "render a recorded run");
+  AddOptions(command, OptionsOf(command, exit_code, RunReportCommand));
 }
 
 }  // namespace ulpscope

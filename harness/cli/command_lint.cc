@@ -7,8 +7,8 @@
 
 #include "harness/casefile/lint.h"
 #include "harness/casefile/schema.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/reference_lint.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
@@ -21,13 +21,9 @@ struct LintArguments {
   std::vector<std::string> cases;
 };
 
-int RunLint(const LintArguments& arguments) {
-  auto workspace = OpenWorkspace({});
-  if (!workspace) {
-    PrintError(workspace.error());
-    return kExitUsage;
-  }
-  const auto errors = LoadInto(&*workspace, arguments.cases);
+Result<int> RunLint(const LintArguments& arguments) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace({}));
+  const auto errors = LoadInto(&workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
   size_t warnings = 0;
   // The cases of a sweep stand at one place, and mostly the same is to be said of each.
@@ -38,27 +34,26 @@ int RunLint(const LintArguments& arguments) {
     PrintError(about);
     return true;
   };
-  for (const Case& test_case : workspace->cases) {
+  for (const Case& test_case : workspace.cases) {
     std::vector<Error> found = Lint(test_case);
     const ReferenceLint references = LintReferences(test_case);
     found.insert(found.end(), references.warnings.begin(), references.warnings.end());
     for (const Error& warning : found) warnings += say("warning: ", warning) ? 1 : 0;
     for (const Error& note : references.notes) say("note: ", note);
   }
-  Print(fmt::format("{} cases, {} errors, {} warnings\n", workspace->cases.size(), errors.size(), warnings));
+  Print(fmt::format("{} cases, {} errors, {} warnings\n", workspace.cases.size(), errors.size(), warnings));
   if (!errors.empty()) return kExitUsage;
-  if (workspace->cases.empty()) return kExitNothing;
+  if (workspace.cases.empty()) return kExitNothing;
   return warnings == 0 ? 0 : 1;
 }
 
 }  // namespace
 
 void AddLintCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<LintArguments>();
   CLI::App* command =
       app.add_subcommand("lint", "check case files, and whether cases can answer what they ask");
+  LintArguments* arguments = OptionsOf(command, exit_code, RunLint);
   command->add_option("cases", arguments->cases, "ids, files or folders (default: the whole suite)");
-  command->callback([arguments, &exit_code] { exit_code = RunLint(*arguments); });
 }
 
 void AddSchemaCommand(CLI::App& app, int& exit_code) {

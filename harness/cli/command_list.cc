@@ -1,14 +1,13 @@
 // ulpscope list cases|backends|ops|models|knobs: what there is, as lines or as JSON.
 #include <fmt/format.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/text.h"
 #include "harness/casefile/words.h"
 #include "harness/cli/choose_backends.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/words/knobs.h"
@@ -30,7 +29,7 @@ struct ListArguments {
 /// What is listed, once: rows of columns for people, the same as objects for programs.
 struct Listing {
   std::vector<std::string> keys;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {};
   size_t for_programs = 0;  ///< columns at the end that people are spared
 };
 
@@ -62,13 +61,12 @@ void PrintListing(const Listing& listing, const ListArguments& arguments) {
   Print(text);
 }
 
-int ListCases(const ListArguments& arguments) {
-  auto workspace = OpenWorkspace({});
-  if (!workspace) return UsageError(workspace.error());
-  const auto errors = LoadInto(&*workspace, arguments.cases);
+Result<int> ListCases(const ListArguments& arguments) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace({}));
+  const auto errors = LoadInto(&workspace, arguments.cases);
   for (const Error& error : errors) PrintError(error);
-  Listing listing{.keys = {"id", "tags", "about", "line"}, .rows = {}, .for_programs = 1};
-  for (const Case& test_case : workspace->cases) {
+  Listing listing{.keys = {"id", "tags", "about", "line"}, .for_programs = 1};
+  for (const Case& test_case : workspace.cases) {
     listing.rows.push_back(
         {test_case.id, Join(test_case.tags, ","), test_case.about, std::to_string(test_case.pos.line)});
   }
@@ -78,22 +76,20 @@ int ListCases(const ListArguments& arguments) {
 }
 
 /// The columns of `run` with the same arguments.
-int ListChosen(const ListArguments& arguments, const Registry& registry) {
-  const auto chosen = ChooseBackends(arguments.choice, registry);
-  if (!chosen) return UsageError(chosen.error());
-  Listing listing{.keys = {"backend"}, .rows = {}};
-  for (const BackendSpec& spec : chosen->backends) listing.rows.push_back({spec.Text()});
+Result<int> ListChosen(const ListArguments& arguments, const Registry& registry) {
+  const auto chosen = ULPSCOPE_TRY(ChooseBackends(arguments.choice, registry));
+  Listing listing{.keys = {"backend"}};
+  for (const BackendSpec& spec : chosen.backends) listing.rows.push_back({spec.Text()});
   PrintListing(listing, arguments);
   return listing.rows.empty() ? kExitNothing : 0;
 }
 
-int ListBackends(const ListArguments& arguments) {
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  if (arguments.chosen) return ListChosen(arguments, workspace->registry);
-  Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}, .rows = {}};
-  for (const auto& row : workspace->registry.rows()) {
-    const Availability availability = workspace->registry.Check(row);
+Result<int> ListBackends(const ListArguments& arguments) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  if (arguments.chosen) return ListChosen(arguments, workspace.registry);
+  Listing listing{.keys = {"backend", "state", "title", "knobs", "install"}};
+  for (const auto& row : workspace.registry.rows()) {
+    const Availability availability = workspace.registry.Check(row);
     const std::string state = !availability.installed ? (row.absent.empty() ? "not installed" : "absent")
                               : row.is_default        ? "installed"
                                                       : "installed, by name only";
@@ -106,8 +102,8 @@ int ListBackends(const ListArguments& arguments) {
   return 0;
 }
 
-int ListOps(const ListArguments& arguments) {
-  Listing listing{.keys = {"op", "operands", "attributes", "about"}, .rows = {}};
+Result<int> ListOps(const ListArguments& arguments) {
+  Listing listing{.keys = {"op", "operands", "attributes", "about"}};
   for (const OpRow& op : Ops()) {
     std::vector<std::string> attributes;
     for (const auto& attribute : op.attributes) attributes.emplace_back(attribute.key);
@@ -124,8 +120,8 @@ int ListOps(const ListArguments& arguments) {
   return 0;
 }
 
-int ListModels(const ListArguments& arguments) {
-  Listing listing{.keys = {"facet", "word"}, .rows = {}};
+Result<int> ListModels(const ListArguments& arguments) {
+  Listing listing{.keys = {"facet", "word"}};
   const std::pair<const char*, const std::vector<std::string>*> kFacets[] = {
       {"in", &InWords()}, {"prod", &ProdWords()}, {"acc", &AccWords()}, {"mid", &MidWords()}};
   for (const auto& [facet, words] : kFacets) {
@@ -135,8 +131,8 @@ int ListModels(const ListArguments& arguments) {
   return 0;
 }
 
-int ListKnobs(const ListArguments& arguments) {
-  Listing listing{.keys = {"knob", "values", "backends", "about"}, .rows = {}};
+Result<int> ListKnobs(const ListArguments& arguments) {
+  Listing listing{.keys = {"knob", "values", "backends", "about"}};
   for (const KnobRow& knob : KnobRows()) {
     if (knob.use != KnobRow::Use::kSetting) continue;
     listing.rows.push_back({std::string(knob.name), knob.values.empty() ? "any" : Join(knob.values, ","),
@@ -154,7 +150,7 @@ void AddListCommand(CLI::App& app, int& exit_code) {
   struct Row {
     const char* name;
     const char* about;
-    int (*list)(const ListArguments&);
+    Result<int> (*list)(const ListArguments&);
   };
   static constexpr Row kRows[] = {
       {"cases", "ids, tags, what they are about", ListCases},
@@ -163,8 +159,8 @@ void AddListCommand(CLI::App& app, int& exit_code) {
       {"models", "the words that precision models are made of", ListModels},
       {"knobs", "knobs and the backends that take them", ListKnobs}};
   for (const Row& row : kRows) {
-    auto arguments = std::make_shared<ListArguments>();
     CLI::App* kind = command->add_subcommand(row.name, row.about);
+    ListArguments* arguments = OptionsOf(kind, exit_code, row.list);
     if (row.list == ListCases)
       kind->add_option("cases", arguments->cases,
                        "ids, id prefixes, files or folders (default: the whole suite)");
@@ -175,11 +171,9 @@ void AddListCommand(CLI::App& app, int& exit_code) {
       kind->add_option("--knob", arguments->choice.knobs, "as in `run`")
           ->needs("--chosen")
           ->allow_extra_args(false);
-      kind->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-          ->allow_extra_args(false);
+      AddAdapterOption(kind, &arguments->adapters);
     }
     kind->add_flag("--json", arguments->json, "as JSON");
-    kind->callback([arguments, list = row.list, &exit_code] { exit_code = list(*arguments); });
   }
 }
 

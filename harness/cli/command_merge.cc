@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/judged_run.h"
@@ -29,42 +27,39 @@ void List(const std::string& what, const std::vector<std::string>& lines) {
   if (lines.size() > kMostLines) PrintError(fmt::format("{}: {} more", what, lines.size() - kMostLines));
 }
 
-int RunMerge(const MergeArguments& arguments) {
-  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
-  const auto merged = MergeRuns(
-      std::vector<std::filesystem::path>(arguments.runs.begin(), arguments.runs.end()), arguments.out);
-  if (!merged) return UsageError(merged.error());
-  List("conflict", merged->conflicts);
-  if (!merged->conflicts.empty()) {
-    PrintError(fmt::format("ulpscope: {} conflicts, nothing was written", merged->conflicts.size()));
+Result<int> RunMerge(const MergeArguments& arguments) {
+  ULPSCOPE_TRY(CheckOutputs(arguments.outputs));
+  const auto merged = ULPSCOPE_TRY(MergeRuns(
+      std::vector<std::filesystem::path>(arguments.runs.begin(), arguments.runs.end()), arguments.out));
+  List("conflict", merged.conflicts);
+  if (!merged.conflicts.empty()) {
+    PrintError(fmt::format("ulpscope: {} conflicts, nothing was written", merged.conflicts.size()));
     return kExitIncomplete;
   }
-  const auto judged = JudgeRecorded(arguments.out, {}, Source::kRecorded);
-  if (!judged) return UsageError(judged.error());
-  const ReportDetails details = DetailsOf((*judged)->run, (*judged)->workspace);
-  if (auto written = WriteReportFiles((*judged)->report, details, arguments.out, arguments.outputs); !written)
-    return UsageError(written.error());
+  const auto judged = ULPSCOPE_TRY(JudgeRecorded(arguments.out, {}, Source::kRecorded));
+  const ReportDetails details = DetailsOf(judged->run, judged->workspace);
+  ULPSCOPE_TRY(WriteReportFiles(judged->report, details, arguments.out, arguments.outputs));
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();
     if (arguments.quiet) console.verbosity = ConsoleOptions::Verbosity::kQuiet;
-    if (!(*judged)->run.header.swept.empty()) console.subject = ConsoleOptions::Subject::kKnobs;
-    Print(WriteConsole((*judged)->report, console));
+    if (!judged->run.header.swept.empty()) console.subject = ConsoleOptions::Subject::kKnobs;
+    Print(WriteConsole(judged->report, console));
   }
-  List("missing", merged->gaps);
-  if (!merged->gaps.empty()) {
+  List("missing", merged.gaps);
+  if (!merged.gaps.empty()) {
     PrintError(fmt::format(
         "ulpscope: {} results of the plan are missing; {} are in {}, and the rest can be merged into it",
-        merged->gaps.size(), merged->results, arguments.out));
+        merged.gaps.size(), merged.results, arguments.out));
     return kExitIncomplete;
   }
-  return ExitCode((*judged)->report, Interruption::kNone);
+  return ExitCode(judged->report, Interruption::kNone);
 }
 
 }  // namespace
 
 void AddMergeCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand("merge", "put the shards of a run together");
+  MergeArguments* arguments = OptionsOf(command, exit_code, RunMerge);
   command->add_option("runs", arguments->runs, "run folders of `run --shard i/n`, or of earlier merges")
       ->required();
   command->add_option("-o,--out", arguments->out, "the folder of the merged run")->required();
@@ -74,7 +69,6 @@ void AddMergeCommand(CLI::App& app, int& exit_code) {
       "Exits 6 where a result of the plan is missing (the rest is written) or where the runs contradict each "
       "other (nothing is),\n"
       "else as the whole run would have.");
-  command->callback([arguments, &exit_code] { exit_code = RunMerge(*arguments); });
 }
 
 }  // namespace ulpscope

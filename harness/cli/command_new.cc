@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <memory>
 
 #include "harness/casefile/new_case.h"
 #include "harness/casefile/words.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
@@ -82,27 +80,25 @@ Result<std::string> NameOf(const fs::path& file) {
   return name;
 }
 
-int NewCase(const NewArguments& arguments) {
+Result<int> NewCase(const NewArguments& arguments) {
   const fs::path file = WithExtension(arguments.path, ".yaml");
-  const auto name = NameOf(file);
-  if (!name) return UsageError(name.error());
-  if (auto written = WriteNew(file, NewCaseTemplate(*name)); !written) return UsageError(written.error());
+  const auto name = ULPSCOPE_TRY(NameOf(file));
+  ULPSCOPE_TRY(WriteNew(file, NewCaseTemplate(name)));
   Print(fmt::format("{}: edit it, then\n  ulpscope lint {}\n  ulpscope run {}\n", file.string(),
                     ShellQuote(file.string()), ShellQuote(file.string())));
   return 0;
 }
 
-int NewAdapter(const NewArguments& arguments) {
+Result<int> NewAdapter(const NewArguments& arguments) {
   const fs::path file = WithExtension(arguments.path, ".py");
-  const auto name = NameOf(file);
-  if (!name) return UsageError(name.error());
+  const auto name = ULPSCOPE_TRY(NameOf(file));
   std::string text = kAdapter;
-  for (size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name->size())
-    text.replace(at, 4, *name);
-  if (auto written = WriteNew(file, text); !written) return UsageError(written.error());
+  for (size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name.size())
+    text.replace(at, 4, name);
+  ULPSCOPE_TRY(WriteNew(file, text));
   Print(fmt::format(
       "{}: edit it, then\n  ulpscope doctor --adapter {}\n  ulpscope run CASE -b {} --adapter {}\n",
-      file.string(), ShellQuote(file.string()), *name, ShellQuote(file.string())));
+      file.string(), ShellQuote(file.string()), name, ShellQuote(file.string())));
   return 0;
 }
 
@@ -111,11 +107,9 @@ int NewAdapter(const NewArguments& arguments) {
 void AddNewCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("new", "write the skeleton of a case or an adapter");
   command->require_subcommand(1);
-  const auto add = [&](const char* name, const char* about, int (*run)(const NewArguments&)) {
-    auto arguments = std::make_shared<NewArguments>();
+  const auto add = [&](const char* name, const char* about, Result<int> (*run)(const NewArguments&)) {
     CLI::App* kind = command->add_subcommand(name, about);
-    kind->add_option("path", arguments->path, "the file to write")->required();
-    kind->callback([arguments, run, &exit_code] { exit_code = run(*arguments); });
+    kind->add_option("path", OptionsOf(kind, exit_code, run)->path, "the file to write")->required();
   };
   add("case", "a case file that loads as it stands", NewCase);
   add("adapter", "a complete adapter in Python", NewAdapter);

@@ -1,11 +1,9 @@
 // ulpscope plan: freezes what a run would run, for machines that each run a part of it.
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "harness/base/build_info.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/frozen_plan.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
@@ -21,10 +19,9 @@ struct PlanArguments {
 
 /// What each case took in an earlier run, all backends together.
 Result<std::map<std::string, double>> TimesOf(const std::string& folder) {
-  const auto run = ReadRun(folder, TensorLoading::kLater);
-  if (!run) return tl::unexpected(run.error());
+  const auto run = ULPSCOPE_TRY(ReadRun(folder, TensorLoading::kLater));
   std::map<std::string, double> times;
-  for (const RecordedResult& result : run->results) {
+  for (const RecordedResult& result : run.results) {
     double took = 0;
     for (const char* part : {"exchange", "inputs"}) {
       const auto found = result.observation.durations_ms.find(part);
@@ -35,28 +32,23 @@ Result<std::map<std::string, double>> TimesOf(const std::string& folder) {
   return times;
 }
 
-int RunPlanCommand(const PlanArguments& arguments) {
-  int exit_code = 0;
-  const auto prepared = Prepare(arguments.selection, std::nullopt, &exit_code);
-  if (!prepared) return exit_code;
+Result<int> RunPlanCommand(const PlanArguments& arguments) {
+  const auto prepared = ULPSCOPE_TRY(Prepare(arguments.selection, std::nullopt));
+  if (!prepared) return kExitNothing;
   FrozenPlan plan{
       .selection = arguments.selection,
       .version = std::string(Version()),
-      .backends = {},
-      .cases = PlanOf(WithCompanions(prepared->workspace.cases, StepsOf(arguments.selection)), *prepared),
-      .milliseconds = {}};
+      .cases = PlanOf(WithCompanions(prepared->workspace.cases, StepsOf(arguments.selection)), *prepared)};
   for (const BackendSpec& backend : prepared->backends) plan.backends.push_back(backend.Text());
   if (!arguments.durations.empty()) {
-    auto times = TimesOf(arguments.durations);
-    if (!times) return UsageError(times.error());
-    plan.milliseconds = std::move(*times);
+    plan.milliseconds = ULPSCOPE_TRY(TimesOf(arguments.durations));
   }
   const std::string text = WriteFrozenPlan(plan);
   if (arguments.out == "-") {
-    if (auto printed = PrintReport(text); !printed) return UsageError(printed.error());
+    ULPSCOPE_TRY(PrintReport(text));
     return 0;
   }
-  if (auto written = WriteFile(arguments.out, text); !written) return UsageError(written.error());
+  ULPSCOPE_TRY(WriteFile(arguments.out, text));
   Print(
       fmt::format("{}  {} cases on {} backends\n", DigestOf(plan), plan.cases.size(), plan.backends.size()));
   return 0;
@@ -65,15 +57,14 @@ int RunPlanCommand(const PlanArguments& arguments) {
 }  // namespace
 
 void AddPlanCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand(
       "plan", "freeze cases, backends and knobs in a file that machines run parts of (run --plan)");
+  PlanArguments* arguments = OptionsOf(command, exit_code, RunPlanCommand);
   AddSelectionOptions(command, &arguments->selection);
   command->add_option("-o,--out", arguments->out, "the plan; - is stdout")->required();
   command->add_option(
       "--durations", arguments->durations,
       "an earlier run: parts are cut so that each takes about as long, by what its cases took");
-  command->callback([arguments, &exit_code] { exit_code = RunPlanCommand(*arguments); });
 }
 
 }  // namespace ulpscope

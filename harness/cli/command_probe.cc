@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <memory>
 
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/probe_require.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
@@ -25,15 +26,12 @@ struct ProbeArguments {
   double timeout = 120;
 };
 
-constexpr int kExitInterrupted = 2;
-constexpr int kExitIncomplete = 6;
-
 Result<DType> FloatingDType(const std::string& option, const std::string& name) {
   std::vector<std::string> known;
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16})
     known.emplace_back(Name(dtype));
   const auto dtype = ParseDType(name);
-  if (!dtype || std::find(known.begin(), known.end(), name) == known.end())
+  if (!dtype || !Contains(known, name))
     return Fail(Problem(option + " is no dtype that can be probed", "'" + name + "'", Join(known, ", "),
                         DidYouMean(name, known)));
   return *dtype;
@@ -62,24 +60,13 @@ std::map<std::string, std::string> Machine() {
 
 Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry& registry) {
   ProbeQuestion question;
-  auto backend = ParseBackend(arguments.backend, registry);
-  if (!backend) return Fail(backend.error());
-  question.backend = std::move(*backend);
-  const RegistryRow* row = registry.Find(question.backend.name);
-  const Availability availability = registry.Check(InEnvironment(*row, question.backend.knobs));
-  if (!availability.installed) {
-    return Fail(Problem("backend " + question.backend.name + " is not installed: " + availability.reason, {},
-                        {}, availability.install.empty() ? "" : "install it: " + availability.install));
-  }
-  auto dtype = FloatingDType("--dtype", arguments.dtype);
-  if (!dtype) return Fail(dtype.error());
-  question.dtype = *dtype;
-  auto out =
-      FloatingDType("--out-dtype", arguments.out_dtype.empty() ? arguments.dtype : arguments.out_dtype);
-  if (!out) return Fail(out.error());
-  question.out = *out;
+  question.backend = ULPSCOPE_TRY(ParseBackend(arguments.backend, registry));
+  ULPSCOPE_TRY(CheckInstalled(question.backend, question.backend.name, registry));
+  question.dtype = ULPSCOPE_TRY(FloatingDType("--dtype", arguments.dtype));
+  question.out = ULPSCOPE_TRY(
+      FloatingDType("--out-dtype", arguments.out_dtype.empty() ? arguments.dtype : arguments.out_dtype));
   const auto& forms = ProbeForms();
-  if (std::find(forms.begin(), forms.end(), arguments.form) == forms.end())
+  if (!Contains(forms, arguments.form))
     return Fail(Problem("--form is no form of a product", "'" + arguments.form + "'", Join(forms, ", "),
                         DidYouMean(arguments.form, forms)));
   question.form = arguments.form;
@@ -92,7 +79,7 @@ Result<ProbeQuestion> QuestionOf(const ProbeArguments& arguments, const Registry
   return question;
 }
 
-int ExitCodeOf(const Datasheet& sheet) {
+int ExitCodeFor(const Datasheet& sheet) {
   switch (sheet.outcome) {
     case Datasheet::Outcome::kRead:
       return 0;
@@ -109,7 +96,7 @@ int ExitCodeOf(const Datasheet& sheet) {
 
 /// Says whether the datasheet proves what is required, and turns the exit code accordingly.
 int Answer(const ProbeArguments& arguments, const ValueDemand& demand, const Datasheet& sheet) {
-  const int code = ExitCodeOf(sheet);
+  const int code = ExitCodeFor(sheet);
   if (sheet.outcome != Datasheet::Outcome::kRead && code != kExitNot) return code;
   const RequireAnswer answer = AnswerRequire(sheet, demand);
   const std::string line = fmt::format("--require {}: {}", arguments.require, answer.sentence);
@@ -120,19 +107,15 @@ int Answer(const ProbeArguments& arguments, const ValueDemand& demand, const Dat
   return answer.verdict == ContractVerdict::kConforms ? 0 : kExitNot;
 }
 
-int Probe(const ProbeArguments& arguments) {
-  const auto demand = ParseRequire(arguments.require);
-  if (!demand) return UsageError(demand.error());
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  const auto question = QuestionOf(arguments, workspace->registry);
-  if (!question) return UsageError(question.error());
+Result<int> Probe(const ProbeArguments& arguments) {
+  const auto demand = ULPSCOPE_TRY(ParseRequire(arguments.require));
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  const auto question = ULPSCOPE_TRY(QuestionOf(arguments, workspace.registry));
   Datasheet sheet;
   {
-    auto session = ProbeSession::Open(*question, workspace->registry);
-    if (!session) return UsageError(session.error());
-    sheet = ReadDatasheet(*question, session->get());
-    if ((*session)->interrupted()) return kExitInterrupted;
+    auto session = ULPSCOPE_TRY(ProbeSession::Open(question, workspace.registry));
+    sheet = ReadDatasheet(question, session.get());
+    if (session->interrupted()) return kExitInterrupted;
   }
   sheet.machine = Machine();
   sheet.ulpscope = std::string(Version());
@@ -141,21 +124,19 @@ int Probe(const ProbeArguments& arguments) {
     std::ofstream file(arguments.json, std::ios::binary);
     file << json;
     file.close();
-    if (!file)
-      return UsageError(Error{
-          .message = "cannot write " + arguments.json, .pos = {}, .found = {}, .expected = {}, .hint = {}});
+    if (!file) return Fail("cannot write " + arguments.json);
   }
   Print(arguments.json == "-" ? json : WriteDatasheetText(sheet));
   if (sheet.outcome != Datasheet::Outcome::kRead)
     PrintError("ulpscope: " + Name(sheet.outcome) + ": " + sheet.reason);
-  return arguments.require.empty() ? ExitCodeOf(sheet) : Answer(arguments, *demand, sheet);
+  return arguments.require.empty() ? ExitCodeFor(sheet) : Answer(arguments, demand, sheet);
 }
 
 }  // namespace
 
 void AddProbeCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ProbeArguments>();
   CLI::App* command = app.add_subcommand("probe", "print a numerics datasheet of a backend's matrix product");
+  ProbeArguments* arguments = OptionsOf(command, exit_code, Probe);
   command->add_option("backend", arguments->backend, "NAME[@DEVICE][:knob=value,...]")->required();
   command->add_option("--dtype", arguments->dtype, "of the operands (float32)");
   command->add_option("--out-dtype", arguments->out_dtype, "of the result (that of the operands)");
@@ -168,9 +149,7 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
                       "(acc=at_least_float32,in=as_is,mid=none); exits 0 if "
                       "the datasheet proves it, else 1");
   command->add_option("--timeout", arguments->timeout, "seconds for one program")->check(CLI::PositiveNumber);
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
-  command->callback([arguments, &exit_code] { exit_code = Probe(*arguments); });
+  AddAdapterOption(command, &arguments->adapters);
 }
 
 }  // namespace ulpscope

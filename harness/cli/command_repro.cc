@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "backends/sdk/safetensors.h"
 #include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/recorded_cases.h"
 #include "harness/cli/recorded_run.h"
@@ -48,22 +46,18 @@ Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, c
   std::error_code code;
   fs::create_directories(dir, code);
   if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
-  const auto yaml = WriteCaseYaml(test_case, backend);
-  if (!yaml) return Fail(yaml.error());
-  if (auto copied = CopyTensorFiles(test_case, dir); !copied) return Fail(copied.error());
-  const auto inputs = MakeInputs(test_case, run.header.seed);
-  if (!inputs) return Fail(inputs.error());
-  if (auto written = WriteFile(dir / "case.yaml", *yaml); !written) return Fail(written.error());
-  if (auto written = sdk::WriteSafetensors((dir / "inputs.safetensors").string(), *inputs); !written)
-    return Fail(written.error());
+  const auto yaml = ULPSCOPE_TRY(WriteCaseYaml(test_case, backend));
+  ULPSCOPE_TRY(CopyTensorFiles(test_case, dir));
+  const auto inputs = ULPSCOPE_TRY(MakeInputs(test_case, run.header.seed));
+  ULPSCOPE_TRY(WriteFile(dir / "case.yaml", yaml));
+  ULPSCOPE_TRY(sdk::WriteSafetensors((dir / "inputs.safetensors").string(), inputs));
   std::string about = "There is no script: nothing is recorded.";
   if (const RecordedResult* found = run.Find(test_case.id, backend)) {
     RecordedResult result = *found;
-    if (auto loaded = LoadTensors(run, result); !loaded) return Fail(loaded.error());
+    ULPSCOPE_TRY(LoadTensors(run, result));
     const auto& values = result.observation.values;
     if (!values.empty()) {
-      if (auto written = sdk::WriteSafetensors((dir / "observed.safetensors").string(), values); !written)
-        return Fail(written.error());
+      ULPSCOPE_TRY(sdk::WriteSafetensors((dir / "observed.safetensors").string(), values));
     }
     const auto versions = run.versions.find(backend);
     const auto script = WriteReproScript(
@@ -76,30 +70,25 @@ Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, c
                      "bits come back."
                    : "No repro.py: " + script.error().Text() + ".";
     if (script) {
-      if (auto written = WriteFile(dir / "repro.py", *script); !written) return Fail(written.error());
+      ULPSCOPE_TRY(WriteFile(dir / "repro.py", *script));
     }
   }
-  const auto written =
-      WriteFile(dir / "README.md", Readme(test_case, backend, run.header.seed, flags, about));
-  if (!written) return Fail(written.error());
+  ULPSCOPE_TRY(WriteFile(dir / "README.md", Readme(test_case, backend, run.header.seed, flags, about)));
   return about.starts_with("    ") ? std::string("python3 repro.py") : std::string();
 }
 
-int RunRepro(const ReproArguments& arguments) {
+Result<int> RunRepro(const ReproArguments& arguments) {
   ResultName name = ParseResultName(arguments.what);
   if (name.backend.empty()) {
-    return UsageError(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
+    return Fail(Problem("repro needs a case and a backend", "'" + arguments.what + "'", "ID@BACKEND"));
   }
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  const auto found = FindRun(arguments.run, arguments.seed, &name, &*workspace);
-  if (!found) return UsageError(found.error());
-  const RecordedRun& run = found->run;
-  const auto script =
-      WriteBundle(*workspace->Find(name.id), run, name.backend, arguments.out, workspace->ExtraFlags());
-  if (!script) return UsageError(script.error());
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  const auto found = ULPSCOPE_TRY(FindRun(arguments.run, arguments.seed, &name, &workspace));
+  const RecordedRun& run = found.run;
+  const auto script = ULPSCOPE_TRY(
+      WriteBundle(*workspace.Find(name.id), run, name.backend, arguments.out, workspace.ExtraFlags()));
   const std::string there = "cd " + ShellQuote(arguments.out) + " && ";
-  if (!script->empty()) Print(there + *script + "\n");
+  if (!script.empty()) Print(there + script + "\n");
   Print(fmt::format("{}ulpscope run case.yaml -b {} --seed {}\n", there, ShellQuote(name.backend),
                     run.header.seed));
   return 0;
@@ -108,17 +97,15 @@ int RunRepro(const ReproArguments& arguments) {
 }  // namespace
 
 void AddReproCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ReproArguments>();
   CLI::App* command = app.add_subcommand(
       "repro", "write a folder that reproduces one result, with a script where its stack is a Python one");
+  ReproArguments* arguments = OptionsOf(command, exit_code, RunRepro);
   command->add_option("what", arguments->what, "ID@BACKEND")->required();
   command->add_option("-o,--out", arguments->out, "the folder")->required();
   command->add_option("--run", arguments->run,
                       "a run folder (default: runs/latest if it holds the result, else a run made now)");
   command->add_option("--seed", arguments->seed, "seed of the inputs, for a run made now");
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
-  command->callback([arguments, &exit_code] { exit_code = RunRepro(*arguments); });
+  AddAdapterOption(command, &arguments->adapters);
 }
 
 }  // namespace ulpscope

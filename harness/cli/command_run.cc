@@ -16,8 +16,8 @@
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
-#include "harness/cli/cli.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/failure_count.h"
 #include "harness/cli/frozen_plan.h"
 #include "harness/cli/knob_sweep.h"
@@ -233,7 +233,7 @@ std::string SlowestResults(const RecordedRun& run, int most) {
     if (const auto took = durations.find("exchange"); took != durations.end())
       all.emplace_back(took->second, fmt::format("{}  {}", result.backend, result.case_id));
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first > b.first; });
   const size_t kept = std::min(all.size(), static_cast<size_t>(most));
   std::string text = fmt::format("slowest {} of {} results\n", kept, all.size());
   for (size_t i = 0; i < kept; ++i) text += fmt::format("{:>12.1f} ms  {}\n", all[i].first, all[i].second);
@@ -241,12 +241,10 @@ std::string SlowestResults(const RecordedRun& run, int most) {
 }
 
 std::string StoppedSentence(const RunReport& report, const fs::path& dir) {
-  const auto left = std::count_if(report.results.begin(), report.results.end(),
-                                  [](const CaseResult& result) { return result.status == Status::kNotRun; });
-  const std::string why = report.stopped_after == 0
-                              ? "interrupted"
-                              : fmt::format("stopped after {} failure{}", report.stopped_after,
-                                            report.stopped_after == 1 ? "" : "s");
+  const auto left = std::ranges::count_if(
+      report.results, [](const CaseResult& result) { return result.status == Status::kNotRun; });
+  const std::string why =
+      report.stopped_after == 0 ? "interrupted" : "stopped after " + Counted(report.stopped_after, "failure");
   return fmt::format("ulpscope: {}: {} of {} results not run; --resume -o {} runs them", why, left,
                      report.results.size(), ShellQuote(dir.string()));
 }
@@ -271,75 +269,66 @@ Result<RunSummary> RunPrepared(const Preparation& prepared, const RunArguments& 
   return summary;
 }
 
-int Execute(Preparation prepared, const RunArguments& arguments) {
+Result<int> Execute(Preparation prepared, const RunArguments& arguments) {
   const Selection& selection = prepared.selection;
   const auto begin = std::chrono::steady_clock::now();
   const OracleEngine engine = arguments.oracle == "boost" ? OracleEngine::kBoost : OracleEngine::kFast;
   Watcher::Times times;
-  const auto summary = RunPrepared(prepared, arguments, engine, &times);
-  if (!summary) return UsageError(summary.error());
-  const auto run = ReadRun(summary->dir, TensorLoading::kLater);
-  if (!run) return UsageError(run.error());
-  auto classified = OpenClassified(*run);
-  if (!classified) return UsageError(classified.error());
+  const auto summary = ULPSCOPE_TRY(RunPrepared(prepared, arguments, engine, &times));
+  const auto run = ULPSCOPE_TRY(ReadRun(summary.dir, TensorLoading::kLater));
+  auto classified = ULPSCOPE_TRY(OpenClassified(run));
   // A resumed run covers what it covered before, also where another selection resumes it.
   Workspace& workspace = prepared.workspace;
-  if (auto taken = TakeRecorded(*run, &workspace); !taken) return UsageError(taken.error());
-  auto report = JudgeRun(*run, workspace, &*classified,
-                         {.engine = engine,
-                          .exclusions = JudgeRunOptions::Exclusions::kShown,
-                          .found = JudgeRunOptions::Found::kDropped});
-  if (!report) return UsageError(report.error());
+  ULPSCOPE_TRY(TakeRecorded(run, &workspace));
+  auto report = ULPSCOPE_TRY(JudgeRun(run, workspace, &classified,
+                                      {.engine = engine,
+                                       .exclusions = JudgeRunOptions::Exclusions::kShown,
+                                       .found = JudgeRunOptions::Found::kDropped}));
   const auto now = std::chrono::steady_clock::now();
-  report->durations_s["run"] = std::chrono::duration<double>(now - begin).count();
-  report->durations_s["classifying"] = times.classifying;
-  report->durations_s["workers_waited"] = times.workers_waited;
-  report->durations_s["after_workers"] = std::chrono::duration<double>(now - times.workers_ended).count();
-  if (auto written = WriteReportFiles(*report, DetailsOf(*run, workspace), summary->dir, arguments.outputs);
-      !written)
-    return UsageError(written.error());
+  report.durations_s["run"] = std::chrono::duration<double>(now - begin).count();
+  report.durations_s["classifying"] = times.classifying;
+  report.durations_s["workers_waited"] = times.workers_waited;
+  report.durations_s["after_workers"] = std::chrono::duration<double>(now - times.workers_ended).count();
+  ULPSCOPE_TRY(WriteReportFiles(report, DetailsOf(run, workspace), summary.dir, arguments.outputs));
   if (!arguments.outputs.TakesStdout()) {
     ConsoleOptions console = DetectConsole();
     console.verbosity = arguments.quiet     ? ConsoleOptions::Verbosity::kQuiet
                         : arguments.verbose ? ConsoleOptions::Verbosity::kVerbose
                                             : ConsoleOptions::Verbosity::kNormal;
     if (selection.knob_sweep) console.subject = ConsoleOptions::Subject::kKnobs;
-    Print(WriteConsole(*report, console));
-    if (arguments.durations > 0) Print("\n" + SlowestResults(*run, arguments.durations));
+    Print(WriteConsole(report, console));
+    if (arguments.durations > 0) Print("\n" + SlowestResults(run, arguments.durations));
   }
-  if (!arguments.quiet) PrintError("run folder: " + summary->dir.string());
-  if (summary->stopped_after > 0 || summary->interrupted) PrintError(StoppedSentence(*report, summary->dir));
-  const int code = ExitCode(*report, summary->interrupted ? Interruption::kInterrupted : Interruption::kNone);
+  if (!arguments.quiet) PrintError("run folder: " + summary.dir.string());
+  if (summary.stopped_after > 0 || summary.interrupted) PrintError(StoppedSentence(report, summary.dir));
+  const int code = ExitCode(report, summary.interrupted ? Interruption::kInterrupted : Interruption::kNone);
   if (!selection.shard.empty()) return code == kExitNothing ? 0 : code;  // of the parts, merge decides
   const auto unprobed =
-      summary->interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, *report);
+      summary.interrupted ? std::vector<std::string>() : UnprobedKnobs(prepared.sweep, report);
   for (const auto& line : unprobed) PrintError("ulpscope: " + line);
   return code == 0 && !unprobed.empty() ? kExitNot : code;
 }
 
 /// What is run goes into `watched`, as it was before it was read or right after.
-int RunOnce(const RunArguments& arguments, WatchedFiles* watched) {
-  if (auto checked = CheckOutputs(arguments.outputs); !checked) return UsageError(checked.error());
+Result<int> RunOnce(const RunArguments& arguments, WatchedFiles* watched) {
+  ULPSCOPE_TRY(CheckOutputs(arguments.outputs));
   Selection selection = arguments.selection;
   std::optional<FrozenPlan> frozen;
   if (!arguments.plan.empty()) {
-    auto read = ReadFrozenPlan(arguments.plan);
-    if (!read) return UsageError(read.error());
-    selection = read->selection;
+    auto read = ULPSCOPE_TRY(ReadFrozenPlan(arguments.plan));
+    selection = read.selection;
     selection.shard = arguments.selection.shard;
-    frozen = std::move(*read);
+    frozen = std::move(read);
   }
-  int exit_code = 0;
-  auto prepared = Prepare(selection, std::move(frozen), &exit_code);
-  if (!prepared) return exit_code;
+  auto prepared = ULPSCOPE_TRY(Prepare(selection, std::move(frozen)));
+  if (!prepared) return kExitNothing;
   watched->Add(prepared->workspace);
   if (prepared->frozen) {
-    if (auto same = CheckAgainst(*prepared->frozen, *prepared); !same) return UsageError(same.error());
+    ULPSCOPE_TRY(CheckAgainst(*prepared->frozen, *prepared));
   }
   return Execute(*std::move(prepared), arguments);
 }
 
-constexpr int kWatchInterrupted = 2, kWatchBug = 3;
 volatile std::sig_atomic_t g_watch_ends = 0;
 
 /// Runs again whenever a file that the last run read is another one; SIGINT ends it with the code of the last run, or of the one that
@@ -359,12 +348,12 @@ int Watch(const RunArguments& arguments) {
       if (fs::is_regular_file(named, code)) now.Add(fs::path(named));
     }
     if (IsTerminal(STDOUT_FILENO)) Print("\x1b[H\x1b[2J\x1b[3J");
-    const int exit_code = RunOnce(arguments, &now);
-    if (exit_code == kWatchInterrupted || exit_code == kWatchBug) return exit_code;
+    const int exit_code = ExitCodeOf(RunOnce(arguments, &now));
+    if (exit_code == kExitInterrupted || exit_code == kExitBug) return exit_code;
     watched = std::move(now);
     if (watched.files().empty()) return exit_code;
-    PrintError(fmt::format("ulpscope: exit code {}; watching {} file{}, Ctrl-C ends", exit_code,
-                           watched.files().size(), watched.files().size() == 1 ? "" : "s"));
+    PrintError(fmt::format("ulpscope: exit code {}; watching {}, Ctrl-C ends", exit_code,
+                           Counted(watched.files().size(), "file")));
     while (watched.Changed().empty()) {
       if (g_watch_ends != 0) return exit_code;
       std::this_thread::sleep_for(kLook);
@@ -374,7 +363,8 @@ int Watch(const RunArguments& arguments) {
   }
 }
 
-int Run(RunArguments arguments) {
+Result<int> Run(const RunArguments& asked) {
+  RunArguments arguments = asked;
   BindOracleLibraries();
   if (arguments.exit_first) arguments.max_failures = 1;
   if (arguments.watch) return Watch(arguments);
@@ -394,8 +384,8 @@ std::string CheckSeconds(const std::string& text) {
 }  // namespace
 
 void AddRunCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run cases on backends and print the matrix");
+  RunArguments* arguments = OptionsOf(command, exit_code, Run);
   Selection* selection = &arguments->selection;
   AddSelectionOptions(command, selection);
   command->add_flag("--lf", selection->last_failed, "only cases that failed in runs/latest");
@@ -441,7 +431,6 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
                    "also the N results that took longest between question and answer")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
-  command->callback([arguments, &exit_code] { exit_code = Run(*arguments); });
 }
 
 }  // namespace ulpscope

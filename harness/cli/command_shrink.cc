@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
-#include "harness/cli/cli.h"
+#include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
 #include "harness/cli/parting_script.h"
@@ -50,19 +49,11 @@ std::optional<DivergenceKind> KindCalled(const std::string& name) {
 }
 
 Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Registry& registry) {
-  auto named = ParseBackendList(text, registry);
-  if (!named) return Fail(named.error());
-  if (named->size() != 2 || (*named)[0] == (*named)[1])
+  auto named = ULPSCOPE_TRY(ParseBackendList(text, registry));
+  if (named.size() != 2 || named[0] == named[1])
     return Fail(Problem("shrink looks at two backends", "'" + text + "'", "A,B"));
-  for (const auto& backend : *named) {
-    const RegistryRow* row = registry.Find(backend.name);
-    const Availability availability =
-        row == nullptr ? Availability{} : registry.Check(InEnvironment(*row, backend.knobs));
-    if (!availability.installed)
-      return Fail(Problem("backend " + backend.name + " is not installed: " + availability.reason, {}, {},
-                          availability.install.empty() ? "" : "install it: " + availability.install));
-  }
-  return *std::move(named);
+  for (const auto& backend : named) ULPSCOPE_TRY(CheckInstalled(backend, backend.name, registry));
+  return named;
 }
 
 /// What came out, as files and as text.
@@ -75,19 +66,17 @@ Result<ShrinkOutput> Write(const Shrunk& shrunk, const std::vector<BackendSpec>&
   ShrinkOutput output;
   Case named = shrunk.test_case;
   named.about = shrunk.target.sentence;
-  const auto yaml = WriteCaseYaml(named, kEveryBackend);
-  if (!yaml) return Fail(yaml.error());
+  const auto yaml = ULPSCOPE_TRY(WriteCaseYaml(named, kEveryBackend));
   // The first line says how the text came to be.
   output.yaml =
       fmt::format("# Shrunk from {}: {} of {} steps, {} of {} elements.{}\n{}", named.id, shrunk.steps_after,
                   shrunk.steps_before, shrunk.elements_after, shrunk.elements_before,
                   arguments.seed == 0 ? "" : fmt::format(" Inputs of --seed {}.", arguments.seed),
-                  yaml->substr(yaml->find('\n') + 1));
+                  yaml.substr(yaml.find('\n') + 1));
   output.summary = fmt::format("{}: {} of {} steps, {} of {} elements, {} trials", Describe(shrunk.target),
                                shrunk.steps_after, shrunk.steps_before, shrunk.elements_after,
                                shrunk.elements_before, trials.ran());
-  const auto inputs = MakeInputs(named, arguments.seed);
-  if (!inputs) return Fail(inputs.error());
+  const auto inputs = ULPSCOPE_TRY(MakeInputs(named, arguments.seed));
   std::vector<PartingSide> sides;
   for (size_t i = 0; i < 2; ++i) {
     const Observation& seen = shrunk.last.observations[i];
@@ -97,7 +86,7 @@ Result<ShrinkOutput> Write(const Shrunk& shrunk, const std::vector<BackendSpec>&
                                  .outcome = seen.outcome},
                      .values = seen.values});
   }
-  const auto script = WritePartingScript(named, *inputs, sides[0], sides[1], named.about);
+  const auto script = WritePartingScript(named, inputs, sides[0], sides[1], named.about);
   if (script) {
     output.script = *script;
   } else {
@@ -126,67 +115,63 @@ Result<void> WriteShrunkFiles(const ShrinkOutput& output, const Shrunk& shrunk, 
                              {"stopped_early", shrunk.stopped_early},
                              {"no_script", output.no_script},
                              {"trials", trials}};
-  if (auto written = WriteFile(dir / "case.yaml", output.yaml); !written) return written;
-  if (auto written = WriteFile(dir / "shrunk.json", about.dump(2) + "\n"); !written) return written;
+  ULPSCOPE_TRY(WriteFile(dir / "case.yaml", output.yaml));
+  ULPSCOPE_TRY(WriteFile(dir / "shrunk.json", about.dump(2) + "\n"));
   return output.script.empty() ? Result<void>() : WriteFile(dir / "repro.py", output.script);
 }
 
-int RunShrink(const ShrinkArguments& arguments) {
+Result<int> RunShrink(const ShrinkArguments& arguments) {
   BindOracleLibraries();
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return UsageError(workspace.error());
-  const auto backends = TwoBackends(arguments.backends, workspace->registry);
-  if (!backends) return UsageError(backends.error());
-  if (const auto errors = LoadInto(&*workspace, {arguments.what}); !errors.empty()) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  const auto backends = ULPSCOPE_TRY(TwoBackends(arguments.backends, workspace.registry));
+  if (const auto errors = LoadInto(&workspace, {arguments.what}); !errors.empty()) {
     for (const Error& error : errors) PrintError(error);
     return kExitUsage;
   }
-  if (workspace->cases.size() != 1)
-    return UsageError(Problem("shrink takes one case", fmt::format("{} cases", workspace->cases.size()),
-                              "the id of one, or a file that holds one"));
-  const Case c = workspace->cases.front();
-  auto trials = Trials::Open(*workspace, *backends, c,
-                             {.seed = arguments.seed,
-                              .timeout_s = arguments.timeout,
-                              .trace = arguments.kind == Name(DivergenceKind::kCasts)});
-  if (!trials) return UsageError(trials.error());
-  ShrinkOptions options{.kind = KindCalled(arguments.kind),
-                        .value = arguments.value,
-                        .seed = arguments.seed,
-                        .minutes = arguments.minutes,
-                        .progress = {},
-                        .refused = {}};
+  if (workspace.cases.size() != 1)
+    return Fail(Problem("shrink takes one case", fmt::format("{} cases", workspace.cases.size()),
+                        "the id of one, or a file that holds one"));
+  const Case c = workspace.cases.front();
+  auto trials = ULPSCOPE_TRY(Trials::Open(workspace, backends, c,
+                                          {.seed = arguments.seed,
+                                           .timeout_s = arguments.timeout,
+                                           .trace = arguments.kind == Name(DivergenceKind::kCasts)}));
+  ShrinkOptions options{
+      .kind = KindCalled(arguments.kind),
+      .value = arguments.value,
+      .seed = arguments.seed,
+      .minutes = arguments.minutes,
+  };
   if (!arguments.quiet) options.progress = [&](const std::string& line) { PrintError("ulpscope: " + line); };
   if (arguments.verbose) options.refused = options.progress;
-  const auto shrunk = ShrinkCase(c, trials->get(), options);
+  const auto shrunk = ShrinkCase(c, trials.get(), options);
   if (!shrunk) {
     PrintError(shrunk.error());
     return kExitNot;
   }
-  const auto output = Write(*shrunk, *backends, **trials, arguments);
-  if (!output) return UsageError(output.error());
-  Print(output->yaml);
+  const auto output = ULPSCOPE_TRY(Write(*shrunk, backends, *trials, arguments));
+  Print(output.yaml);
   if (arguments.out.empty()) {
-    if (!output->script.empty()) Print("\n" + output->script);
-  } else if (auto written = WriteShrunkFiles(*output, *shrunk, arguments.out, (*trials)->ran()); !written) {
-    return UsageError(written.error());
+    if (!output.script.empty()) Print("\n" + output.script);
+  } else {
+    ULPSCOPE_TRY(WriteShrunkFiles(output, *shrunk, arguments.out, trials->ran()));
   }
-  PrintError("ulpscope: " + output->summary);
-  if (!output->no_script.empty()) PrintError("ulpscope: no script: " + output->no_script);
+  PrintError("ulpscope: " + output.summary);
+  if (!output.no_script.empty()) PrintError("ulpscope: no script: " + output.no_script);
   if (shrunk->stopped_early)
     PrintError(fmt::format(
         "ulpscope: stopped early, {}: it may be smaller yet",
-        (*trials)->interrupted() ? "interrupted" : fmt::format("after {} minutes", arguments.minutes)));
-  return (*trials)->interrupted() ? 2 : 0;
+        trials->interrupted() ? "interrupted" : fmt::format("after {} minutes", arguments.minutes)));
+  return trials->interrupted() ? kExitInterrupted : 0;
 }
 
 }  // namespace
 
 void AddShrinkCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ShrinkArguments>();
   CLI::App* command = app.add_subcommand(
       "shrink",
       "the smallest case on which two backends part as they do on this one, and a script that shows it");
+  ShrinkArguments* arguments = OptionsOf(command, exit_code, RunShrink);
   command->add_option("case", arguments->what, "an id, or a file that holds one case")->required();
   command
       ->add_option("-b,--backends", arguments->backends,
@@ -204,11 +189,9 @@ void AddShrinkCommand(CLI::App& app, int& exit_code) {
   command->add_option("--seed", arguments->seed, "seed of the inputs");
   command->add_option("--timeout", arguments->timeout, "seconds for one run of one case")
       ->check(CLI::PositiveNumber);
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
+  AddAdapterOption(command, &arguments->adapters);
   command->add_flag("-q,--quiet", arguments->quiet, "no progress");
   command->add_flag("-v,--verbose", arguments->verbose, "also what was tried in vain");
-  command->callback([arguments, &exit_code] { exit_code = RunShrink(*arguments); });
 }
 
 }  // namespace ulpscope

@@ -1,8 +1,7 @@
 // Reading the command line's own table.
 #include "harness/cli/command_table.h"
 
-#include <algorithm>
-
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -31,7 +30,10 @@ OptionEntry EntryOf(const CLI::Option& option) {
 }
 
 void Walk(const CLI::App& app, const std::vector<std::string>& path, std::vector<CommandEntry>* all) {
-  CommandEntry entry{.path = path, .about = app.get_description(), .options = {}, .commands = {}};
+  CommandEntry entry{
+      .path = path,
+      .about = app.get_description(),
+  };
   for (const CLI::Option* option : app.get_options()) entry.options.push_back(EntryOf(*option));
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* command : below) entry.commands.push_back(command->get_name());
@@ -71,9 +73,7 @@ std::string PlacePattern(const std::vector<CommandEntry>& commands) {
   return Join(places, " | ");
 }
 
-bool TakesBackends(const OptionEntry& option) {
-  return std::find(option.names.begin(), option.names.end(), "--backends") != option.names.end();
-}
+bool TakesBackends(const OptionEntry& option) { return Contains(option.names, "--backends"); }
 
 /// Text between brackets and colons of _arguments.
 std::string ZshText(std::string_view text) {

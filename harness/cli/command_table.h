@@ -20,8 +20,8 @@ struct OptionEntry {
 struct CommandEntry {
   std::vector<std::string> path;  ///< "list", "cases"; empty for the program itself
   std::string about;
-  std::vector<OptionEntry> options;   ///< --help first
-  std::vector<std::string> commands;  ///< those below it
+  std::vector<OptionEntry> options = {};   ///< --help first
+  std::vector<std::string> commands = {};  ///< those below it
 };
 
 /// The program itself first, then every command, those below a command after it.

@@ -2,8 +2,27 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/base/result.h"
 
 namespace ulpscope {
+
+/// The exit code of a command; where it failed, that of wrong usage, and its error on stderr.
+int ExitCodeOf(const Result<int>& ended);
+
+/// What the options of `command` fill in, which keeps it; when it is called, `run` is, with that.
+template <class Arguments>
+Arguments* OptionsOf(CLI::App* command, int& exit_code, Result<int> (*run)(const Arguments&)) {
+  const auto arguments = std::make_shared<Arguments>();
+  command->callback([arguments, run, &exit_code] { exit_code = ExitCodeOf(run(*arguments)); });
+  return arguments.get();
+}
+
+/// --adapter, as often as there are some.
+void AddAdapterOption(CLI::App* command, std::vector<std::string>* adapters);
 
 void AddRunCommand(CLI::App& app, int& exit_code);
 void AddListCommand(CLI::App& app, int& exit_code);

@@ -2,6 +2,7 @@
 #include "harness/cli/failure_count.h"
 
 #include "harness/casefile/prove.h"
+#include "harness/cli/exit_codes.h"
 #include "harness/cli/run_judge.h"
 #include "harness/record/observation_json.h"
 
@@ -28,10 +29,6 @@ Result<void> FailureCount::Add(const Case& test_case, const std::string& backend
   results.push_back({.case_id = test_case.id,
                      .backend = backend,
                      .digest = CaseDigest(test_case),
-                     .tensors_file = {},
-                     .tensors_crc = {},
-                     .trace_file = {},
-                     .trace_crc = {},
                      .observation = observation});
   if (results.size() < ids_.at(id).size()) return {};
   RecordedRun run;
@@ -45,14 +42,12 @@ Result<void> FailureCount::Add(const Case& test_case, const std::string& backend
   run.results = std::move(results);
   waiting_.erase({id, backend});
   ClassifiedRun classified;
-  const auto report = JudgeRun(run, workspace_, &classified,
-                               {.engine = engine_,
-                                .exclusions = JudgeRunOptions::Exclusions::kShown,
-                                .found = JudgeRunOptions::Found::kDropped});
-  if (!report) return tl::unexpected(report.error());
-  const int code = ExitCode(*report, Interruption::kNone);
-  constexpr int kNothingRan = 5;
-  if (code != 0 && code != kNothingRan) ++failures_;
+  const auto report = ULPSCOPE_TRY(JudgeRun(run, workspace_, &classified,
+                                            {.engine = engine_,
+                                             .exclusions = JudgeRunOptions::Exclusions::kShown,
+                                             .found = JudgeRunOptions::Found::kDropped}));
+  const int code = ExitCode(report, Interruption::kNone);
+  if (code != 0 && code != kExitNothing) ++failures_;
   return {};
 }
 

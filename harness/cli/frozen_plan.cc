@@ -72,9 +72,8 @@ std::string WriteFrozenPlan(const FrozenPlan& plan) {
 }
 
 Result<FrozenPlan> ReadFrozenPlan(const std::string& file) {
-  const auto text = ReadFileBytes(file, kMostPlanBytes);
-  if (!text) return tl::unexpected(text.error());
-  auto object = sdk::ParseMessage(*text, {.max_bytes = kMostPlanBytes, .max_depth = 8});
+  const auto text = ULPSCOPE_TRY(ReadFileBytes(file, kMostPlanBytes));
+  auto object = sdk::ParseMessage(text, {.max_bytes = kMostPlanBytes, .max_depth = 8});
   if (!object) return Fail(file + " is no plan: " + object.error().message);
   std::string error;
   JsonFields fields(*object, error);
@@ -118,7 +117,7 @@ Result<void> CheckAgainst(const FrozenPlan& frozen, const Preparation& prepared)
     return Fail(
         Problem("the backends are not those of the plan", Join(backends, ", "), Join(frozen.backends, ", ")));
   const auto find = [](const std::vector<PlannedCase>& cases, const std::string& id) {
-    return std::find_if(cases.begin(), cases.end(), [&](const PlannedCase& one) { return one.id == id; });
+    return std::ranges::find_if(cases, [&](const PlannedCase& one) { return one.id == id; });
   };
   for (const PlannedCase& planned : frozen.cases) {
     const auto here = find(prepared.plan, planned.id);

@@ -8,23 +8,19 @@ namespace ulpscope {
 
 Result<std::unique_ptr<JudgedRun>> JudgeRecorded(const std::string& folder,
                                                  const std::vector<std::string>& cases, Source source) {
-  auto run = ReadRun(folder, TensorLoading::kLater);
-  if (!run) return Fail(run.error());
-  auto workspace = OpenWorkspace({});
-  if (!workspace) return Fail(workspace.error());
-  if (auto loaded = LoadCasesOf(*run, cases, &*workspace); !loaded) return Fail(loaded.error());
-  auto classified = source == Source::kRecorded ? OpenClassified(*run) : ClassifiedRun();
-  if (!classified) return Fail(classified.error());
+  auto run = ULPSCOPE_TRY(ReadRun(folder, TensorLoading::kLater));
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace({}));
+  ULPSCOPE_TRY(LoadCasesOf(run, cases, &workspace));
+  auto classified = ULPSCOPE_TRY(source == Source::kRecorded ? OpenClassified(run) : ClassifiedRun());
   using Found = JudgeRunOptions::Found;
-  auto report = JudgeRun(*run, *workspace, &*classified,
-                         {.exclusions = JudgeRunOptions::Exclusions::kShown,
-                          .found = source == Source::kAnew ? Found::kKept : Found::kDropped});
-  if (!report) return Fail(report.error());
+  auto report = ULPSCOPE_TRY(JudgeRun(run, workspace, &classified,
+                                      {.exclusions = JudgeRunOptions::Exclusions::kShown,
+                                       .found = source == Source::kAnew ? Found::kKept : Found::kDropped}));
   if (source == Source::kAnew) {
-    if (auto written = WriteClassified(*run, *classified); !written) return Fail(written.error());
+    ULPSCOPE_TRY(WriteClassified(run, classified));
   }
   return std::make_unique<JudgedRun>(
-      JudgedRun{.run = std::move(*run), .workspace = std::move(*workspace), .report = std::move(*report)});
+      JudgedRun{.run = std::move(run), .workspace = std::move(workspace), .report = std::move(report)});
 }
 
 }  // namespace ulpscope

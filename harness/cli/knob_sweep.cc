@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/run/hello.h"
 #include "harness/words/knobs.h"
 
@@ -22,7 +23,7 @@ std::vector<std::string> ValuesToAsk(const std::vector<std::string>& offered) {
   std::vector<std::string> values;
   for (size_t i = offered.size() == 1 ? 0 : 1; i < offered.size(); ++i) {
     std::string value = Askable(offered[i]);
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+    if (!Contains(values, value)) values.push_back(std::move(value));
   }
   return values;
 }
@@ -77,7 +78,7 @@ Result<KnobSweep> SweepKnobs(const Registry& registry, const std::vector<Backend
 std::vector<std::string> UnprobedKnobs(const KnobSweep& sweep, const RunReport& report) {
   std::vector<std::string> lines = sweep.problems;
   for (const auto& asked : sweep.asked) {  // Clang 15 captures no structured binding
-    const auto row = std::find_if(report.knobs.begin(), report.knobs.end(), [&](const KnobEffect& effect) {
+    const auto row = std::ranges::find_if(report.knobs, [&](const KnobEffect& effect) {
       return effect.backend == asked.base && effect.knob == asked.knob && effect.asked == asked.value;
     });
     const bool probed = row != report.knobs.end() && row->effect != KnobEffect::Effect::kNotCompared;

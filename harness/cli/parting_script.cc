@@ -74,13 +74,12 @@ if __name__ == "__main__":
 /// A side as a function of Python without arguments: what the backend gives for the script's INPUTS, as {name: bits}.
 Result<std::string> ComputedSide(const std::string& function, const ReproSubject& subject,
                                  const ScriptSide& side) {
-  const auto computes = side.Compute();
-  if (!computes) return Fail(computes.error());
+  const auto computes = ULPSCOPE_TRY(side.Compute());
   return fmt::format(
       "\n\ndef {}():\n    \"\"\"{}, as recorded with {}.\"\"\"\n{}\n\n    return told(compute, tensor, "
       "DTYPES, bits)\n",
       function, subject.backend, side.Versions(),
-      PythonIndented(side.Imports() + std::string(side.Tensors()) + *computes));
+      PythonIndented(side.Imports() + std::string(side.Tensors()) + computes));
 }
 
 /// A side that cannot be computed here: what it gave.

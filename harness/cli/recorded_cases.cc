@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/fill_data.h"
 #include "harness/casefile/load.h"
@@ -51,8 +52,9 @@ std::optional<std::string> FileOf(const std::string& what) {
 
 bool LacksCases(const RecordedRun& run, const Workspace& workspace) {
   const CaseIndex cases(workspace);
-  return std::any_of(run.header.cases.begin(), run.header.cases.end(),
-                     [&](const std::string& id) { return cases.Find(id) == nullptr && BaseOf(id).empty(); });
+  return std::ranges::any_of(run.header.cases, [&](const std::string& id) {
+    return cases.Find(id) == nullptr && BaseOf(id).empty();
+  });
 }
 
 std::string Bytes(const std::filesystem::path& file) {
@@ -84,30 +86,27 @@ Result<void> RecordCases(const Workspace& workspace, const std::filesystem::path
                          const std::string& run_id) {
   std::map<std::string, RecordedCase> cases;
   for (const Case& test_case : workspace.cases) {
-    if (auto copied = CopyTensorFiles(test_case, dir); !copied) return copied;
+    ULPSCOPE_TRY(CopyTensorFiles(test_case, dir));
     auto yaml = WriteCaseYaml(test_case, kEveryBackend);
     if (!yaml) continue;
-    const auto selector = workspace.selectors.find(test_case.id);
     cases[test_case.id] = {.digest = CaseDigest(test_case),
                            .yaml = std::move(*yaml),
-                           .selector = selector == workspace.selectors.end() ? "" : selector->second};
+                           .selector = LookupOr(workspace.selectors, test_case.id)};
   }
   return WriteRecordedCases(dir, run_id, cases);
 }
 
 Result<void> TakeRecorded(const RecordedRun& run, Workspace* workspace) {
-  const auto recorded = ReadRecordedCases(run.dir, run.header.id);
-  if (!recorded) return tl::unexpected(recorded.error());
+  const auto recorded = ULPSCOPE_TRY(ReadRecordedCases(run.dir, run.header.id));
   std::set<std::string> known;
   for (const Case& test_case : workspace->cases) known.insert(test_case.id);
   for (const auto& id : run.header.cases) {
-    const auto record = recorded->find(id);
+    const auto record = recorded.find(id);
     const auto digest = run.header.digests.find(id);
-    if (record == recorded->end() || !known.insert(id).second) continue;
+    if (record == recorded.end() || !known.insert(id).second) continue;
     if (digest == run.header.digests.end() || digest->second != record->second.digest) continue;
-    auto test_case = FromRecord(id, record->second, (run.dir / "cases.jsonl").string());
-    if (!test_case) return tl::unexpected(test_case.error());
-    Take(std::move(*test_case), record->second.selector, workspace);
+    auto test_case = ULPSCOPE_TRY(FromRecord(id, record->second, (run.dir / "cases.jsonl").string()));
+    Take(std::move(test_case), record->second.selector, workspace);
   }
   return {};
 }
@@ -119,7 +118,7 @@ Result<void> LoadCasesOf(const RecordedRun& run, const std::vector<std::string>&
   } else if (const auto errors = LoadDeviationsInto(workspace); !errors.empty()) {
     return Fail(errors.front());
   }
-  if (auto taken = TakeRecorded(run, workspace); !taken) return taken;
+  ULPSCOPE_TRY(TakeRecorded(run, workspace));
   if (!arguments.empty() || !LacksCases(run, *workspace)) return {};
   Workspace suite = *workspace;
   if (const auto errors = LoadInto(&suite, {}); !errors.empty()) return Fail(errors.front());
@@ -133,7 +132,7 @@ Result<void> LoadCasesOf(const RecordedRun& run, const std::vector<std::string>&
 Result<Case> FindOneCase(const std::string& what, const RecordedRun* run, Workspace* workspace) {
   if (run != nullptr) {
     Workspace recorded = *workspace;
-    if (auto taken = TakeRecorded(*run, &recorded); !taken) return tl::unexpected(taken.error());
+    ULPSCOPE_TRY(TakeRecorded(*run, &recorded));
     if (const Case* found = recorded.Find(what)) {
       Take(*found, recorded.selectors.at(what), workspace);
       if (const auto errors = LoadDeviationsInto(workspace); !errors.empty()) return Fail(errors.front());

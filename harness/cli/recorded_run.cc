@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool Holds(const RecordedRun& run, const ResultName& target) {
-  return std::any_of(run.results.begin(), run.results.end(), [&](const RecordedResult& result) {
+  return std::ranges::any_of(run.results, [&](const RecordedResult& result) {
     return result.case_id == target.id && (target.backend.empty() || result.backend == target.backend);
   });
 }
@@ -59,26 +59,24 @@ Result<RecordedRun> RunNow(const Workspace& workspace, const ResultName& target,
                            const fs::path& dir) {
   std::vector<BackendSpec> backends = DefaultBackends(workspace.registry);
   if (!target.backend.empty()) {
-    auto named = ParseBackend(target.backend, workspace.registry);
-    if (!named) return Fail(named.error());
-    backends = {*named};
+    auto named = ULPSCOPE_TRY(ParseBackend(target.backend, workspace.registry));
+    backends = {named};
   }
   RunOptions options;
   options.seed = seed;
   options.out = dir;
   Quiet observer;
   const InputProvider inputs = [&](const Case& test_case) { return MakeInputs(test_case, seed); };
-  const auto summary = RunCases(WithCompanions({*workspace.Find(target.id)}, Steps::kOpened), backends,
-                                workspace.registry, inputs, options, observer);
-  if (!summary) return Fail(summary.error());
-  return ReadRun(summary->dir, TensorLoading::kLater);
+  const auto summary = ULPSCOPE_TRY(RunCases(WithCompanions({*workspace.Find(target.id)}, Steps::kOpened),
+                                             backends, workspace.registry, inputs, options, observer));
+  return ReadRun(summary.dir, TensorLoading::kLater);
 }
 
 }  // namespace
 
 ResultName ParseResultName(const std::string& what) {
   const size_t at = what.find('@');
-  return at == std::string::npos ? ResultName{.id = what, .backend = {}}
+  return at == std::string::npos ? ResultName{.id = what}
                                  : ResultName{.id = what.substr(0, at), .backend = what.substr(at + 1)};
 }
 
@@ -96,34 +94,30 @@ TemporaryFolder::~TemporaryFolder() {
 
 Result<FoundRun> FindRun(const std::string& dir, std::optional<int64_t> seed, ResultName* name,
                          Workspace* workspace) {
-  auto recorded = OpenRecorded(dir);
-  if (!recorded) return Fail(recorded.error());
-  const auto test_case = FindOneCase(name->id, *recorded ? &**recorded : nullptr, workspace);
-  if (!test_case) return Fail(test_case.error());
+  auto recorded = ULPSCOPE_TRY(OpenRecorded(dir));
+  const auto test_case = ULPSCOPE_TRY(FindOneCase(name->id, recorded ? &*recorded : nullptr, workspace));
   const std::string asked = name->id;
-  name->id = test_case->id;
+  name->id = test_case.id;
   if (!name->backend.empty()) {
     const auto spec = ParseBackend(name->backend, workspace->registry);
     if (spec) name->backend = spec->Text();
     // A run from elsewhere may hold backends that are not known here.
-    if (!spec && !(*recorded && Holds(**recorded, *name))) return Fail(spec.error());
+    if (!spec && !(recorded && Holds(*recorded, *name))) return Fail(spec.error());
   }
-  bool fits = *recorded && Holds(**recorded, *name) && IsAsRun(**recorded, *test_case);
+  bool fits = recorded && Holds(*recorded, *name) && IsAsRun(*recorded, test_case);
   if (fits && dir.empty()) {
-    fits = (!seed || *seed == (*recorded)->header.seed) && !ChangedSince(**recorded, *workspace, name->id);
+    fits = (!seed || *seed == recorded->header.seed) && !ChangedSince(*recorded, *workspace, name->id);
   }
-  if (fits) return FoundRun{.run = std::move(**recorded), .folder = std::nullopt};
+  if (fits) return FoundRun{.run = std::move(*recorded), .folder = std::nullopt};
   if (!dir.empty())
     return Fail(Problem(fmt::format("{} holds no result for {}", dir, asked), name->backend, {}));
   // As it stands today, where a file says so.
   Workspace today = *workspace;
   today.cases.clear();
   if (FindOneCase(asked, nullptr, &today)) *workspace = std::move(today);
-  auto folder = TemporaryFolder::Make();
-  if (!folder) return Fail(folder.error());
-  auto run = RunNow(*workspace, *name, seed.value_or(0), folder->path() / "run");
-  if (!run) return Fail(run.error());
-  return FoundRun{.run = std::move(*run), .folder = std::move(*folder)};
+  auto folder = ULPSCOPE_TRY(TemporaryFolder::Make());
+  auto run = ULPSCOPE_TRY(RunNow(*workspace, *name, seed.value_or(0), folder.path() / "run"));
+  return FoundRun{.run = std::move(run), .folder = std::move(folder)};
 }
 
 }  // namespace ulpscope

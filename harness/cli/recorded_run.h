@@ -13,7 +13,7 @@ namespace ulpscope {
 
 /// ID@BACKEND, split at the first @: ids hold none, backends may.
 struct ResultName {
-  std::string id, backend;  ///< backend empty: all of them
+  std::string id, backend = {};  ///< backend empty: all of them
 };
 ResultName ParseResultName(const std::string& what);
 

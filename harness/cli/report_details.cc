@@ -47,7 +47,7 @@ class DetailReader {
     for (const auto& [name, tensor] : record.observation.values) {
       if (!IsFloating(tensor.dtype)) continue;
       const ExactValues& exact = Exact(result.id, name, tensor.shape);
-      ErrorSample sample{.ulp = {}, .elements = tensor.size()};
+      ErrorSample sample{.elements = tensor.size()};
       for (size_t i = 0; i < exact.references.size(); ++i)
         sample.ulp.push_back(ErrorOf(tensor, exact.elements[i], exact.references[i]));
       if (!sample.ulp.empty()) details.errors[name] = std::move(sample);
@@ -106,7 +106,9 @@ class DetailReader {
 
 Explanation ExplanationOf(const Case& test_case) {
   Explanation explanation{
-      .about = test_case.about, .source = test_case.source, .tensors = {}, .program = {}, .trace = {}};
+      .about = test_case.about,
+      .source = test_case.source,
+  };
   std::vector<std::string> tensors;
   for (const TensorSpec& tensor : test_case.tensors)
     tensors.push_back(tensor.name + " " + Describe(tensor.dtype, tensor.shape));

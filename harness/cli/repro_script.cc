@@ -77,8 +77,7 @@ std::string Head(const Case& test_case, const ReproSubject& subject, const Scrip
 
 Result<std::string> WriteReproScript(const Case& test_case, const ReproSubject& subject) {
   const ScriptSide side(test_case, subject);
-  const auto computes = side.Compute();
-  if (!computes) return Fail(computes.error());
+  const auto computes = ULPSCOPE_TRY(side.Compute());
   const Outcome& outcome = subject.outcome;
   const std::string raised =
       outcome.kind == OutcomeKind::kRaised
@@ -86,7 +85,7 @@ Result<std::string> WriteReproScript(const Case& test_case, const ReproSubject& 
                          outcome.text.substr(0, outcome.text.find('\n')).substr(0, 200))
           : "None";
   return Head(test_case, subject, side) + fmt::format("RAISED = {}  # recorded\n", raised) +
-         std::string(side.Tensors()) + std::string(kReader) + *computes + std::string(kVerdict);
+         std::string(side.Tensors()) + std::string(kReader) + computes + std::string(kVerdict);
 }
 
 }  // namespace ulpscope

@@ -13,6 +13,7 @@
 
 #include "harness/base/check.h"
 #include "harness/base/deadline.h"
+#include "harness/casefile/prove.h"
 #include "harness/cli/judging/case_of_run.h"
 #include "harness/judge/judge.h"
 #include "harness/judge/knob_effect.h"
@@ -34,8 +35,6 @@ Result<const Case*> FindCase(const std::string& id, const RunHeader& header, con
     return Fail(Error{
         .message = "case " + id + " has changed since the run: its record says nothing about it any more",
         .pos = test_case->pos,
-        .found = {},
-        .expected = {},
         .hint = "run it again"});
   }
   return test_case;
@@ -47,9 +46,8 @@ Result<std::vector<const Case*>> CasesOf(const RecordedRun& run, const Workspace
   std::vector<const Case*> cases;
   for (const auto& id : run.header.cases) {
     if (!BaseOf(id).empty() && index.Find(id) == nullptr) continue;
-    const auto test_case = FindCase(id, run.header, index);
-    if (!test_case) return Fail(test_case.error());
-    cases.push_back(*test_case);
+    const auto test_case = ULPSCOPE_TRY(FindCase(id, run.header, index));
+    cases.push_back(test_case);
   }
   return cases;
 }
@@ -87,12 +85,11 @@ Result<RunReport> JudgeRun(const RecordedRun& run, const Workspace& workspace, C
   if (classified->engine.empty()) classified->engine = Name(options.engine);
   Classifications classifications(classified, options.found);
   const RunToJudge to_judge(run, workspace, &classifications, options.engine);
-  const auto cases = CasesOf(run, workspace);
-  if (!cases) return Fail(cases.error());
+  const auto cases = ULPSCOPE_TRY(CasesOf(run, workspace));
   // Workers fill one slot each, so that the order of the report is no matter of timing.
-  std::vector<std::optional<Result<JudgedCase>>> judged(cases->size());
-  ForEachInParallel(cases->size(), [&](size_t i) {
-    const Case& test_case = *(*cases)[i];
+  std::vector<std::optional<Result<JudgedCase>>> judged(cases.size());
+  ForEachInParallel(cases.size(), [&](size_t i) {
+    const Case& test_case = *cases[i];
     try {
       judged[i] = JudgeCaseOfRun(to_judge, test_case);
     } catch (const DeadlinePassed&) {

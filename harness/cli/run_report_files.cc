@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/cli/terminal.h"
 #include "reports/formats.h"
@@ -29,11 +30,11 @@ Result<void> WriteStream(const fs::path& file, const fs::path& shown, const std:
 }  // namespace
 
 bool ReportOutputs::TakesStdout() const {
-  return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.second == "-"; });
+  return std::ranges::any_of(files, [](const auto& file) { return file.second == "-"; });
 }
 
 bool ReportOutputs::Any() const {
-  return std::any_of(files.begin(), files.end(), [](const auto& file) { return !file.second.empty(); });
+  return std::ranges::any_of(files, [](const auto& file) { return !file.second.empty(); });
 }
 
 void AddReportOptions(CLI::App* command, ReportOutputs* outputs) {
@@ -74,18 +75,17 @@ Result<void> WriteFile(const fs::path& file, const std::string& text) {
 Result<void> WriteReportFiles(const RunReport& report, const ReportDetails& details, const fs::path& folder,
                               const ReportOutputs& outputs) {
   for (const ReportFormat& format : ReportFormats()) {
-    const auto found = outputs.files.find(std::string(format.name));
-    const std::string asked = found == outputs.files.end() ? "" : found->second;
+    const std::string asked = LookupOr(outputs.files, std::string(format.name));
     const bool in_folder = !folder.empty() && !format.file.empty();
     if (asked.empty() && !in_folder) continue;
     const std::string text = format.write(report, details);
     if (in_folder) {
-      if (auto written = WriteFile(folder / format.file, text); !written) return written;
+      ULPSCOPE_TRY(WriteFile(folder / format.file, text));
     }
     if (asked == "-") {
-      if (auto printed = PrintReport(text); !printed) return printed;
+      ULPSCOPE_TRY(PrintReport(text));
     } else if (!asked.empty()) {
-      if (auto written = WriteFile(asked, text); !written) return written;
+      ULPSCOPE_TRY(WriteFile(asked, text));
     }
   }
   return {};

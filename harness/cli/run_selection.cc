@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -12,7 +11,7 @@
 
 #include "harness/base/text.h"
 #include "harness/cli/choose_backends.h"
-#include "harness/cli/exit_codes.h"
+#include "harness/cli/commands.h"
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/select.h"
 #include "harness/cli/shard_auto.h"
@@ -43,40 +42,36 @@ Result<std::set<std::string>> FailedIds(const fs::path& file) {
 /// "2/3", or what the scheduler says that started this process.
 Result<Shard> ShardFor(const std::string& text) {
   if (text != "auto") return ParseShard(text);
-  const auto found = ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
+  const auto found = ULPSCOPE_TRY(ShardOfEnvironment([](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
-  if (!found) return Fail(found.error());
+  }));
   // A test runner that does not see its file takes it that every shard runs everything.
-  if (!found->status_file.empty()) {
-    if (auto written = WriteFile(found->status_file, ""); !written) return Fail(written.error());
+  if (!found.status_file.empty()) {
+    ULPSCOPE_TRY(WriteFile(found.status_file, ""));
   }
-  return found->shard;
+  return found.shard;
 }
 
 /// The cases of this run, and of a shard the plan that it belongs to.
 Result<std::vector<Case>> Select(std::vector<Case> cases, const Selection& arguments, Preparation* prepared) {
   const auto keep = [&](auto wanted) { std::erase_if(cases, [&](const Case& c) { return !wanted(c); }); };
   if (!arguments.expression.empty()) {
-    const auto expression = IdExpression::Parse(arguments.expression);
-    if (!expression) return Fail(expression.error());
-    keep([&](const Case& c) { return expression->Matches(c.id); });
+    const auto expression = ULPSCOPE_TRY(IdExpression::Parse(arguments.expression));
+    keep([&](const Case& c) { return expression.Matches(c.id); });
   }
   if (arguments.knob_sweep && arguments.cases.empty() && arguments.tags.empty())
     keep([&](const Case& c) { return HasTag(c, "knobs"); });
   if (!arguments.tags.empty()) keep([&](const Case& c) { return HasTag(c, arguments.tags); });
   if (arguments.last_failed) {
-    const auto failed = FailedIds("runs/latest/report.json");
-    if (!failed) return Fail(failed.error());
-    keep([&](const Case& c) { return failed->contains(c.id); });
+    const auto failed = ULPSCOPE_TRY(FailedIds("runs/latest/report.json"));
+    keep([&](const Case& c) { return failed.contains(c.id); });
   }
   if (arguments.knob_sweep || !arguments.shard.empty() || prepared->frozen)
     prepared->plan = PlanOf(WithCompanions(cases, StepsOf(arguments)), *prepared);
   if (!arguments.shard.empty()) {
-    const auto shard = ShardFor(arguments.shard);
-    if (!shard) return Fail(shard.error());
-    return TakeShard(std::move(cases), *shard,
+    const auto shard = ULPSCOPE_TRY(ShardFor(arguments.shard));
+    return TakeShard(std::move(cases), shard,
                      prepared->frozen ? prepared->frozen->milliseconds : std::map<std::string, double>());
   }
   return cases;
@@ -112,51 +107,33 @@ Steps StepsOf(const Selection& arguments) {
   return arguments.knob_sweep || arguments.no_steps ? Steps::kTogether : Steps::kOpened;
 }
 
-std::optional<Preparation> Prepare(const Selection& arguments, std::optional<FrozenPlan> frozen,
-                                   int* exit_code) {
-  *exit_code = kExitUsage;
-  const auto refuse = [](const Error& error) {
-    PrintError(error);
-    return std::nullopt;
-  };
-  auto workspace = OpenWorkspace(arguments.adapters);
-  if (!workspace) return refuse(workspace.error());
-  Preparation prepared{.selection = arguments,
-                       .frozen = std::move(frozen),
-                       .workspace = std::move(*workspace),
-                       .backends = {},
-                       .not_installed = {},
-                       .sweep = {}};
+Result<std::optional<Preparation>> Prepare(const Selection& arguments, std::optional<FrozenPlan> frozen) {
+  auto workspace = ULPSCOPE_TRY(OpenWorkspace(arguments.adapters));
+  Preparation prepared{
+      .selection = arguments, .frozen = std::move(frozen), .workspace = std::move(workspace)};
   if (const auto errors = LoadInto(&prepared.workspace, arguments.cases); !errors.empty()) {
     for (const Error& error : errors) PrintError(error);
-    PrintError(fmt::format("ulpscope: {} error{} in the cases, nothing was run", errors.size(),
-                           errors.size() == 1 ? "" : "s"));
-    return std::nullopt;
+    return Fail(Counted(errors.size(), "error") + " in the cases, nothing was run");
   }
-  auto chosen =
-      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry);
-  if (!chosen) return refuse(chosen.error());
-  prepared.backends = std::move(chosen->backends);
-  prepared.not_installed = std::move(chosen->not_installed);
+  auto chosen = ULPSCOPE_TRY(
+      ChooseBackends({.list = arguments.backends, .knobs = arguments.knobs}, prepared.workspace.registry));
+  prepared.backends = std::move(chosen.backends);
+  prepared.not_installed = std::move(chosen.not_installed);
   if (arguments.knob_sweep) {
-    auto sweep = SweepKnobs(prepared.workspace.registry, prepared.backends);
-    if (!sweep) return refuse(sweep.error());
-    prepared.sweep = std::move(*sweep);
+    prepared.sweep = ULPSCOPE_TRY(SweepKnobs(prepared.workspace.registry, prepared.backends));
     prepared.backends = prepared.sweep.backends;
     for (const auto& why : prepared.sweep.left_out) PrintError("ulpscope: not asked: " + why);
   }
-  auto selected = Select(std::move(prepared.workspace.cases), arguments, &prepared);
-  if (!selected) return refuse(selected.error());
-  prepared.workspace.cases = std::move(*selected);
-  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
-  if ((prepared.workspace.cases.empty() && prepared.plan.empty()) || prepared.backends.empty()) {
-    PrintError(prepared.backends.empty()
-                   ? "ulpscope: no backend is installed; ulpscope doctor says what is missing"
-                   : "ulpscope: no case is selected");
-    *exit_code = kExitNothing;
+  prepared.workspace.cases = ULPSCOPE_TRY(Select(std::move(prepared.workspace.cases), arguments, &prepared));
+  if (prepared.backends.empty()) {
+    PrintError("ulpscope: no backend is installed; ulpscope doctor says what is missing");
     return std::nullopt;
   }
-  *exit_code = 0;
+  // A part without a case is still a part: whoever merges all of them finds it, and it says whose plan it belongs to.
+  if (prepared.workspace.cases.empty() && prepared.plan.empty()) {
+    PrintError("ulpscope: no case is selected");
+    return std::nullopt;
+  }
   return prepared;
 }
 
@@ -183,8 +160,7 @@ void AddSelectionOptions(CLI::App* command, Selection* arguments) {
                     "do not run programs once more with every intermediate observed: each value is judged "
                     "as one with all that it is computed from");
   command->add_flag("--no-trace", arguments->no_trace, "do not ask for casts");
-  command->add_option("--adapter", arguments->adapters, "an adapter outside this tree")
-      ->allow_extra_args(false);
+  AddAdapterOption(command, &arguments->adapters);
 }
 
 }  // namespace ulpscope

@@ -28,30 +28,29 @@ struct Selection {
 /// A selection with what it came to when it was made: `ulpscope plan`.
 struct FrozenPlan {
   Selection selection;
-  std::string version;                ///< of ulpscope
-  std::vector<std::string> backends;  ///< canonical backend strings
-  std::vector<PlannedCase> cases;     ///< companions included
-  std::map<std::string, double>
-      milliseconds;  ///< case id -> what it took in an earlier run; parts are cut by it
+  std::string version;                     ///< of ulpscope
+  std::vector<std::string> backends = {};  ///< canonical backend strings
+  std::vector<PlannedCase> cases;          ///< companions included
+  std::map<std::string, double> milliseconds =
+      {};  ///< case id -> what it took in an earlier run; parts are cut by it
 };
 
 struct Preparation {
   Selection selection;  ///< that of the plan, where there is one
   std::optional<FrozenPlan> frozen;
   Workspace workspace;
-  std::vector<BackendSpec> backends;
-  std::map<std::string, std::string> not_installed;
-  KnobSweep sweep;
+  std::vector<BackendSpec> backends = {};
+  std::map<std::string, std::string> not_installed = {};
+  KnobSweep sweep = {};
   std::vector<PlannedCase> plan = {};  ///< of a shard, of a sweep and of a frozen plan: see RunHeader
 };
 
 /// The options that say what is run; all but --shard and --lf, which make no plan. `selection` must stay where it is.
 void AddSelectionOptions(CLI::App* command, Selection* selection);
 
-/// Nothing where it cannot be run: that is said on stderr, and `exit_code` is what to exit with. Where the selection is that of a frozen
-/// plan, parts are cut as the plan says; whether what is found is what was frozen is for the caller to ask (CheckAgainst).
-std::optional<Preparation> Prepare(const Selection& selection, std::optional<FrozenPlan> frozen,
-                                   int* exit_code);
+/// Nothing where nothing is selected, which is said on stderr. Where the selection is that of a frozen plan, parts are cut as the plan
+/// says; whether what is found is what was frozen is for the caller to ask (CheckAgainst).
+Result<std::optional<Preparation>> Prepare(const Selection& selection, std::optional<FrozenPlan> frozen);
 
 /// Cases, each with the backends that it runs on.
 std::vector<PlannedCase> PlanOf(const std::vector<Case>& cases, const Preparation& prepared);

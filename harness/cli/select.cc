@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -71,9 +72,8 @@ class IdExpression::Parser {
     node.children.push_back(std::move(*first));
     while (kind_ == joint) {
       Next();
-      auto next = (this->*operand)();
-      if (!next) return next;
-      node.children.push_back(std::move(*next));
+      auto next = ULPSCOPE_TRY((this->*operand)());
+      node.children.push_back(std::move(next));
     }
     return node;
   }
@@ -83,17 +83,15 @@ class IdExpression::Parser {
     Node node;
     if (kind_ == Token::kNot) {
       Next();
-      auto operand = Not();
-      if (!operand) return operand;
+      auto operand = ULPSCOPE_TRY(Not());
       node.kind = Node::Kind::kNot;
-      node.children.push_back(std::move(*operand));
+      node.children.push_back(std::move(operand));
     } else if (kind_ == Token::kOpen) {
       Next();
-      auto inner = Or();
-      if (!inner) return inner;
+      auto inner = ULPSCOPE_TRY(Or());
       if (kind_ != Token::kClose) return Unexpected("')'");
       Next();
-      node = std::move(*inner);
+      node = std::move(inner);
     } else if (kind_ == Token::kWord) {
       node.word = token_;
       node.match = match_;
@@ -112,10 +110,9 @@ class IdExpression::Parser {
 };
 
 Result<IdExpression> IdExpression::Parse(std::string_view text) {
-  auto root = Parser(text).Parse();
-  if (!root) return Fail(root.error());
+  auto root = ULPSCOPE_TRY(Parser(text).Parse());
   IdExpression expression;
-  expression.root_ = std::move(*root);
+  expression.root_ = std::move(root);
   return expression;
 }
 
@@ -128,9 +125,9 @@ bool IdExpression::Evaluate(const Node& node, std::string_view id) {
     case Node::Kind::kNot:
       return !matches(node.children[0]);
     case Node::Kind::kAnd:
-      return std::all_of(node.children.begin(), node.children.end(), matches);
+      return std::ranges::all_of(node.children, matches);
     case Node::Kind::kOr:
-      return std::any_of(node.children.begin(), node.children.end(), matches);
+      return std::ranges::any_of(node.children, matches);
   }
   return false;
 }
@@ -139,17 +136,15 @@ bool IdExpression::Matches(std::string_view id) const { return Evaluate(root_, i
 
 bool HasTag(const Case& test_case, std::string_view tags) {
   static constexpr std::array<std::string_view, 3> kTiers{"smoke", "ci", "nightly"};
-  const auto rank = [](std::string_view tag) {
-    return std::find(kTiers.begin(), kTiers.end(), tag) - kTiers.begin();
-  };
+  const auto rank = [](std::string_view tag) { return std::ranges::find(kTiers, tag) - kTiers.begin(); };
   constexpr auto kNoTier = static_cast<std::ptrdiff_t>(kTiers.size());
   std::ptrdiff_t tier = kNoTier;
   for (const auto& tag : test_case.tags) tier = std::min(tier, rank(tag));
   if (tier == kNoTier) tier = rank("ci");
   const auto wanted = SplitOutsideParentheses(tags, ',');
-  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& tag) {
+  return std::ranges::any_of(wanted, [&](const std::string& tag) {
     if (rank(tag) != kNoTier) return tier <= rank(tag);
-    return std::find(test_case.tags.begin(), test_case.tags.end(), tag) != test_case.tags.end();
+    return Contains(test_case.tags, tag);
   });
 }
 
@@ -168,24 +163,22 @@ Result<Shard> ParseShard(std::string_view text) {
 
 std::vector<Case> TakeShard(std::vector<Case> cases, const Shard& shard,
                             const std::map<std::string, double>& times) {
-  std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
+  std::ranges::sort(cases, [](const Case& a, const Case& b) { return a.id < b.id; });
   std::vector<Case> taken;
   if (!times.empty()) {
     double all = 0;
     for (const auto& [id, time] : times) all += time;
     const auto time_of = [&](const Case& one) {
-      const auto found = times.find(one.id);
-      return found == times.end() ? all / static_cast<double>(times.size()) : found->second;
+      return LookupOr(times, one.id, all / static_cast<double>(times.size()));
     };
-    std::stable_sort(cases.begin(), cases.end(),
-                     [&](const Case& a, const Case& b) { return time_of(a) > time_of(b); });
+    std::ranges::stable_sort(cases, [&](const Case& a, const Case& b) { return time_of(a) > time_of(b); });
     std::vector<double> load(shard.count);
     for (Case& one : cases) {
-      const auto least = std::min_element(load.begin(), load.end());
+      const auto least = std::ranges::min_element(load);
       *least += std::max(time_of(one), 1e-3);  // what takes no time at all must not all go to one
       if (static_cast<size_t>(least - load.begin()) + 1 == shard.index) taken.push_back(std::move(one));
     }
-    std::sort(taken.begin(), taken.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
+    std::ranges::sort(taken, [](const Case& a, const Case& b) { return a.id < b.id; });
     return taken;
   }
   for (size_t i = shard.index - 1; i < cases.size(); i += shard.count) taken.push_back(std::move(cases[i]));

@@ -42,25 +42,21 @@ Result<int64_t> ReadNumber(const EnvironmentReader& read, const char* name) {
 }
 
 Result<Shard> Read(const Scheduler& scheduler, const EnvironmentReader& read) {
-  const auto index = ReadNumber(read, scheduler.index);
-  if (!index) return tl::unexpected(index.error());
-  const auto count = ReadNumber(read, scheduler.count);
-  if (!count) return tl::unexpected(count.error());
+  const auto index = ULPSCOPE_TRY(ReadNumber(read, scheduler.index));
+  const auto count = ULPSCOPE_TRY(ReadNumber(read, scheduler.count));
   int64_t first = scheduler.first, step = 1;
   for (const auto& [variable, target] :
        {std::pair{scheduler.first_variable, &first}, {scheduler.step_variable, &step}}) {
     if (variable == nullptr || !read(variable)) continue;
-    const auto number = ReadNumber(read, variable);
-    if (!number) return tl::unexpected(number.error());
-    *target = *number;
+    *target = ULPSCOPE_TRY(ReadNumber(read, variable));
   }
-  const int64_t place = step > 0 && (*index - first) % step == 0 ? (*index - first) / step : -1;
-  if (place < 0 || place >= *count) {
+  const int64_t place = step > 0 && (index - first) % step == 0 ? (index - first) / step : -1;
+  if (place < 0 || place >= count) {
     return Fail(Problem(fmt::format("--shard auto: {} is no part of {}", scheduler.index, scheduler.name),
-                        fmt::format("{} of {}={}", *index, scheduler.count, *count),
-                        fmt::format("an index of {} to {}", first, first + (*count - 1) * step)));
+                        fmt::format("{} of {}={}", index, scheduler.count, count),
+                        fmt::format("an index of {} to {}", first, first + (count - 1) * step)));
   }
-  return Shard{.index = static_cast<size_t>(place + 1), .count = static_cast<size_t>(*count)};
+  return Shard{.index = static_cast<size_t>(place + 1), .count = static_cast<size_t>(count)};
 }
 
 }  // namespace
@@ -70,16 +66,15 @@ Result<AutoShard> ShardOfEnvironment(const EnvironmentReader& read) {
   AutoShard found;
   for (const Scheduler& scheduler : kSchedulers) {
     if (!read(scheduler.index)) continue;
-    const auto shard = Read(scheduler, read);
-    if (!shard) return tl::unexpected(shard.error());
-    if (told_by != nullptr && (shard->index != found.shard.index || shard->count != found.shard.count)) {
+    const auto shard = ULPSCOPE_TRY(Read(scheduler, read));
+    if (told_by != nullptr && (shard.index != found.shard.index || shard.count != found.shard.count)) {
       return Fail(Problem("--shard auto: two schedulers say different things",
                           fmt::format("{}: {}/{}, {}: {}/{}", told_by->name, found.shard.index,
-                                      found.shard.count, scheduler.name, shard->index, shard->count),
+                                      found.shard.count, scheduler.name, shard.index, shard.count),
                           "one of them, or --shard i/n"));
     }
     told_by = &scheduler;
-    found.shard = *shard;
+    found.shard = shard;
     if (scheduler.status_file != nullptr) found.status_file = read(scheduler.status_file).value_or("");
   }
   if (told_by != nullptr) return found;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/base/find.h"
 #include "harness/casefile/fill_data.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/open.h"
@@ -78,7 +79,7 @@ class CaseShrinker {
     Shrunk shrunk;
     shrunk.steps_before = CountSteps(current_.program);
     shrunk.elements_before = Elements(current_);
-    if (auto begun = Begin(); !begun) return Fail(begun.error());
+    ULPSCOPE_TRY(Begin());
     Tell("begins with " + Describe(*target_));
     Steps();
     Sizes();
@@ -87,7 +88,7 @@ class CaseShrinker {
     Values();
     Sizes();
     LessObserved();
-    if (auto held = HoldElements(); !held) return Fail(held.error());
+    ULPSCOPE_TRY(HoldElements());
     shrunk.test_case = current_;
     shrunk.target = *target_;
     shrunk.last = std::move(last_);
@@ -102,9 +103,8 @@ class CaseShrinker {
   Result<void> HoldElements() {
     for (size_t i = 0; i < current_.tensors.size(); ++i) {
       if (FileOfFill(current_.tensors[i]).empty()) continue;
-      const auto elements = GenerateTensor(current_.tensors[i], options_.seed);
-      if (!elements) return Fail(elements.error());
-      current_ = WithElements(current_, i, *elements);
+      const auto elements = ULPSCOPE_TRY(GenerateTensor(current_.tensors[i], options_.seed));
+      current_ = WithElements(current_, i, elements);
     }
     return {};
   }
@@ -131,8 +131,7 @@ class CaseShrinker {
     std::erase_if(c.observe, [&](const std::string& name) {
       return name != "trace" && name != "peak_bytes" && !there.contains(name.substr(0, name.find('.')));
     });
-    if (target_ && !target_->value.empty() &&
-        std::find(c.observe.begin(), c.observe.end(), target_->value) == c.observe.end())
+    if (target_ && !target_->value.empty() && !Contains(c.observe, target_->value))
       c.observe.push_back(target_->value);
     return c;
   }
@@ -144,18 +143,17 @@ class CaseShrinker {
     for (const bool observing : {true, false}) {
       Case candidate = observing ? Observing(asked) : asked;
       if (observing && CaseDigest(candidate) == CaseDigest(asked)) continue;
-      auto trial = trials_.Run(candidate);
-      if (!trial) return Fail(trial.error());
-      target_ = FindTarget(candidate, *trial, options_.kind, options_.value);
+      auto trial = ULPSCOPE_TRY(trials_.Run(candidate));
+      target_ = FindTarget(candidate, trial, options_.kind, options_.value);
       if (target_) {
         observing_ = observing;
         current_ = std::move(candidate);
-        last_ = *std::move(trial);
+        last_ = std::move(trial);
         return {};
       }
-      for (const auto& divergence : trial->report.divergences)
+      for (const auto& divergence : trial.report.divergences)
         said += (said.empty() ? "" : "; ") + divergence.sentence;
-      for (const auto& result : trial->report.results) {
+      for (const auto& result : trial.report.results) {
         if (result.outcome.kind != OutcomeKind::kCompleted)
           said += fmt::format("{}{}: {} {}", said.empty() ? "" : "; ", result.backend,
                               Name(result.outcome.kind), result.outcome.text);

@@ -24,10 +24,10 @@ struct ShrinkTarget {
   std::string value;  ///< where it begins; empty for an outcome
   std::string op;     ///< of the step that gives the value; empty where that is a gradient
   std::string basis;  ///< "proved" or "likely"
-  std::string
-      edge;  ///< "in.x", "cuts.h", "mid", "acc", "prod", "out"; "unmodelled"; empty where no facet parts
+  std::string edge =
+      {};  ///< "in.x", "cuts.h", "mid", "acc", "prod", "out"; "unmodelled"; empty where no facet parts
   /// Of the edge: what the first and the second backend may have done. Of an outcome and a dtype: what each of them gave.
-  std::set<std::string> first, second;
+  std::set<std::string> first = {}, second = {};
   std::string sentence;
 };
 
@@ -47,8 +47,8 @@ struct ShrinkOptions {
   std::string value;
   int64_t seed = 0;  ///< of the inputs
   double minutes = 10;
-  std::function<void(const std::string&)> progress;
-  std::function<void(const std::string&)> refused;  ///< what a candidate shows instead
+  std::function<void(const std::string&)> progress = {};
+  std::function<void(const std::string&)> refused = {};  ///< what a candidate shows instead
 };
 
 struct Shrunk {

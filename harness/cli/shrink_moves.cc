@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/number.h"
 #include "harness/words/ops.h"
@@ -58,8 +59,8 @@ std::set<std::string> Differentiable(const Case& c) {
         continue;
       }
       const auto read = ReadBy(step);
-      const bool any = std::any_of(read.begin(), read.end(),
-                                   [&](const std::string& name) { return found.contains(name); });
+      const bool any =
+          std::ranges::any_of(read, [&](const std::string& name) { return found.contains(name); });
       if (grad && any && step.op != "detach" && !step.as.empty()) found.insert(step.as);
     }
   };
@@ -69,7 +70,7 @@ std::set<std::string> Differentiable(const Case& c) {
 
 bool HasBackward(const Case& c) {
   const auto steps = FlatSteps(c.program);
-  return std::any_of(steps.begin(), steps.end(), [](const Step* step) { return step->op == "backward"; });
+  return std::ranges::any_of(steps, [](const Step* step) { return step->op == "backward"; });
 }
 
 /// `text` of C's %g as the case language writes numbers: 1e+05 is 1e5.
@@ -132,7 +133,7 @@ std::vector<int64_t> StridesInOrder(const Shape& shape, const std::vector<int64_
   if (old.empty()) return {};
   std::vector<size_t> order(shape.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return old[a] < old[b]; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return old[a] < old[b]; });
   std::vector<int64_t> strides(shape.size()), plain(shape.size());
   int64_t step = 1;
   for (const size_t axis : order) {
@@ -199,8 +200,8 @@ std::set<std::string> NamesReadBy(const Case& c) {
 std::set<size_t> StepsFor(const Case& c, const std::set<std::string>& names) {
   std::set<std::string> wanted;
   for (const std::string& name : names) wanted.insert(BaseName(name));
-  const bool gradients = std::any_of(names.begin(), names.end(),
-                                     [](const std::string& name) { return name.find('.') != name.npos; });
+  const bool gradients =
+      std::ranges::any_of(names, [](const std::string& name) { return name.find('.') != name.npos; });
   const auto steps = FlatSteps(c.program);
   std::set<size_t> found;
   for (size_t i = steps.size(); i-- > 0;) {
@@ -210,7 +211,7 @@ std::set<size_t> StepsFor(const Case& c, const std::set<std::string>& names) {
     const bool in_place = row == nullptr && step.op.substr(0, step.op.find('.')).ends_with("_");
     const auto read = ReadBy(step);
     const bool touches =
-        std::any_of(read.begin(), read.end(), [&](const std::string& name) { return wanted.contains(name); });
+        std::ranges::any_of(read, [&](const std::string& name) { return wanted.contains(name); });
     const bool needed = (!step.as.empty() && wanted.contains(step.as)) ||
                         (!step.out.empty() && wanted.contains(step.out)) ||
                         (step.op == "backward" && gradients) || ((effect || in_place) && touches);
@@ -229,7 +230,7 @@ std::optional<Case> WithSteps(const Case& c, const std::set<size_t>& kept, const
   for (const std::string& name : NamesMadeBy(smaller)) made.insert(name);
   const std::vector<std::string> before = NamesMadeBy(c);
   std::erase_if(smaller.observe, [&](const std::string& name) {
-    const bool value = std::find(before.begin(), before.end(), BaseName(name)) != before.end();
+    const bool value = Contains(before, BaseName(name));
     return value && !made.contains(BaseName(name));
   });
   const std::set<std::string> read = NamesReadBy(smaller);
@@ -243,9 +244,7 @@ std::optional<Case> WithSteps(const Case& c, const std::set<size_t>& kept, const
     TensorSpec spec{.name = name,
                     .dtype = value->second.dtype,
                     .shape = value->second.shape,
-                    .strides = {},
-                    .fill = FillOfElements(value->second),
-                    .pos = {}};
+                    .fill = FillOfElements(value->second)};
     spec.requires_grad = IsFloating(spec.dtype) && differentiable.contains(name);
     smaller.tensors.push_back(std::move(spec));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/cli/shrink.h"
 #include "harness/cli/shrink_moves.h"
@@ -20,8 +21,7 @@ const ValueResult* Said(const CaseResult& result, const std::string& value) {
       if (step.value == value) return &step.result;
     }
   }
-  const auto found = result.values.find(value);
-  return found == result.values.end() ? nullptr : &found->second;
+  return Lookup(result.values, value);
 }
 
 /// Reads of operands and rounded inputs in one vocabulary: a step that stands alone has the latter.
@@ -63,7 +63,7 @@ std::vector<std::pair<std::string, std::set<std::string>>> EdgesOf(const std::st
 }
 
 bool Share(const std::set<std::string>& a, const std::set<std::string>& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& word) { return b.contains(word); });
+  return std::ranges::any_of(a, [&](const std::string& word) { return b.contains(word); });
 }
 
 void FindEdge(const std::string& value, const Classification& a, const Classification& b,
@@ -85,7 +85,7 @@ void FindEdge(const std::string& value, const Classification& a, const Classific
   std::vector<std::string> order;
   for (const auto& [edge, words] : left) order.push_back(edge);
   for (const auto& [edge, words] : right) {
-    if (std::find(order.begin(), order.end(), edge) == order.end()) order.push_back(edge);
+    if (!Contains(order, edge)) order.push_back(edge);
   }
   for (const std::string& edge : order) {
     // An intermediate that one side does not know was not rounded there, an operand was read as it is.
@@ -112,8 +112,7 @@ std::string OpOf(const Case& c, const std::string& value) {
 
 std::string SaidDtype(const CaseResult& result, const std::string& value) {
   if (const ValueResult* said = Said(result, value)) return std::string(Name(said->dtype));
-  const auto found = result.observations.find(value);
-  return found == result.observations.end() ? "none" : found->second;
+  return LookupOr(result.observations, value, "none");
 }
 
 ShrinkTarget TargetOf(const Case& c, const ShrinkTrial& trial, const Divergence& divergence,
@@ -122,18 +121,12 @@ ShrinkTarget TargetOf(const Case& c, const ShrinkTrial& trial, const Divergence&
                       .value = divergence.value,
                       .op = OpOf(c, divergence.value),
                       .basis = divergence.basis,
-                      .edge = {},
-                      .first = {},
-                      .second = {},
                       .sentence = divergence.sentence};
   const CaseResult& first = trial.report.results.at(0);
   const CaseResult& second = trial.report.results.at(1);
   if (divergence.kind == DivergenceKind::kOutcome) {
-    const auto told = [](const Outcome& outcome) {
-      return std::string(Name(outcome.kind)) + (outcome.error_class.empty() ? "" : " " + outcome.error_class);
-    };
-    target.first = {told(first.outcome)};
-    target.second = {told(second.outcome)};
+    target.first = {Describe(first.outcome)};
+    target.second = {Describe(second.outcome)};
   } else if (divergence.kind == DivergenceKind::kDtype) {
     target.first = {SaidDtype(first, divergence.value)};
     target.second = {SaidDtype(second, divergence.value)};
@@ -154,8 +147,7 @@ std::optional<ShrinkTarget> FindTarget(const Case& c, const ShrinkTrial& trial,
   for (const Divergence& divergence : trial.report.divergences) {
     const bool two = divergence.kind != DivergenceKind::kGraphVsExecution;
     if (!two || (kind && divergence.kind != *kind)) continue;
-    const bool also =
-        std::find(divergence.also.begin(), divergence.also.end(), value) != divergence.also.end();
+    const bool also = Contains(divergence.also, value);
     if (!value.empty() && divergence.value != value && !also) continue;
     Divergence here = divergence;
     if (!value.empty()) here.value = value;

@@ -45,22 +45,20 @@ class Trials::Impl {
   Result<Observation> Observe(const Case& candidate, size_t backend) {
     options_.repeat = 1;
     options_.trace = false;
-    const auto inputs = MakeInputs(candidate, asked_.seed);
-    if (!inputs) return Fail(inputs.error());
-    return One(candidate, *inputs, backend);
+    const auto inputs = ULPSCOPE_TRY(MakeInputs(candidate, asked_.seed));
+    return One(candidate, inputs, backend);
   }
 
   Result<ShrinkTrial> Run(const Case& candidate, IfRefused if_refused) {
     ++ran_;
     options_.repeat = 1;
     options_.trace = asked_.trace;
-    const auto inputs = MakeInputs(candidate, asked_.seed);
-    if (!inputs) return Fail(inputs.error());
+    const auto inputs = ULPSCOPE_TRY(MakeInputs(candidate, asked_.seed));
     const std::optional<Case> opened = Opened(candidate);
     // One after the other, by this thread: an adapter does not outlive the thread that started it.
     std::vector<Result<std::vector<RecordedResult>>> sides;
     for (size_t i = 0; i < backends_.size(); ++i) {
-      sides.push_back(Side(candidate, opened, *inputs, i));
+      sides.push_back(Side(candidate, opened, inputs, i));
       if (!sides[i]) return Fail(sides[i].error());
       const Outcome& outcome = sides[i]->front().observation.outcome;
       if (if_refused == IfRefused::kStop && outcome.kind != OutcomeKind::kCompleted)
@@ -77,9 +75,8 @@ class Trials::Impl {
     }
     workspace_.cases = {candidate};
     ClassifiedRun classified;
-    auto report = JudgeRun(run, workspace_, &classified);
-    if (!report) return Fail(report.error());
-    ShrinkTrial trial{.report = *std::move(report), .observations = {}};
+    auto report = ULPSCOPE_TRY(JudgeRun(run, workspace_, &classified));
+    ShrinkTrial trial{.report = std::move(report)};
     for (const auto& backend : run.header.backends)
       trial.observations.push_back(run.Find(candidate.id, backend)->observation);
     return trial;
@@ -105,18 +102,16 @@ class Trials::Impl {
       result.observation = std::move(observation);
       return result;
     };
-    auto plain = One(candidate, inputs, i);
-    if (!plain) return Fail(plain.error());
-    std::vector<RecordedResult> results{recorded(candidate, *plain)};
-    if (!opened || plain->outcome.kind != OutcomeKind::kCompleted) return results;
+    auto plain = ULPSCOPE_TRY(One(candidate, inputs, i));
+    std::vector<RecordedResult> results{recorded(candidate, plain)};
+    if (!opened || plain.outcome.kind != OutcomeKind::kCompleted) return results;
     const std::set<std::string> all(opened->observe.begin(), opened->observe.end());
     if (all == std::set<std::string>(candidate.observe.begin(), candidate.observe.end())) {
-      results.push_back(recorded(*opened, *std::move(plain)));
+      results.push_back(recorded(*opened, std::move(plain)));
       return results;
     }
-    auto inside = One(*opened, inputs, i);
-    if (!inside) return Fail(inside.error());
-    results.push_back(recorded(*opened, *std::move(inside)));
+    auto inside = ULPSCOPE_TRY(One(*opened, inputs, i));
+    results.push_back(recorded(*opened, std::move(inside)));
     return results;
   }
 
@@ -137,9 +132,8 @@ Trials::~Trials() = default;
 
 Result<std::unique_ptr<Trials>> Trials::Open(const Workspace& workspace, std::vector<BackendSpec> backends,
                                              const Case& first, const Options& options) {
-  auto scratch = Scratch::Create();
-  if (!scratch) return Fail(scratch.error());
-  auto impl = std::make_unique<Impl>(workspace, std::move(backends), options, std::move(*scratch));
+  auto scratch = ULPSCOPE_TRY(Scratch::Create());
+  auto impl = std::make_unique<Impl>(workspace, std::move(backends), options, std::move(scratch));
   impl->Plan(first);
   return std::unique_ptr<Trials>(new Trials(std::move(impl)));
 }

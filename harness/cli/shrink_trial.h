@@ -16,7 +16,7 @@ namespace ulpscope {
 /// What one candidate showed on both backends, in the order in which they were named.
 struct ShrinkTrial {
   RunReport report;
-  std::vector<Observation> observations;
+  std::vector<Observation> observations = {};
 };
 
 class Trials {

@@ -38,8 +38,8 @@ void Strands::Work() {
   while (true) {
     auto next = waiting_.end();
     changed_.wait(lock, [&] {
-      next = std::find_if(waiting_.begin(), waiting_.end(),
-                          [this](const auto& entry) { return !running_.contains(entry.name); });
+      next = std::ranges::find_if(waiting_,
+                                  [this](const auto& entry) { return !running_.contains(entry.name); });
       return next != waiting_.end() || (ended_ && waiting_.empty());
     });
     if (next == waiting_.end()) return;

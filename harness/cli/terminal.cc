@@ -10,7 +10,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "harness/cli/exit_codes.h"
 #include "reports/text_safe.h"
 
 namespace ulpscope {
@@ -51,11 +50,6 @@ void PrintError(const Error& error) {
   // Errors of case files begin with their place, which editors and CI logs understand only at the start of a
   // line.
   PrintError(error.pos.file.empty() ? "ulpscope: " + error.Text() : error.Text());
-}
-
-int UsageError(const Error& error) {
-  PrintError(error);
-  return kExitUsage;
 }
 
 }  // namespace ulpscope

@@ -22,7 +22,5 @@ Result<void> PrintReport(const std::string& text);
 void PrintError(const std::string& line);
 /// "ulpscope: TEXT" to stderr, made safe: errors quote what files hold.
 void PrintError(const Error& error);
-/// The same, and the exit code that goes with it.
-int UsageError(const Error& error);
 
 }  // namespace ulpscope

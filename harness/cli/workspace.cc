@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/deviations.h"
 #include "harness/casefile/load.h"
@@ -46,12 +47,12 @@ std::vector<std::string> WithoutCompanions(const std::vector<std::string>& argum
 
 void TakeCompanions(const std::vector<std::string>& arguments, LoadResult* loaded) {
   for (const auto& argument : arguments) {
-    const auto base = std::find_if(loaded->cases.begin(), loaded->cases.end(),
-                                   [&](const Case& one) { return one.id == BaseOf(argument); });
+    const auto base =
+        std::ranges::find_if(loaded->cases, [&](const Case& one) { return one.id == BaseOf(argument); });
     if (base == loaded->cases.end()) continue;
     auto companions = CompanionsOf(*base);
-    const auto named = std::find_if(companions.begin(), companions.end(),
-                                    [&](const Companion& each) { return each.test_case.id == argument; });
+    const auto named = std::ranges::find_if(
+        companions, [&](const Companion& each) { return each.test_case.id == argument; });
     if (named != companions.end()) {
       *base = std::move(named->test_case);
       continue;
@@ -66,7 +67,7 @@ void TakeCompanions(const std::vector<std::string>& arguments, LoadResult* loade
 }  // namespace
 
 const Case* Workspace::Find(std::string_view id) const {
-  const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.id == id; });
+  const auto found = std::ranges::find_if(cases, [&](const Case& c) { return c.id == id; });
   return found == cases.end() ? nullptr : &*found;
 }
 
@@ -74,10 +75,7 @@ CaseIndex::CaseIndex(const Workspace& workspace) {
   for (const Case& test_case : workspace.cases) cases_.try_emplace(test_case.id, &test_case);
 }
 
-const Case* CaseIndex::Find(std::string_view id) const {
-  const auto found = cases_.find(id);
-  return found == cases_.end() ? nullptr : found->second;
-}
+const Case* CaseIndex::Find(std::string_view id) const { return LookupOr(cases_, id); }
 
 std::string Workspace::ExtraFlags() const {
   std::vector<std::string> flags;
@@ -86,21 +84,17 @@ std::string Workspace::ExtraFlags() const {
 }
 
 Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {
-  auto registry = Registry::LoadDefault();
-  if (!registry) return Fail(registry.error());
-  Workspace workspace{.registry = std::move(*registry),
-                      .root = {},
-                      .adapters = adapters,
-                      .cases = {},
-                      .selectors = {},
-                      .deviations = {}};
+  auto registry = ULPSCOPE_TRY(Registry::LoadDefault());
+  Workspace workspace{
+      .registry = std::move(registry),
+      .adapters = adapters,
+  };
   workspace.root = workspace.registry.places().root / "cases";
   for (const auto& adapter : adapters) {
     const std::vector<std::string> built_in = workspace.registry.Names();
-    const auto added = AddAdapter(workspace.registry, adapter);
-    if (!added) return Fail(added.error());
-    for (const auto& name : *added) {
-      if (std::find(built_in.begin(), built_in.end(), name) != built_in.end())
+    const auto added = ULPSCOPE_TRY(AddAdapter(workspace.registry, adapter));
+    for (const auto& name : added) {
+      if (Contains(built_in, name))
         PrintError("ulpscope: note: " + name + " is what " + adapter +
                    " serves, not the backend of this name that comes with ulpscope");
     }

@@ -17,12 +17,12 @@ namespace ulpscope {
 
 struct Workspace {
   Registry registry;
-  std::filesystem::path root;         ///< folder of the suite; ids of its cases are relative to it
+  std::filesystem::path root = {};    ///< folder of the suite; ids of its cases are relative to it
   std::vector<std::string> adapters;  ///< --adapter, as given
-  std::vector<Case> cases;
-  std::map<std::string, std::string>
-      selectors;  ///< id -> what to write after `ulpscope run` to get just this case
-  std::vector<Deviation> deviations;
+  std::vector<Case> cases = {};
+  std::map<std::string, std::string> selectors =
+      {};  ///< id -> what to write after `ulpscope run` to get just this case
+  std::vector<Deviation> deviations = {};
 
   const Case* Find(std::string_view id) const;
   /// What a repro line says besides id, backend and seed.

@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/run/protocol.h"
 #include "harness/words/knobs.h"
@@ -59,9 +60,8 @@ void CheckHelloFields(CheckContext& context, const std::string& hello) {
   context.Expect("hello.name", info.adapter.empty() ? "none" : "", "a name", info.adapter);
   context.Expect("hello.backends", context.Claims(info.backends, spec.name) ? "" : Join(info.backends, ", "),
                  spec.name + " among them", Join(info.backends, ", "));
-  std::vector<std::string> versions;
-  for (const auto& [package, version] : info.versions) versions.push_back(package + " " + version);
-  context.Expect("hello.versions", versions.empty() ? "none" : "", "of what computes", Join(versions, ", "));
+  context.Expect("hello.versions", info.versions.empty() ? "none" : "", "of what computes",
+                 Join(info.versions));
   context.Expect("hello.devices", info.devices.empty() ? "none" : "", "one or more",
                  Join(info.devices, ", "));
   ExpectKnown(context, "hello.ops", info.ops, IsOp);
@@ -109,7 +109,7 @@ void CheckRefusedHellos(CheckContext& context) {
   spec.knobs["threads"] = "no-such-count";
   ExpectRefused(context, "hello.bad_value threads", spec, "threads");
   for (const auto& [knob, values] : context.info().knobs) {
-    const bool open = std::find(values.begin(), values.end(), "N") != values.end() || ChoosesWhatRuns(knob);
+    const bool open = Contains(values, "N") || ChoosesWhatRuns(knob);
     if (open) continue;
     spec = context.subject().backend;
     spec.knobs[knob] = "no-such-value";
@@ -134,8 +134,7 @@ void CheckBye(CheckContext& context) {
 }  // namespace
 
 void CheckContext::Ok(std::string check, std::string found) {
-  lines_.push_back(
-      {.mark = CheckLine::Mark::kOk, .check = std::move(check), .found = std::move(found), .expected = {}});
+  lines_.push_back({.mark = CheckLine::Mark::kOk, .check = std::move(check), .found = std::move(found)});
 }
 void CheckContext::Fail(std::string check, std::string found, std::string expected) {
   lines_.push_back({.mark = CheckLine::Mark::kFail,
@@ -144,8 +143,7 @@ void CheckContext::Fail(std::string check, std::string found, std::string expect
                     .expected = std::move(expected)});
 }
 void CheckContext::Skip(std::string check, std::string why) {
-  lines_.push_back(
-      {.mark = CheckLine::Mark::kSkip, .check = std::move(check), .found = std::move(why), .expected = {}});
+  lines_.push_back({.mark = CheckLine::Mark::kSkip, .check = std::move(check), .found = std::move(why)});
 }
 void CheckContext::Expect(std::string check, std::string problem, std::string expected,
                           std::string found_when_well) {
@@ -156,7 +154,7 @@ void CheckContext::Expect(std::string check, std::string problem, std::string ex
 }
 
 bool CheckContext::Claims(const std::vector<std::string>& list, std::string_view word) const {
-  return std::find(list.begin(), list.end(), word) != list.end();
+  return Contains(list, word);
 }
 
 std::unique_ptr<AdapterSession> CheckContext::Fresh() const {

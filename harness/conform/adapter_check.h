@@ -16,9 +16,9 @@ namespace ulpscope {
 
 struct CheckLine {
   enum class Mark { kOk, kFail, kSkip } mark = Mark::kOk;
-  std::string check;     ///< "run.exact float32"
-  std::string found;     ///< what was seen, or why it is skipped
-  std::string expected;  ///< of failing lines
+  std::string check;          ///< "run.exact float32"
+  std::string found;          ///< what was seen, or why it is skipped
+  std::string expected = {};  ///< of failing lines
 };
 
 /// Everything about one backend of one adapter.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/sdk/adapter.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/conform/adapter_check.h"
@@ -19,10 +20,8 @@ using Rows = std::vector<const OpRow*>;
 std::string Said(const SessionRun& run) {
   if (!run.broken.empty()) return run.broken;
   const Outcome& outcome = run.observation.outcome;
-  std::string text(Name(outcome.kind));
-  if (!outcome.error_class.empty()) text += " " + outcome.error_class;
-  if (!outcome.text.empty()) text += ": " + outcome.text.substr(0, outcome.text.find('\n'));
-  return text;
+  return Describe(outcome) +
+         (outcome.text.empty() ? "" : ": " + outcome.text.substr(0, outcome.text.find('\n')));
 }
 
 /// "" if every observed value is exact; else the first that is not.
@@ -288,8 +287,7 @@ void CheckFp(CheckContext& context, std::string_view op, DType dtype) {
   const auto& [before, after] = std::pair(run.observation.fp_before, run.observation.fp_after);
   if (!before || !after) return context.Fail("run.fp", "not reported", "fp.before and fp.after");
   context.Expect("run.fp", run.observation.tainted, "MXCSR 0x1f80, subnormals kept, the threads asked for",
-                 fmt::format("MXCSR {:#06x}, {} thread{}", before->mxcsr, before->threads,
-                             before->threads == 1 ? "" : "s"));
+                 fmt::format("MXCSR {:#06x}, {}", before->mxcsr, Counted(before->threads, "thread")));
 }
 
 }  // namespace
@@ -327,7 +325,7 @@ void CheckForms(CheckContext& context) {
   const auto op = AnyBinary(context);
   if (op.empty() || dtypes.empty())
     return context.Skip("form", "none of add, mul, sub, matmul, mm is claimed");
-  const bool has_float32 = std::find(dtypes.begin(), dtypes.end(), DType::kFloat32) != dtypes.end();
+  const bool has_float32 = Contains(dtypes, DType::kFloat32);
   const DType dtype = has_float32 ? DType::kFloat32 : dtypes.front();
   CheckFp(context, op, dtype);
   CheckRepeat(context, op, dtype);

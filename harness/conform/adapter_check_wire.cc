@@ -1,8 +1,6 @@
 // The trace, the knobs, and messages that no harness sends.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "harness/base/text.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/conform/adapter_programs.h"

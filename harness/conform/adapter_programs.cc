@@ -73,9 +73,8 @@ bool IsNumberOf(const Reference& reference, DType dtype) {
 }
 
 Result<TensorData> ExactValue(const CaseOracle& oracle, const std::string& name) {
-  const auto shape = oracle.Describe(name);
-  if (!shape) return Fail(shape.error());
-  TensorData exact = TensorData::Zeros(shape->declared, shape->shape);
+  const auto shape = ULPSCOPE_TRY(oracle.Describe(name));
+  TensorData exact = TensorData::Zeros(shape.declared, shape.shape);
   std::vector<int64_t> elements(static_cast<size_t>(exact.size()));
   std::iota(elements.begin(), elements.end(), 0);
   const auto references = oracle.References(name, elements);
@@ -123,15 +122,12 @@ Result<Case> ProgramOf(std::span<const OpRow* const> ops, DType dtype) {
 
 Result<ExactAnswer> AnswerExactly(const Case& test_case) {
   ExactAnswer answer;
-  auto inputs = MakeInputs(test_case, 0);
-  if (!inputs) return Fail(inputs.error());
-  answer.inputs = *inputs;
-  const auto oracle = OpenCaseOracle(test_case, std::move(*inputs));
-  if (!oracle) return Fail(oracle.error());
+  auto inputs = ULPSCOPE_TRY(MakeInputs(test_case, 0));
+  answer.inputs = inputs;
+  const auto oracle = ULPSCOPE_TRY(OpenCaseOracle(test_case, std::move(inputs)));
   for (const auto& name : test_case.observe) {
-    auto value = ExactValue(**oracle, name);
-    if (!value) return Fail(value.error());
-    answer.values.emplace(name, std::move(*value));
+    auto value = ULPSCOPE_TRY(ExactValue(*oracle, name));
+    answer.values.emplace(name, std::move(value));
   }
   return answer;
 }

@@ -82,7 +82,7 @@ SessionAnswer AdapterSession::Send(std::string_view line, double seconds) {
 SessionRun AdapterSession::Run(const Case& test_case, const sdk::TensorMap& inputs, Trace trace) {
   const std::string file = File(std::to_string(next_id_) + ".in.safetensors");
   if (auto written = sdk::WriteSafetensors(file, inputs); !written)
-    return {.observation = {}, .broken = "the inputs could not be written: " + written.error().Text()};
+    return {.broken = "the inputs could not be written: " + written.error().Text()};
   return RunOn(test_case, file, trace);
 }
 

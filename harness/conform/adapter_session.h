@@ -30,7 +30,7 @@ struct AdapterSubject {
 
 /// One run: the observation with its tensors, or what of the protocol the answer broke.
 struct SessionRun {
-  Observation observation;
+  Observation observation = {};
   std::string broken;  ///< not empty: the worker or its answer; the observation then says nothing
   bool Completed() const { return broken.empty() && observation.outcome.kind == OutcomeKind::kCompleted; }
   bool Refused() const { return broken.empty() && observation.outcome.kind == OutcomeKind::kUnsupported; }

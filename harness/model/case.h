@@ -22,10 +22,10 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::vector<int64_t> strides;  ///< in elements; empty = contiguous
+  std::vector<int64_t> strides = {};  ///< in elements; empty = contiguous
   bool requires_grad = false;
-  Attr fill;  ///< as written; casefile/generate.h turns it into bits
-  SourcePos pos;
+  Attr fill = {};  ///< as written; casefile/generate.h turns it into bits
+  SourcePos pos = {};
 };
 
 /// Allowed words for a value: dtype and, per facet (in prod acc mid out), the words of the precision models.
@@ -60,8 +60,8 @@ struct Contract {
 /// news.
 /// How many conversions a stage of the trace shows.
 struct CastCount {
-  std::string stage;     ///< one of kTraceStages
-  std::string from, to;  ///< dtypes; empty = any
+  std::string stage;               ///< one of kTraceStages
+  std::string from = {}, to = {};  ///< dtypes; empty = any
   int64_t count = 0;
 };
 

@@ -294,8 +294,8 @@ std::vector<CrossTerm> CrossLine(std::string_view name, CrossSide side, DType dt
     std::vector<CrossTerm> terms = family.line(CrossSide::kA, bits, k, line);
     const auto picked = family.line(CrossSide::kB, bits, k, line);
     std::erase_if(terms, [&](const CrossTerm& term) {
-      return std::none_of(picked.begin(), picked.end(),
-                          [&](const CrossTerm& one) { return one.position == term.position; });
+      return std::ranges::none_of(picked,
+                                  [&](const CrossTerm& one) { return one.position == term.position; });
     });
     return terms;
   }

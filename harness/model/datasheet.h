@@ -18,11 +18,11 @@ struct DatasheetLine {
   std::string key;    ///< "accumulator"; never renamed
   std::string title;  ///< "accumulator"
   State state = State::kNotRead;
-  std::vector<std::string>
-      words;         ///< what remains possible, from the vocabulary; several: cannot be told apart
+  std::vector<std::string> words =
+      {};            ///< what remains possible, from the vocabulary; several: cannot be told apart
   std::string text;  ///< one phrase for a person
-  std::vector<std::string> probes;  ///< families it was read by
-  int64_t dots = 0;                 ///< dot products that were looked at
+  std::vector<std::string> probes = {};  ///< families it was read by
+  int64_t dots = 0;                      ///< dot products that were looked at
 };
 
 struct Datasheet {

@@ -22,7 +22,7 @@ struct Deviation {
   std::string reason;
   std::string link;
   std::string expires;  ///< "2026-12-31", the last day it holds; empty = never
-  SourcePos pos;
+  SourcePos pos = {};
 };
 
 }  // namespace ulpscope

@@ -18,4 +18,12 @@ std::optional<OutcomeKind> ParseOutcomeKind(std::string_view name) {
   return std::nullopt;
 }
 
+std::string Describe(const Outcome& outcome) {
+  return std::string(Name(outcome.kind)) + (outcome.error_class.empty() ? "" : " " + outcome.error_class);
+}
+
+std::string DescribeWhole(const Outcome& outcome) {
+  return Describe(outcome) + (outcome.text.empty() ? "" : ": " + outcome.text);
+}
+
 }  // namespace ulpscope

@@ -32,6 +32,11 @@ struct Outcome {
   std::string text;  ///< raised: the message; unsupported: the reason; otherwise what happened
 };
 
+/// "raised RuntimeError", "completed"
+std::string Describe(const Outcome& outcome);
+/// The same and, where there is some, its text: "raised RuntimeError: ..."
+std::string DescribeWhole(const Outcome& outcome);
+
 /// MXCSR and friends, read before and after a case in the worker.
 struct FpEnvironment {
   uint32_t mxcsr = 0;  ///< 0x1f80 is the default; bits 15 and 6 are FTZ and DAZ, 13-14 the rounding mode

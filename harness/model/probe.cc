@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "harness/base/find.h"
 #include "harness/base/hash.h"
 #include "harness/base/text.h"
 #include "harness/num/float_format.h"
@@ -101,7 +102,7 @@ class Maker {
     for (int64_t i = 1; i <= std::min<int64_t>(16, k_ - 1); ++i) all.push_back(i);
     for (int64_t i = 32; i < k_; i *= 2) all.push_back(i);
     for (const int64_t i : {k_ / 2, k_ / 3, k_ - 2, k_ - 1}) {
-      if (i > 0 && std::find(all.begin(), all.end(), i) == all.end()) all.push_back(i);
+      if (i > 0 && !Contains(all, i)) all.push_back(i);
     }
     return all;
   }
@@ -120,7 +121,7 @@ class Maker {
   /// Several sums over the same positions, in one group: one structure has to explain them all.
   void TogetherAt(const std::string& family, const std::string& name,
                   const std::vector<std::vector<Factors>>& sums, const std::vector<int64_t>& positions) {
-    ProbeGroup group{.family = family, .name = name + At(positions), .members = {}};
+    ProbeGroup group{.family = family, .name = name + At(positions)};
     for (const auto& factors : sums) AddPermutations(factors, positions, &group);
     groups.push_back(std::move(group));
   }
@@ -158,8 +159,7 @@ class Maker {
           {0, 1}, {0, k_ - 1}, {0, k_ / 2}, {k_ / 2, k_ - 1}, {k_ - 2, k_ - 1}};
       std::vector<std::vector<int64_t>> kept;
       for (auto& pair : pairs) {
-        if (pair[0] < pair[1] && std::find(kept.begin(), kept.end(), pair) == kept.end())
-          kept.push_back(pair);
+        if (pair[0] < pair[1] && !Contains(kept, pair)) kept.push_back(pair);
       }
       return kept;
     }
@@ -168,7 +168,7 @@ class Maker {
     std::vector<std::vector<int64_t>> kept;
     for (auto& positions : all) {
       const bool apart = positions[0] < positions[1] && positions[1] < positions[2] && positions[2] < k_;
-      if (apart && std::find(kept.begin(), kept.end(), positions) == kept.end()) kept.push_back(positions);
+      if (apart && !Contains(kept, positions)) kept.push_back(positions);
     }
     return kept;
   }

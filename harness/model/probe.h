@@ -45,7 +45,7 @@ struct ProbeGroup {
   std::string family;
   std::string name;  ///< says the values and positions, "swamp e=25 at 0,1,2"
   /// One dot product, or the permutations of its summands over the same positions.
-  std::vector<ProbeDot> members;
+  std::vector<ProbeDot> members = {};
   /// Residuals whose two summands lie at many pairs of positions tell whether the pair shares a chunk of
   /// split-K.
   bool tells_chunks() const { return name.starts_with("{a b, -c} apart"); }

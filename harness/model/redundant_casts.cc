@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/num/float_format.h"
 
 namespace ulpscope {
@@ -56,10 +57,7 @@ class Pairs {
   }
 
  private:
-  const TraceNode* Find(int64_t id) const {
-    const auto found = nodes_.find(id);
-    return found == nodes_.end() ? nullptr : found->second;
-  }
+  const TraceNode* Find(int64_t id) const { return LookupOr(nodes_, id); }
 
   /// True for a node around a single conversion and nothing that computes: an op that calls one, a backward
   /// formula.
@@ -83,8 +81,8 @@ class Pairs {
 
   /// True for a node that gives the one value that it reads as it is.
   static bool HandsOn(const TraceNode& node) {
-    const bool one = !node.from.empty() && std::all_of(node.from.begin(), node.from.end(),
-                                                       [&](int64_t id) { return id == node.from.front(); });
+    const bool one = !node.from.empty() &&
+                     std::ranges::all_of(node.from, [&](int64_t id) { return id == node.from.front(); });
     return one && (node.kind == TraceKind::kView || node.kind == TraceKind::kMove);
   }
 
@@ -97,8 +95,7 @@ class Pairs {
       for (const int64_t from : node->from) {
         const TraceNode* maker = Find(from);
         const auto gives = [&](const TraceTensor& output) { return output.dtype == cast.from; };
-        if (source == nullptr && maker != nullptr &&
-            std::any_of(maker->outputs.begin(), maker->outputs.end(), gives))
+        if (source == nullptr && maker != nullptr && std::ranges::any_of(maker->outputs, gives))
           source = maker;
       }
       if (source == nullptr) return nullptr;
@@ -129,7 +126,7 @@ class Pairs {
       for (const TraceNode* node = Find(reader->parent); node != nullptr; node = Find(node->parent))
         if (!around.insert(node).second) break;
     }
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const TraceNode* reader) {
+    return !readers.empty() && std::ranges::all_of(readers, [&](const TraceNode* reader) {
       return around.contains(reader) || undoing_.contains(reader->id) ||
              (HandsOn(*reader) && FeedsOnlyWhatUndoes({reader->id}, seen));
     });

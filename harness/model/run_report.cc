@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -38,11 +40,26 @@ std::string_view Name(KnobEffect::Effect effect) {
   return kNames[static_cast<size_t>(effect)];
 }
 
+std::vector<std::pair<std::string, const ValueResult*>> CaseResult::ValuesInOrder() const {
+  std::vector<std::pair<std::string, const ValueResult*>> ordered;
+  for (const auto& name : value_order) {
+    if (const ValueResult* value = Lookup(values, name)) ordered.emplace_back(name, value);
+  }
+  return ordered;
+}
+
+double CaseResult::Milliseconds() const {
+  double sum = 0;
+  for (const auto& [part, duration] : durations_ms) {
+    if (std::isfinite(duration) && duration > 0) sum += duration;
+  }
+  return sum;
+}
+
 int ExitCode(const RunReport& report, Interruption interruption) {
   const auto any = [&](std::initializer_list<Status> statuses) {
-    return std::any_of(report.results.begin(), report.results.end(), [&](const CaseResult& result) {
-      return std::find(statuses.begin(), statuses.end(), result.status) != statuses.end();
-    });
+    return std::ranges::any_of(report.results,
+                               [&](const CaseResult& result) { return Contains(statuses, result.status); });
   };
   if (any({Status::kHarness})) return 3;
   if (interruption == Interruption::kInterrupted) return 2;
@@ -50,8 +67,8 @@ int ExitCode(const RunReport& report, Interruption interruption) {
   if (report.stopped_after == 0 && any({Status::kNotRun})) return 6;
   if (any({Status::kFail, Status::kXpass, Status::kNondet, Status::kUnmodelled, Status::kInconclusive}))
     return 1;
-  const bool ran = std::any_of(report.results.begin(), report.results.end(),
-                               [](const CaseResult& result) { return result.status != Status::kSkip; });
+  const bool ran = std::ranges::any_of(
+      report.results, [](const CaseResult& result) { return result.status != Status::kSkip; });
   return ran ? 0 : 5;
 }
 
@@ -61,8 +78,7 @@ std::string ProvedOnSentence(const std::vector<ProvedOn>& inputs) {
   for (const ProvedOn& input : inputs)
     names.push_back(input.left_out.empty() ? input.name
                                            : input.name + " (" + input.left_out + ": it proves nothing)");
-  return "judged on " + std::to_string(inputs.size()) + " further input" + (inputs.size() == 1 ? "" : "s") +
-         " too: " + Join(names, ", ");
+  return "judged on " + Counted(inputs.size(), "further input") + " too: " + Join(names, ", ");
 }
 
 }  // namespace ulpscope

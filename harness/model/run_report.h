@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/model/case.h"
@@ -43,8 +44,8 @@ struct ValueResult {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::string bits = {};  ///< BitsOf what was observed; empty where there is no tensor
-  std::string part;       ///< eager, compiled, backward, glue; empty when the backend has one part
-  Classification classification;
+  std::string part = {};  ///< eager, compiled, backward, glue; empty when the backend has one part
+  Classification classification = {};
   ContractVerdict contract = ContractVerdict::kNotJudged;
 };
 
@@ -90,6 +91,11 @@ struct CaseResult {
   std::vector<ProvedOn> proved_on;  ///< with `prove`: the companions, in the order in which they were run
   std::string repro;
   std::map<std::string, double> durations_ms;  ///< volatile
+
+  /// The values that there are, in program order.
+  std::vector<std::pair<std::string, const ValueResult*>> ValuesInOrder() const;
+  /// What its parts took together: an adapter's word, which may be no number.
+  double Milliseconds() const;
 };
 
 enum class DivergenceKind {

@@ -55,7 +55,7 @@ const TraceNode* ReaderOf(const std::vector<const TraceNode*>& makers, const Ind
       continue;
     }
     const auto is_made = [&](int64_t source) { return made.contains(source); };
-    if (node->us && std::any_of(node->from.begin(), node->from.end(), is_made)) return node;
+    if (node->us && std::ranges::any_of(node->from, is_made)) return node;
   }
   return nullptr;
 }
@@ -94,7 +94,7 @@ bool IsInKernel(const Cast& cast, const Index& index, const Inside& inside) {
   if (kernel == index.end()) return false;
   if (kernel->second->kind != TraceKind::kFusion && kernel->second->kind != TraceKind::kKernel) return false;
   const auto& parts = inside.at(kernel->first);
-  return std::any_of(parts.begin(), parts.end(), [](const TraceNode* part) { return Computes(part->kind); });
+  return std::ranges::any_of(parts, [](const TraceNode* part) { return Computes(part->kind); });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -141,8 +140,8 @@ const FloatFormat& Float8E4m3fn() { return kFormats[5]; }
 const FloatFormat& Float8E5m2() { return kFormats[6]; }
 
 const FloatFormat* FindFormat(std::string_view name) {
-  const auto row = std::find_if(kFormats.begin(), kFormats.end(),
-                                [&](const FloatFormat& format) { return format.name == name; });
+  const auto row =
+      std::ranges::find_if(kFormats, [&](const FloatFormat& format) { return format.name == name; });
   return row == kFormats.end() ? nullptr : &*row;
 }
 
@@ -188,9 +187,7 @@ bool Holds(const FloatFormat& outer, const FloatFormat& inner) {
 }
 
 std::string_view Name(Rounding rounding) {
-  return std::find_if(kRoundings.begin(), kRoundings.end(),
-                      [&](const auto& row) { return row.first == rounding; })
-      ->second;
+  return std::ranges::find_if(kRoundings, [&](const auto& row) { return row.first == rounding; })->second;
 }
 
 std::optional<Rounding> ParseRounding(std::string_view name) {

@@ -34,7 +34,7 @@ std::string BitsOf(const TensorData& data);
 struct TensorData {
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes = {};
 
   int64_t size() const { return ElementCount(shape); }
   /// The value of row-major element `index`.

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/label.h"
 #include "harness/probe/sum_tree.h"
@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 double Pow2(int exponent) { return std::ldexp(1.0, exponent); }
 
 void Insert(Words* words, const std::string& word) {
-  if (std::find(words->begin(), words->end(), word) == words->end()) words->push_back(word);
+  if (!Contains(*words, word)) words->push_back(word);
 }
 
 std::string WithoutFlag(const std::string& word) { return word.substr(0, word.find('+')); }
@@ -161,8 +161,7 @@ class Reader {
     });
     masks_counted_ = masks_counted_ || counted;
     if (!tree) return std::nullopt;
-    std::erase_if(*open,
-                  [&](size_t other) { return std::find(alike.begin(), alike.end(), other) != alike.end(); });
+    std::erase_if(*open, [&](size_t other) { return Contains(alike, other); });
     return Order{.tree = *tree, .coordinates = static_cast<int64_t>(alike.size())};
   }
 
@@ -191,8 +190,8 @@ class Reader {
 
   struct Subnormal {
     std::string key, title;
-    std::vector<ProbeDot> dots;
-    std::vector<double> exact;
+    std::vector<ProbeDot> dots = {};
+    std::vector<double> exact = {};
   };
 
   static ProbeDot One(double a, double b) {
@@ -211,7 +210,10 @@ class Reader {
     const FloatFormat& in = *FormatOf(question_.dtype);
     const FloatFormat& out = *FormatOf(question_.out);
     std::vector<Subnormal> kinds(3);
-    kinds[0] = {.key = "subnormal_operands", .title = "subnormal operands", .dots = {}, .exact = {}};
+    kinds[0] = {
+        .key = "subnormal_operands",
+        .title = "subnormal operands",
+    };
     const int back = std::min(2 - in.emin, in.emax - 8);
     for (const double sign : {1.0, -1.0}) {
       const double small = sign * 1.5 * Pow2(in.emin - 2);
@@ -219,9 +221,14 @@ class Reader {
       kinds[0].dots.push_back(One(Pow2(back), small));
       kinds[0].exact.insert(kinds[0].exact.end(), 2, small * Pow2(back));
     }
-    kinds[1] = {.key = "subnormal_results", .title = "subnormal results", .dots = {}, .exact = {}};
+    kinds[1] = {
+        .key = "subnormal_results",
+        .title = "subnormal results",
+    };
     kinds[2] = {
-        .key = "subnormal_sums", .title = "subnormal sums of normal products", .dots = {}, .exact = {}};
+        .key = "subnormal_sums",
+        .title = "subnormal sums of normal products",
+    };
     for (const double sign : {1.0, -1.0}) {
       if (const auto term = NormalFactors(sign * 1.5, out.emin - 2)) {
         kinds[1].dots.push_back(One(term->a, term->b));
@@ -244,7 +251,6 @@ class Reader {
       DatasheetLine line{.key = kind.key,
                          .title = kind.title,
                          .state = State::kNotRead,
-                         .words = {},
                          .text = "these dtypes do not reach there",
                          .probes = {"range"},
                          .dots = static_cast<int64_t>(kind.dots.size())};
@@ -269,7 +275,6 @@ class Reader {
     consumer_ = {.key = "rounding_before_consumer",
                  .title = "rounding before an addition",
                  .state = State::kNotRead,
-                 .words = {},
                  .text = "",
                  .probes = {"fuse"},
                  .dots = 0};
@@ -318,8 +323,7 @@ class Reader {
   int64_t Dots(const Words& families) const {
     int64_t count = 0;
     for (const auto& family : families) {
-      const auto entry = dots_of_.find(family);
-      count += entry == dots_of_.end() ? 0 : entry->second;
+      count += LookupOr(dots_of_, family, 0);
     }
     return count;
   }
@@ -387,7 +391,6 @@ class Reader {
          .state = State::kRead,
          .words = {"same_bits"},
          .text = fmt::format("the same bits, each of {} launches run twice", sheet_.launches),
-         .probes = {},
          .dots = sheet_.dots});
   }
 
@@ -493,7 +496,6 @@ class Reader {
     DatasheetLine line{.key = "order",
                        .title = "order of summation",
                        .state = State::kNotRead,
-                       .words = {},
                        .text = "",
                        .probes = {"mask"},
                        .dots = order_dots_};

@@ -2,7 +2,6 @@
 #include "harness/probe/probe_session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "harness/base/text.h"
@@ -70,9 +69,7 @@ Result<std::unique_ptr<ProbeSession>> ProbeSession::Open(const ProbeQuestion& qu
   const RegistryRow* row = registry.Find(question.backend.name);
   if (row == nullptr) return Fail("unknown backend " + question.backend.name);
   std::unique_ptr<ProbeSession> session(new ProbeSession(question, registry));
-  auto scratch = Scratch::Create();
-  if (!scratch) return Fail(scratch.error());
-  session->scratch_ = std::move(*scratch);
+  session->scratch_ = ULPSCOPE_TRY(Scratch::Create());
   session->runner_ = std::make_unique<CaseRunner>(session->key_, registry, *session->scratch_,
                                                   session->options_, session->interrupt_.fd());
   return session;

@@ -223,9 +223,8 @@ std::vector<Positions> SumTree::MembersOf(const Positions& leaves) const {
   const auto count = static_cast<int64_t>(leaves.size());
   std::vector<Positions> members;
   for (const int64_t leaf : leaves) {
-    const auto own = std::find_if(members.begin(), members.end(), [&](const Positions& member) {
-      return Meet(member.front(), leaf) < count;
-    });
+    const auto own = std::ranges::find_if(
+        members, [&](const Positions& member) { return Meet(member.front(), leaf) < count; });
     if (own == members.end())
       members.push_back({leaf});
     else
@@ -244,8 +243,7 @@ std::string SumTree::TextOf(const Positions& leaves) const {
 int64_t SumTree::WidestOf(const Positions& leaves) const {
   if (leaves.size() == 1) return 1;
   const auto members = MembersOf(leaves);
-  int64_t widest = std::count_if(members.begin(), members.end(),
-                                 [](const Positions& member) { return member.size() == 1; });
+  int64_t widest = std::ranges::count_if(members, [](const Positions& member) { return member.size() == 1; });
   if (members.size() == 2) widest = 2;
   for (const Positions& member : members) widest = std::max(widest, WidestOf(member));
   return widest;

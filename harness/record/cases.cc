@@ -22,9 +22,8 @@ Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesys
   const auto file = CasesFile(dir);
   std::error_code code;
   if (!std::filesystem::exists(file, code)) return cases;
-  const auto text = ReadFileBytes(file, kMostCaseBytes);
-  if (!text) return tl::unexpected(text.error());
-  const auto journal = ParseJournal(*text);
+  const auto text = ULPSCOPE_TRY(ReadFileBytes(file, kMostCaseBytes));
+  const auto journal = ParseJournal(text);
   std::string problem;
   if (!journal) {
     Error damaged = journal.error();

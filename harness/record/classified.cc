@@ -223,11 +223,10 @@ Result<ClassifiedFile> ForEachClassified(const std::filesystem::path& file, cons
         if (std::exchange(first, false)) found.belongs = JsonFields(record, problem).Text("id") == run_id;
         problem = found.belongs ? take(record) : "";
         if (problem.empty()) return {};
-        return Fail(Error{.message = "no classification: " + problem,
-                          .pos = {.file = "", .line = line, .column = 1},
-                          .found = {},
-                          .expected = {},
-                          .hint = {}});
+        return Fail(Error{
+            .message = "no classification: " + problem,
+            .pos = {.file = "", .line = line, .column = 1},
+        });
       });
   if (!journal) return Fail(Damaged(journal.error(), file));
   found.whole_bytes = journal->whole_bytes;
@@ -319,9 +318,8 @@ Result<ClassifiedRun> ReadWanted(const RecordedRun& run,
                                  const std::function<bool(std::string_view)>& wanted) {
   ClassifiedRun classified;
   const ResultIndex results(run);
-  const auto read = ForEachClassified(FileIn(run.dir), run.header.id, wanted,
-                                      [&](const json& record) { return Take(record, results, &classified); });
-  if (!read) return tl::unexpected(read.error());
+  ULPSCOPE_TRY(ForEachClassified(FileIn(run.dir), run.header.id, wanted,
+                                 [&](const json& record) { return Take(record, results, &classified); }));
   return classified;
 }
 
@@ -336,7 +334,7 @@ Result<ClassifiedRun> ReadClassifiedOf(const RecordedRun& run, const std::string
 Result<ClassifiedRun> OpenClassified(const RecordedRun& run) {
   auto recorded = std::make_shared<RecordedClassifications>(FileIn(run.dir));
   ClassifiedRun classified;
-  if (auto indexed = recorded->Index(run, &classified); !indexed) return tl::unexpected(indexed.error());
+  ULPSCOPE_TRY(recorded->Index(run, &classified));
   classified.recorded = std::move(recorded);
   return classified;
 }
@@ -386,13 +384,12 @@ bool RecordedClassifications::Has(const std::string& case_id, const std::string&
 Result<Classified> RecordedClassifications::Read(const std::string& case_id,
                                                  const std::string& backend) const {
   const Place& place = places_.at({case_id, backend});
-  const auto line = ReadBytesAt(file_, place.offset, place.size);
-  if (!line) return tl::unexpected(line.error());
+  const auto line = ULPSCOPE_TRY(ReadBytesAt(file_, place.offset, place.size));
   const auto wrong = [&](Error error) {
-    error.pos = {.file = {}, .line = place.line, .column = 1};
+    error.pos = {.line = place.line, .column = 1};
     return Fail(Damaged(std::move(error), file_));
   };
-  const auto record = ParseRecord(*line);
+  const auto record = ParseRecord(line);
   if (!record) return wrong(record.error());
   Classified classified;
   if (auto problem = ValuesOf(*record, &classified); !problem.empty())
@@ -411,14 +408,13 @@ Result<void> WriteClassified(const RecordedRun& run, const ClassifiedRun& classi
 
 Result<ClassifiedWriter> ClassifiedWriter::Open(const std::filesystem::path& dir, const std::string& run_id) {
   ClassifiedWriter writer(FileIn(dir));
-  const auto before = ForEachClassified(writer.file_, run_id, {}, [](const json&) { return std::string(); });
-  if (!before) return tl::unexpected(before.error());
-  if (!before->belongs) {
-    if (auto written = WriteFileBytes(writer.file_, RunLine(run_id)); !written)
-      return tl::unexpected(written.error());
-  } else if (before->torn) {
+  const auto before =
+      ULPSCOPE_TRY(ForEachClassified(writer.file_, run_id, {}, [](const json&) { return std::string(); }));
+  if (!before.belongs) {
+    ULPSCOPE_TRY(WriteFileBytes(writer.file_, RunLine(run_id)));
+  } else if (before.torn) {
     std::error_code error;
-    std::filesystem::resize_file(writer.file_, before->whole_bytes, error);
+    std::filesystem::resize_file(writer.file_, before.whole_bytes, error);
     if (error)
       return Fail("cannot cut the torn last line off " + writer.file_.string() + ": " + error.message());
   }

@@ -25,7 +25,7 @@ namespace ulpscope {
 
 /// What the oracle and the classifier say about one observation, or what of ours broke on the way.
 struct Classified {
-  std::map<std::string, Classification> values;
+  std::map<std::string, Classification> values = {};
   std::string fault;
 };
 

@@ -51,23 +51,19 @@ Result<size_t> ReadInto(const FileHandle& handle, const std::filesystem::path& f
 
 Result<std::string> ReadFileBytes(const std::filesystem::path& file, int64_t limit) {
   FileHandle handle;
-  const auto size = OpenRegular(file, limit, &handle);
-  if (!size) return tl::unexpected(size.error());
-  std::string bytes(static_cast<size_t>(*size), '\0');
-  const auto got = ReadInto(handle, file, 0, bytes.data(), bytes.size());
-  if (!got) return tl::unexpected(got.error());
-  bytes.resize(*got);
+  const auto size = ULPSCOPE_TRY(OpenRegular(file, limit, &handle));
+  std::string bytes(static_cast<size_t>(size), '\0');
+  const auto got = ULPSCOPE_TRY(ReadInto(handle, file, 0, bytes.data(), bytes.size()));
+  bytes.resize(got);
   return bytes;
 }
 
 Result<std::string> ReadBytesAt(const std::filesystem::path& file, int64_t offset, size_t size) {
   FileHandle handle;
-  if (const auto opened = OpenRegular(file, std::numeric_limits<int64_t>::max(), &handle); !opened)
-    return tl::unexpected(opened.error());
+  ULPSCOPE_TRY(OpenRegular(file, std::numeric_limits<int64_t>::max(), &handle));
   std::string bytes(size, '\0');
-  const auto got = ReadInto(handle, file, offset, bytes.data(), size);
-  if (!got) return tl::unexpected(got.error());
-  if (*got != size) return Fail(file.string() + " has become shorter while it was read");
+  const auto got = ULPSCOPE_TRY(ReadInto(handle, file, offset, bytes.data(), size));
+  if (got != size) return Fail(file.string() + " has become shorter while it was read");
   return bytes;
 }
 
@@ -75,29 +71,28 @@ Result<void> ForEachLine(const std::filesystem::path& file, int64_t limit,
                          const std::function<Result<void>(const FileLine& line)>& take) {
   constexpr size_t kChunk = size_t{256} << 10;
   FileHandle handle;
-  if (const auto opened = OpenRegular(file, limit, &handle); !opened) return tl::unexpected(opened.error());
+  ULPSCOPE_TRY(OpenRegular(file, limit, &handle));
   std::string held;     // from the start of a line on
   int64_t held_at = 0;  // where it stands in the file
   size_t searched = 0;  // bytes of it that hold no newline
   while (true) {
     const size_t before = held.size();
     held.resize(before + kChunk);
-    const auto got =
-        ReadInto(handle, file, held_at + static_cast<int64_t>(before), held.data() + before, kChunk);
-    if (!got) return tl::unexpected(got.error());
-    held.resize(before + *got);
+    const auto got = ULPSCOPE_TRY(
+        ReadInto(handle, file, held_at + static_cast<int64_t>(before), held.data() + before, kChunk));
+    held.resize(before + got);
     size_t start = 0;
     for (size_t end; (end = held.find('\n', std::max(start, searched))) != held.npos; start = end + 1) {
       const FileLine line{.line = std::string_view(held).substr(start, end - start),
                           .offset = held_at + static_cast<int64_t>(start)};
-      if (auto taken = take(line); !taken) return taken;
+      ULPSCOPE_TRY(take(line));
     }
     held.erase(0, start);
     held_at += static_cast<int64_t>(start);
     searched = held.size();
     if (held_at + static_cast<int64_t>(searched) > limit)
       return Fail(file.string() + " is larger than " + std::to_string(limit) + " bytes");
-    if (*got == kChunk) continue;
+    if (got == kChunk) continue;
     if (!held.empty()) return take({.line = held, .offset = held_at, .whole = false});
     return {};
   }
@@ -117,7 +112,7 @@ Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view 
 
 Result<void> ReplaceFileBytes(const std::filesystem::path& file, std::string_view bytes) {
   const std::filesystem::path fresh = file.string() + ".new";
-  if (auto written = WriteFileBytes(fresh, bytes); !written) return written;
+  ULPSCOPE_TRY(WriteFileBytes(fresh, bytes));
   std::error_code error;
   std::filesystem::rename(fresh, file, error);
   if (error) return Fail("cannot write " + file.string() + ": " + error.message());

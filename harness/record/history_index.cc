@@ -107,24 +107,22 @@ Result<HistoryIndex> HistoryIndex::Open(const std::string& file) {
 
 Result<std::map<std::string, std::string>> HistoryIndex::Stamps() const {
   std::map<std::string, std::string> stamps;
-  const auto read = database_->Query("SELECT folder, stamp FROM runs", {},
-                                     [&](const auto& row) { stamps[row[0]] = row[1]; });
-  if (!read) return tl::unexpected(read.error());
+  ULPSCOPE_TRY(database_->Query("SELECT folder, stamp FROM runs", {},
+                                [&](const auto& row) { stamps[row[0]] = row[1]; }));
   return stamps;
 }
 
 Result<void> HistoryIndex::Forget(const std::string& folder) {
   for (const char* table : {"runs", "versions", "cells"}) {
-    auto gone = database_->Query(std::string("DELETE FROM ") + table + " WHERE folder = ?", {folder});
-    if (!gone) return gone;
+    ULPSCOPE_TRY(database_->Query(std::string("DELETE FROM ") + table + " WHERE folder = ?", {folder}));
   }
   return {};
 }
 
 Result<void> HistoryIndex::Store(const HistoryRun& run) {
-  if (auto begun = database_->Execute("BEGIN"); !begun) return begun;
+  ULPSCOPE_TRY(database_->Execute("BEGIN"));
   const auto store = [&]() -> Result<void> {
-    if (auto gone = Forget(run.folder); !gone) return gone;
+    ULPSCOPE_TRY(Forget(run.folder));
     auto stored = database_->Query(
         "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)",
         {run.folder, run.stamp, run.id, run.started, run.started.substr(0, 10), run.version});
@@ -144,7 +142,7 @@ Result<std::vector<HistoryEntry>> HistoryIndex::Of(const std::string& case_id) c
   std::vector<HistoryEntry> entries;
   const std::string sql = std::string("SELECT * FROM (") + kLastOfNight +
                           " WHERE c.case_id = ?) WHERE late = 1 ORDER BY backend, value, night";
-  const auto read = database_->Query(sql, {case_id}, [&](const auto& row) {
+  ULPSCOPE_TRY(database_->Query(sql, {case_id}, [&](const auto& row) {
     entries.push_back({.backend = row[1],
                        .value = row[2],
                        .night = row[3],
@@ -152,8 +150,7 @@ Result<std::vector<HistoryEntry>> HistoryIndex::Of(const std::string& case_id) c
                        .cls = row[5],
                        .versions = row[6],
                        .folder = row[7]});
-  });
-  if (!read) return tl::unexpected(read.error());
+  }));
   return entries;
 }
 
@@ -165,21 +162,19 @@ changes AS (SELECT night, status || ' ' || class AS now,
 counted AS (SELECT night, COUNT(*) AS cells, SUM(before IS NOT NULL AND before <> now) AS changed FROM changes GROUP BY night)
 SELECT r.night, COUNT(*), COALESCE(MAX(c.cells), 0), COALESCE(MAX(c.changed), 0)
 FROM runs r LEFT JOIN counted c ON c.night = r.night GROUP BY r.night ORDER BY r.night)";
-  const auto read = database_->Query(sql, {}, [&](const auto& row) {
+  ULPSCOPE_TRY(database_->Query(sql, {}, [&](const auto& row) {
     nights.push_back({.night = row[0],
                       .runs = std::stoll(row[1]),
                       .cells = std::stoll(row[2]),
                       .changed = std::stoll(row[3])});
-  });
-  if (!read) return tl::unexpected(read.error());
+  }));
   return nights;
 }
 
 Result<std::vector<std::string>> HistoryIndex::Cases() const {
   std::vector<std::string> ids;
-  const auto read = database_->Query("SELECT DISTINCT case_id FROM cells ORDER BY case_id", {},
-                                     [&](const auto& row) { ids.push_back(row[0]); });
-  if (!read) return tl::unexpected(read.error());
+  ULPSCOPE_TRY(database_->Query("SELECT DISTINCT case_id FROM cells ORDER BY case_id", {},
+                                [&](const auto& row) { ids.push_back(row[0]); }));
   return ids;
 }
 

@@ -15,16 +15,16 @@ namespace ulpscope {
 
 struct HistoryCell {
   std::string case_id, backend;
-  std::string value;        ///< empty: the outcome, of what gave no values
-  std::string status, cls;  ///< "PASS", "f32>bf16"
+  std::string value = {};        ///< empty: the outcome, of what gave no values
+  std::string status, cls = {};  ///< "PASS", "f32>bf16"
 };
 
 struct HistoryRun {
   std::string folder;
   std::string stamp;  ///< changes whenever the folder's journal does
   std::string id, started, version;
-  std::map<std::string, std::string> versions;  ///< backend -> "driver 550.54, torch 2.13.0"
-  std::vector<HistoryCell> cells;
+  std::map<std::string, std::string> versions = {};  ///< backend -> "driver 550.54, torch 2.13.0"
+  std::vector<HistoryCell> cells = {};
 };
 
 /// One cell on one night.

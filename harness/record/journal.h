@@ -41,15 +41,15 @@ struct RunHeader {
   int64_t seed = 0;
   int64_t repeat = 1;
   bool trace = true;
-  std::vector<std::string> backends;           ///< canonical backend strings
-  std::vector<std::string> cases;              ///< ids, in the order of the run
-  std::map<std::string, std::string> digests;  ///< case id -> CaseDigest
-  std::map<std::string, std::string> knobs;    ///< --knob
+  std::vector<std::string> backends = {};           ///< canonical backend strings
+  std::vector<std::string> cases = {};              ///< ids, in the order of the run
+  std::map<std::string, std::string> digests = {};  ///< case id -> CaseDigest
+  std::map<std::string, std::string> knobs;         ///< --knob
   /// --knob-sweep: backend string -> the knobs that its cells are about. A case takes part where one of its
   /// tags is one of them. Empty: every case runs on every backend.
   std::map<std::string, std::vector<std::string>> swept;
   std::map<std::string, std::string> not_installed;  ///< backend -> how to install it
-  std::map<std::string, std::optional<std::string>> environment;
+  std::map<std::string, std::optional<std::string>> environment = {};
   /// Of one shard, and of a sweep: every case of the whole run, in its order. Shards of one plan can be merged, and what none of
   /// them ran is known to be missing. Empty: `cases` are the whole run, each on every backend.
   std::vector<PlannedCase> plan = {};
@@ -58,26 +58,27 @@ struct RunHeader {
 struct RecordedResult {
   std::string case_id;
   std::string backend;
-  std::string digest;        ///< of the case as it was run
-  std::string tensors_file;  ///< relative to the run folder; empty when the result has none
-  std::string tensors_crc;
-  std::string trace_file;  ///< relative to the run folder; empty when the result has none
-  std::string trace_crc;
-  Observation observation;
+  std::string digest;             ///< of the case as it was run
+  std::string tensors_file = {};  ///< relative to the run folder; empty when the result has none
+  std::string tensors_crc = {};
+  std::string trace_file = {};  ///< relative to the run folder; empty when the result has none
+  std::string trace_crc = {};
+  Observation observation = {};
 };
 
 struct RecordedRun {
   std::filesystem::path dir;
   RunHeader header;
-  std::map<std::string, std::map<std::string, std::string>>
-      versions;  ///< backend string -> package -> version
-  std::map<std::string, std::map<std::string, std::vector<std::string>>>
-      knobs;                            ///< backend string -> knob -> values, default first
-  std::vector<RecordedResult> results;  ///< sorted by case (run order), then backend
-  std::vector<std::pair<std::string, std::string>> unfinished;  ///< begun without a result: (case, backend)
-  bool complete = false;                                        ///< ended, every case on every backend
-  int64_t stopped_after = 0;       ///< failures at which it stopped, as it was asked to; 0: it did not
-  std::vector<std::string> notes;  ///< e.g. "the last record is torn"
+  std::map<std::string, std::map<std::string, std::string>> versions =
+      {};  ///< backend string -> package -> version
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> knobs =
+      {};                                    ///< backend string -> knob -> values, default first
+  std::vector<RecordedResult> results = {};  ///< sorted by case (run order), then backend
+  std::vector<std::pair<std::string, std::string>> unfinished =
+      {};                               ///< begun without a result: (case, backend)
+  bool complete = false;                ///< ended, every case on every backend
+  int64_t stopped_after = 0;            ///< failures at which it stopped, as it was asked to; 0: it did not
+  std::vector<std::string> notes = {};  ///< e.g. "the last record is torn"
 
   const RecordedResult* Find(std::string_view case_id, std::string_view backend) const;
 };

@@ -1,6 +1,7 @@
 // Journal lines and the header record.
 #include "harness/record/journal_format.h"
 
+#include "harness/base/find.h"
 #include "harness/record/crc.h"
 #include "harness/record/file_bytes.h"
 #include "harness/record/json_fields.h"
@@ -35,16 +36,14 @@ Result<std::string_view> RecordText(std::string_view line) {
     return Fail(Error{.message = "the record's checksum is wrong",
                       .pos = SourcePos(),
                       .found = crc,
-                      .expected = std::string(line.substr(kBeforeCrc.size(), 8)),
-                      .hint = {}});
+                      .expected = std::string(line.substr(kBeforeCrc.size(), 8))});
   }
   return record;
 }
 
 Result<json> ParseRecord(std::string_view line) {
-  const auto record = RecordText(line);
-  if (!record) return tl::unexpected(record.error());
-  return sdk::ParseMessage(*record, {.max_bytes = kMaxRecord, .max_depth = kMaxDepth});
+  const auto record = ULPSCOPE_TRY(RecordText(line));
+  return sdk::ParseMessage(record, {.max_bytes = kMaxRecord, .max_depth = kMaxDepth});
 }
 
 std::string JournalLine(const json& record) {
@@ -60,14 +59,13 @@ std::string JournalLine(const json& record) {
 Result<JournalText> ParseJournal(std::string_view text, const std::function<bool(std::string_view)>& wanted) {
   std::vector<json> records;
   std::vector<int> lines;
-  auto journal = ForEachRecord(text, wanted, [&](json record, int line) -> Result<void> {
+  auto journal = ULPSCOPE_TRY(ForEachRecord(text, wanted, [&](json record, int line) -> Result<void> {
     records.push_back(std::move(record));
     lines.push_back(line);
     return {};
-  });
-  if (!journal) return journal;
-  journal->records = std::move(records);
-  journal->lines = std::move(lines);
+  }));
+  journal.records = std::move(records);
+  journal.lines = std::move(lines);
   return journal;
 }
 
@@ -84,7 +82,7 @@ Result<JournalText> ForEachRecord(std::string_view text, const std::function<boo
     if (const std::string_view line = text.substr(0, end); !wanted || wanted(line)) {
       auto record = ParseRecord(line);
       if (!record) return Fail(AtLine(record.error(), number));
-      if (auto taken = take(std::move(*record), number); !taken) return tl::unexpected(taken.error());
+      ULPSCOPE_TRY(take(std::move(*record), number));
     }
     journal.whole_bytes += end + 1;
     text.remove_prefix(end + 1);
@@ -97,19 +95,19 @@ Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t l
                                     const std::function<Result<void>(json record, int line)>& take) {
   JournalText journal;
   int number = 0;
-  const auto read = ForEachLine(file, limit, [&](const FileLine& line) -> Result<void> {
+  const auto one = [&](const FileLine& line) -> Result<void> {
     ++number;
     journal.torn = !line.whole;
     if (journal.torn) return {};
     if (!wanted || wanted(line.line)) {
       auto record = ParseRecord(line.line);
       if (!record) return Fail(AtLine(record.error(), number));
-      if (auto taken = take(std::move(*record), number); !taken) return taken;
+      ULPSCOPE_TRY(take(std::move(*record), number));
     }
     journal.whole_bytes = static_cast<size_t>(line.offset) + line.line.size() + 1;
     return {};
-  });
-  if (!read) return tl::unexpected(read.error());
+  };
+  ULPSCOPE_TRY(ForEachLine(file, limit, one));
   return journal;
 }
 
@@ -119,8 +117,7 @@ json ToJson(const RunHeader& header) {
     environment[name] = value ? json(*value) : json(nullptr);
   json cases = json::array();
   for (const auto& id : header.cases) {
-    const auto digest = header.digests.find(id);
-    cases.push_back({{"id", id}, {"digest", digest == header.digests.end() ? "" : digest->second}});
+    cases.push_back({{"id", id}, {"digest", LookupOr(header.digests, id)}});
   }
   json record = {{"type", "run"},
                  {"format", 1},
@@ -155,12 +152,9 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
                    .repeat = fields.Integer("repeat", 1),
                    .trace = fields.Flag("trace"),
                    .backends = fields.Texts("backends"),
-                   .cases = {},
-                   .digests = {},
                    .knobs = fields.TextMap("knobs"),
                    .swept = fields.TextLists("swept"),
-                   .not_installed = fields.TextMap("not_installed"),
-                   .environment = {}};
+                   .not_installed = fields.TextMap("not_installed")};
   if (const auto* cases = fields.Find("cases"); cases != nullptr && cases->is_array()) {
     for (const auto& entry : *cases) {
       JsonFields one(entry, error);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <set>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/record/crc.h"
 #include "harness/record/file_bytes.h"
@@ -28,7 +28,7 @@ bool IsNumbered(std::string_view name, std::string_view before, std::string_view
   if (!name.starts_with(before) || !name.ends_with(after) || name.size() < before.size() + after.size())
     return false;
   const std::string_view number = name.substr(before.size(), name.size() - before.size() - after.size());
-  return number.size() >= 6 && number.size() <= 18 && std::all_of(number.begin(), number.end(), IsDigit);
+  return number.size() >= 6 && number.size() <= 18 && std::ranges::all_of(number, IsDigit);
 }
 
 /// A journal is data from outside: the file it names must be one of its own.
@@ -39,14 +39,11 @@ bool IsTraceFile(const std::string& name) { return IsNumbered(name, "traces/", "
 Result<RecordedResult> ResultFromJson(const json& record) {
   std::string error;
   JsonFields fields(record, error);
-  RecordedResult result{.case_id = fields.Text("case"),
-                        .backend = fields.Text("backend"),
-                        .digest = fields.Text("digest"),
-                        .tensors_file = {},
-                        .tensors_crc = {},
-                        .trace_file = {},
-                        .trace_crc = {},
-                        .observation = {}};
+  RecordedResult result{
+      .case_id = fields.Text("case"),
+      .backend = fields.Text("backend"),
+      .digest = fields.Text("digest"),
+  };
   fields.Require("observation");
   if (const auto* tensors = fields.Find("tensors")) {
     JsonFields place(*tensors, error);
@@ -104,17 +101,15 @@ class Collector {
       open_.insert(pair);
       run_.complete = false;
     } else if (type == "result") {
-      auto result = ResultFromJson(record);
-      if (!result) return tl::unexpected(result.error());
+      auto result = ULPSCOPE_TRY(ResultFromJson(record));
       open_.erase(pair);
-      latest_[pair] = std::move(*result);
+      latest_[pair] = std::move(result);
     } else if (type == "end") {
       run_.complete = fields.Flag("complete");
       run_.stopped_after = fields.Integer("stopped_after", 0);
     } else if (type == "run") {
-      const auto more = RunHeaderFromJson(record);
-      if (!more) return tl::unexpected(more.error());
-      MergeHeader(run_.header, *more);
+      const auto more = ULPSCOPE_TRY(RunHeaderFromJson(record));
+      MergeHeader(run_.header, more);
       run_.complete = false;
       run_.stopped_after = 0;
     } else {
@@ -137,11 +132,8 @@ class Collector {
       }
       run_.results.push_back(std::move(result));
     }
-    std::stable_sort(run_.results.begin(), run_.results.end(), [&](const auto& a, const auto& b) {
-      const auto rank = [&](const auto& result) {
-        const auto it = order.find(result.case_id);
-        return it == order.end() ? order.size() : it->second;
-      };
+    std::ranges::stable_sort(run_.results, [&](const auto& a, const auto& b) {
+      const auto rank = [&](const auto& result) { return LookupOr(order, result.case_id, order.size()); };
       return rank(a) < rank(b);
     });
     run_.unfinished.assign(open_.begin(), open_.end());
@@ -167,17 +159,15 @@ ResultIndex::ResultIndex(const RecordedRun& run) {
 }
 
 const RecordedResult* ResultIndex::Find(std::string_view case_id, std::string_view backend) const {
-  const auto found = results_.find({case_id, backend});
-  return found == results_.end() ? nullptr : found->second;
+  return LookupOr(results_, std::pair(case_id, backend));
 }
 
 bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
              const std::string& backend) {
   const auto knobs = swept.find(backend);
   if (knobs == swept.end()) return true;
-  return std::any_of(knobs->second.begin(), knobs->second.end(), [&](const std::string& knob) {
-    return std::find(test_case.tags.begin(), test_case.tags.end(), knob) != test_case.tags.end();
-  });
+  return std::ranges::any_of(knobs->second,
+                             [&](const std::string& knob) { return Contains(test_case.tags, knob); });
 }
 
 bool HoldsRun(const std::filesystem::path& dir) {
@@ -195,9 +185,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
       ForEachRecordOf(file, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {
         const size_t i = records++;
         if (i == 0) {
-          auto header = RunHeaderFromJson(record);
-          if (!header) return tl::unexpected(header.error());
-          run.header = std::move(*header);
+          run.header = ULPSCOPE_TRY(RunHeaderFromJson(record));
           return {};
         }
         const auto number = record.find("n");
@@ -207,7 +195,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
                                : Result<void>(Fail("a record before this one is missing or there twice"));
         if (added) return {};
         Error error = added.error();
-        error.pos = {.file = {}, .line = line, .column = 1};
+        error.pos = {.line = line, .column = 1};
         return Fail(std::move(error));
       });
   if (!journal) {
@@ -223,7 +211,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
   collector.Finish();
   if (loading == TensorLoading::kNow) {
     for (auto& result : run.results) {
-      if (auto loaded = LoadTensors(run, result); !loaded) return tl::unexpected(loaded.error());
+      ULPSCOPE_TRY(LoadTensors(run, result));
     }
   }
   return run;
@@ -232,24 +220,20 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
   if (result.tensors_file.empty() || !result.observation.values.empty()) return {};
   const auto file = run.dir / result.tensors_file;
-  const auto bytes = ReadFileBytes(file, kMaxJournal);
-  if (!bytes) return tl::unexpected(bytes.error());
-  if (Crc32Text(*bytes) != result.tensors_crc)
+  const auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
+  if (Crc32Text(bytes) != result.tensors_crc)
     return Fail(file.string() + " is damaged: its checksum is wrong");
-  auto tensors = sdk::ParseSafetensors(std::as_bytes(std::span(*bytes)), file.string());
-  if (!tensors) return tl::unexpected(tensors.error());
-  result.observation.values = std::move(*tensors);
+  result.observation.values =
+      ULPSCOPE_TRY(sdk::ParseSafetensors(std::as_bytes(std::span(bytes)), file.string()));
   return {};
 }
 
 Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result) {
   if (result.trace_file.empty() || !result.observation.trace.empty()) return {};
   const auto file = run.dir / result.trace_file;
-  const auto bytes = ReadFileBytes(file, kMaxJournal);
-  if (!bytes) return tl::unexpected(bytes.error());
-  if (Crc32Text(*bytes) != result.trace_crc)
-    return Fail(file.string() + " is damaged: its checksum is wrong");
-  const auto object = sdk::ParseMessage(*bytes, {.max_bytes = bytes->size() + 1, .max_depth = 16});
+  const auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
+  if (Crc32Text(bytes) != result.trace_crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+  const auto object = sdk::ParseMessage(bytes, {.max_bytes = bytes.size() + 1, .max_depth = 16});
   if (!object) return Fail(file.string() + ": " + object.error().message);
   std::string error;
   JsonFields fields(*object, error);

@@ -129,44 +129,40 @@ Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesyst
     std::filesystem::create_directories(dir / folder, error);
     if (error) return Fail("cannot make " + (dir / folder).string() + ": " + error.message());
   }
-  const auto fd = OpenLocked(dir / "journal.jsonl", O_CREAT);
-  if (!fd) return tl::unexpected(fd.error());
+  const auto fd = ULPSCOPE_TRY(OpenLocked(dir / "journal.jsonl", O_CREAT));
   if (HoldsRun(dir)) {
-    ::close(*fd);
+    ::close(fd);
     return Fail(Error{.message = dir.string() + " holds a run already",
                       .pos = SourcePos(),
-                      .found = {},
-                      .expected = {},
                       .hint = "--resume continues it; or name another folder"});
   }
-  if (::ftruncate(*fd, 0) != 0) return Fail("cannot empty " + (dir / "journal.jsonl").string());
-  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, *fd, 0, 0)));
-  if (auto written = writer->impl_->Append(ToJson(header)); !written) return tl::unexpected(written.error());
+  if (::ftruncate(fd, 0) != 0) return Fail("cannot empty " + (dir / "journal.jsonl").string());
+  std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, fd, 0, 0)));
+  ULPSCOPE_TRY(writer->impl_->Append(ToJson(header)));
   return writer;
 }
 
 Result<std::unique_ptr<JournalWriter>> JournalWriter::Continue(const RecordedRun& run,
                                                                const RunHeader& header) {
   const auto file = run.dir / "journal.jsonl";
-  const auto fd = OpenLocked(file, 0);
-  if (!fd) return tl::unexpected(fd.error());
+  const auto fd = ULPSCOPE_TRY(OpenLocked(file, 0));
   // Read again under the lock: only now is nobody else appending.
   const auto text = ReadFileBytes(file, int64_t{4} << 30);
   if (!text) {
-    ::close(*fd);
+    ::close(fd);
     return tl::unexpected(text.error());
   }
   const auto journal = ParseJournal(*text);
   if (!journal) {
-    ::close(*fd);
+    ::close(fd);
     return tl::unexpected(journal.error());
   }
-  if (journal->torn && ::ftruncate(*fd, static_cast<off_t>(journal->whole_bytes)) != 0) {
+  if (journal->torn && ::ftruncate(fd, static_cast<off_t>(journal->whole_bytes)) != 0) {
     return Fail("cannot cut the torn last record off " + file.string() + ": " + std::strerror(errno));
   }
   std::unique_ptr<JournalWriter> writer(
-      new JournalWriter(std::make_unique<Impl>(run.dir, *fd, NumberAfter(run), journal->records.size())));
-  if (auto written = writer->impl_->Append(ToJson(header)); !written) return tl::unexpected(written.error());
+      new JournalWriter(std::make_unique<Impl>(run.dir, fd, NumberAfter(run), journal->records.size())));
+  ULPSCOPE_TRY(writer->impl_->Append(ToJson(header)));
   return writer;
 }
 
@@ -193,14 +189,14 @@ Result<void> JournalWriter::Store(const std::string& case_id, const std::string&
     const std::string name = "traces/" + number + ".json";
     const json trace{{"case", case_id}, {"backend", backend}, {"nodes", TraceToJson(observation.trace)}};
     const std::string text = trace.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-    if (auto written = WriteFileBytes(impl_->dir() / name, text); !written) return written;
+    ULPSCOPE_TRY(WriteFileBytes(impl_->dir() / name, text));
     record["trace"] = {{"file", name}, {"crc", Crc32Text(text)}};
   }
   if (!observation.values.empty()) {
     const std::string name = "tensors/" + number + ".safetensors";
     const auto encoded = sdk::FormatSafetensors(observation.values);
     const std::string_view bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-    if (auto written = WriteFileBytes(impl_->dir() / name, bytes); !written) return written;
+    ULPSCOPE_TRY(WriteFileBytes(impl_->dir() / name, bytes));
     record["tensors"] = {{"file", name}, {"crc", Crc32Text(bytes)}};
   }
   return impl_->Append(record);

@@ -1,7 +1,6 @@
 // Checked access to JSON from outside.
 #include "harness/record/json_fields.h"
 
-#include <cmath>
 #include <limits>
 
 namespace ulpscope {

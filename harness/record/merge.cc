@@ -30,13 +30,13 @@ Plan PlanOf(const RunHeader& header) {
 /// A result with everything beside the journal, and its volatile parts apart.
 struct WholeResult {
   RecordedResult record;
-  std::string volatile_text;  ///< orders results that are the same but for these
+  std::string volatile_text = {};  ///< orders results that are the same but for these
 };
 
 Result<WholeResult> ReadWhole(const RecordedRun& run, const RecordedResult& result) {
-  WholeResult whole{.record = result, .volatile_text = {}};
-  if (auto loaded = LoadTensors(run, whole.record); !loaded) return tl::unexpected(loaded.error());
-  if (auto loaded = LoadTrace(run, whole.record); !loaded) return tl::unexpected(loaded.error());
+  WholeResult whole{.record = result};
+  ULPSCOPE_TRY(LoadTensors(run, whole.record));
+  ULPSCOPE_TRY(LoadTrace(run, whole.record));
   whole.volatile_text =
       ToJson(whole.record.observation).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
       TraceToJson(whole.record.observation.trace)
@@ -73,21 +73,20 @@ class Merger {
  public:
   Result<Merged> Merge(const std::vector<fs::path>& folders, const fs::path& out) {
     for (const auto& folder : folders) {
-      auto run = ReadRun(folder, TensorLoading::kLater);
-      if (!run) return tl::unexpected(run.error());
-      runs_.push_back(std::move(*run));
+      auto run = ULPSCOPE_TRY(ReadRun(folder, TensorLoading::kLater));
+      runs_.push_back(std::move(run));
     }
     merged_.runs = runs_.size();
     // What nothing depends on but the choice among equals must not depend on the order of the arguments either.
-    std::stable_sort(runs_.begin(), runs_.end(), [](const RecordedRun& a, const RecordedRun& b) {
+    std::ranges::stable_sort(runs_, [](const RecordedRun& a, const RecordedRun& b) {
       return std::tie(a.header.started, a.header.id) < std::tie(b.header.started, b.header.id);
     });
     CompareHeaders();
     if (!merged_.conflicts.empty()) return std::move(merged_);
-    if (auto chosen = Choose(); !chosen) return tl::unexpected(chosen.error());
+    ULPSCOPE_TRY(Choose());
     if (!merged_.conflicts.empty()) return std::move(merged_);
     FindGaps();
-    if (auto written = Write(out); !written) return tl::unexpected(written.error());
+    ULPSCOPE_TRY(Write(out));
     return std::move(merged_);
   }
 
@@ -131,15 +130,13 @@ class Merger {
       for (const RecordedResult& result : runs_[i].results) {
         const auto [known, added] = chosen_.try_emplace({result.case_id, result.backend}, i, &result);
         if (added) continue;
-        const auto before = ReadWhole(runs_[known->second.first], *known->second.second);
-        if (!before) return tl::unexpected(before.error());
-        const auto now = ReadWhole(runs_[i], result);
-        if (!now) return tl::unexpected(now.error());
-        if (const std::string what = Difference(*before, *now); !what.empty()) {
+        const auto before = ULPSCOPE_TRY(ReadWhole(runs_[known->second.first], *known->second.second));
+        const auto now = ULPSCOPE_TRY(ReadWhole(runs_[i], result));
+        if (const std::string what = Difference(before, now); !what.empty()) {
           merged_.conflicts.push_back(fmt::format("{} on {}: {} and {} differ in {}", result.case_id,
                                                   result.backend, runs_[known->second.first].dir.string(),
                                                   runs_[i].dir.string(), what));
-        } else if (now->volatile_text < before->volatile_text) {
+        } else if (now.volatile_text < before.volatile_text) {
           known->second = {i, &result};
         }
       }
@@ -176,31 +173,26 @@ class Merger {
 
   Result<void> Write(const fs::path& out) {
     const RunHeader header = Header();
-    auto dir = MakeRunFolder(out, header.id, header.started);
-    if (!dir) return tl::unexpected(dir.error());
-    auto journal = JournalWriter::Create(*dir, header);
-    if (!journal) return tl::unexpected(journal.error());
+    auto dir = ULPSCOPE_TRY(MakeRunFolder(out, header.id, header.started));
+    auto journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
     for (const auto& backend : header.backends) {
       if (!versions_.contains(backend) && !knobs_.contains(backend)) continue;
-      if (auto written = (*journal)->Backend(backend, versions_[backend], knobs_[backend]); !written)
-        return written;
+      ULPSCOPE_TRY(journal->Backend(backend, versions_[backend], knobs_[backend]));
     }
     for (const auto& id : header.cases) {
       for (const auto& backend : header.backends) {
         const auto found = chosen_.find({id, backend});
         if (found == chosen_.end()) continue;
-        const auto whole = ReadWhole(runs_[found->second.first], *found->second.second);
-        if (!whole) return tl::unexpected(whole.error());
-        const RecordedResult& record = whole->record;
-        if (auto written = (*journal)->Store(id, record.digest, backend, record.observation); !written)
-          return written;
+        const auto whole = ULPSCOPE_TRY(ReadWhole(runs_[found->second.first], *found->second.second));
+        const RecordedResult& record = whole.record;
+        ULPSCOPE_TRY(journal->Store(id, record.digest, backend, record.observation));
         ++merged_.results;
       }
     }
     const auto ending =
         merged_.gaps.empty() ? JournalWriter::Ending::kComplete : JournalWriter::Ending::kInterrupted;
-    if (auto written = (*journal)->End(ending); !written) return written;
-    return WriteBeside(*dir, header);
+    ULPSCOPE_TRY(journal->End(ending));
+    return WriteBeside(dir, header);
   }
 
   /// The cases and what was classified.
@@ -222,16 +214,8 @@ class Merger {
       if (classified.engine.empty() || found->engine < classified.engine) classified.engine = found->engine;
       if (counted.insert(run.header.id).second) classified.counts += found->counts;
     }
-    if (auto written = WriteRecordedCases(dir, header.id, cases); !written) return written;
-    RecordedRun target{.dir = dir,
-                       .header = header,
-                       .versions = {},
-                       .knobs = {},
-                       .results = {},
-                       .unfinished = {},
-                       .complete = false,
-                       .stopped_after = 0,
-                       .notes = {}};
+    ULPSCOPE_TRY(WriteRecordedCases(dir, header.id, cases));
+    RecordedRun target{.dir = dir, .header = header, .complete = false, .stopped_after = 0};
     return WriteClassified(target, classified);
   }
 

@@ -50,7 +50,7 @@ std::vector<TraceTensor> TraceTensors(JsonFields& fields, const char* key) {
   for (const auto& entry : *list) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_array())
       return wrong();
-    TraceTensor tensor{.dtype = CleanText(entry[0].get<std::string>(), 64), .shape = {}};
+    TraceTensor tensor{.dtype = CleanText(entry[0].get<std::string>(), 64)};
     for (const auto& extent : entry[1]) {
       if (!extent.is_number_integer()) return wrong();
       tensor.shape.push_back(extent.get<int64_t>());

@@ -1,8 +1,7 @@
 // Backend strings against the registry.
 #include "harness/run/backend.h"
 
-#include <algorithm>
-
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/words/knobs.h"
 
@@ -10,11 +9,7 @@ namespace ulpscope {
 namespace {
 
 Error Misnamed(std::string message, std::string_view word, const std::vector<std::string>& candidates) {
-  return {.message = std::move(message),
-          .pos = SourcePos(),
-          .found = {},
-          .expected = {},
-          .hint = DidYouMean(word, candidates)};
+  return {.message = std::move(message), .pos = SourcePos(), .hint = DidYouMean(word, candidates)};
 }
 
 }  // namespace
@@ -28,7 +23,7 @@ Result<BackendSpec> ParseBackend(std::string_view text, const Registry& registry
   for (const auto& [knob, value] : spec->knobs) {
     if (!row->TakesKnob(knob))
       return Fail(Misnamed("backend " + name + " has no knob '" + knob + "'", knob, row->knobs));
-    if (const auto checked = CheckKnobValue(knob, value); !checked) return tl::unexpected(checked.error());
+    ULPSCOPE_TRY(CheckKnobValue(knob, value));
   }
   return spec;
 }
@@ -49,9 +44,8 @@ Result<std::vector<BackendSpec>> ParseBackendList(std::string_view text, const R
   }
   std::vector<BackendSpec> specs;
   for (const auto& item : items) {
-    auto spec = ParseBackend(item, registry);
-    if (!spec) return tl::unexpected(spec.error());
-    if (std::find(specs.begin(), specs.end(), *spec) == specs.end()) specs.push_back(std::move(*spec));
+    auto spec = ULPSCOPE_TRY(ParseBackend(item, registry));
+    if (!Contains(specs, spec)) specs.push_back(std::move(spec));
   }
   return specs;
 }
@@ -60,7 +54,7 @@ std::vector<BackendSpec> DefaultBackends(const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& row : registry.rows()) {
     if (row.is_default && registry.Check(row).installed)
-      specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
+      specs.push_back({.name = row.backend, .device = row.device});
   }
   return specs;
 }
@@ -68,7 +62,7 @@ std::vector<BackendSpec> DefaultBackends(const Registry& registry) {
 std::vector<BackendSpec> AllBackends(const Registry& registry) {
   std::vector<BackendSpec> specs;
   for (const auto& row : registry.rows()) {
-    if (!row.hidden) specs.push_back({.name = row.backend, .device = row.device, .knobs = {}});
+    if (!row.hidden) specs.push_back({.name = row.backend, .device = row.device});
   }
   return specs;
 }

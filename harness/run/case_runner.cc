@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include <algorithm>
 #include <atomic>
 
+#include "harness/base/find.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/compare.h"
 #include "harness/run/environment.h"
@@ -74,8 +74,7 @@ std::string UnmetRequirement(const Case& test_case, const BackendSpec& backend, 
       if (value != backend.device && value != device) return "requires device " + value;
     } else if (info != nullptr) {
       const auto& offered = info->capabilities;
-      if (std::find(offered.begin(), offered.end(), value) == offered.end())
-        return "requires " + key + " " + value;
+      if (!Contains(offered, value)) return "requires " + key + " " + value;
     }
   }
   return "";

@@ -5,7 +5,8 @@
 
 #include <array>
 #include <cstdlib>
-#include <string_view>
+
+#include "harness/base/find.h"
 
 namespace ulpscope {
 namespace {
@@ -48,8 +49,7 @@ std::vector<std::string> WorkerEnvironment(const std::map<std::string, std::stri
   for (const char* name : kPassed) {
     if (const char* value = std::getenv(name)) entries.push_back(std::string(name) + "=" + value);
   }
-  const auto threads = knobs.find("threads");
-  const std::string count = threads == knobs.end() ? "1" : threads->second;
+  const std::string count = LookupOr(knobs, "threads", "1");
   for (const char* name :
        {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"}) {
     entries.push_back(std::string(name) + "=" + count);

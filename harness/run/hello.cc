@@ -3,8 +3,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
+#include "harness/base/find.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/environment.h"
 #include "harness/run/scratch.h"
@@ -24,24 +23,22 @@ Outcome Because(OutcomeKind kind, std::string text) {
 /// Starts the adapter of `row`, says hello and bye.
 Result<BackendInfo> DescribeAdapter(const BackendSpec& backend, const RegistryRow& row,
                                     const Registry& registry, double timeout_s) {
-  auto scratch = Scratch::Create();
-  if (!scratch) return tl::unexpected(scratch.error());
+  auto scratch = ULPSCOPE_TRY(Scratch::Create());
   const KnobSet knobs = WireKnobs(backend.knobs);
-  const std::string token = (*scratch)->token() + ".0";
-  auto worker =
+  const std::string token = scratch->token() + ".0";
+  auto worker = ULPSCOPE_TRY(
       Worker::Start({.argv = registry.Command(row),
-                     .environment = WorkerEnvironment(knobs, registry.places(), (*scratch)->tmp(), token),
-                     .cwd = (*scratch)->tmp(),
-                     .token = token});
-  if (!worker) return tl::unexpected(worker.error());
-  Greeting greeting = Greet(**worker, backend, knobs, {.seconds = timeout_s});
+                     .environment = WorkerEnvironment(knobs, registry.places(), scratch->tmp(), token),
+                     .cwd = scratch->tmp(),
+                     .token = token}));
+  Greeting greeting = Greet(*worker, backend, knobs, {.seconds = timeout_s});
   if (auto* info = std::get_if<BackendInfo>(&greeting)) {
-    (*worker)->Bye();
+    worker->Bye();
     return std::move(*info);
   }
   const auto* outcome = std::get_if<Outcome>(&greeting);
   return Fail((outcome == nullptr ? "interrupted" : outcome->text) + "\n" +
-              CleanText((*worker)->Log(), kGreetingLogLimit));
+              CleanText(worker->Log(), kGreetingLogLimit));
 }
 
 }  // namespace
@@ -57,15 +54,12 @@ Greeting Greet(Worker& worker, const BackendSpec& backend, const KnobSet& knobs,
 
 std::optional<Outcome> WhyUnserved(const BackendInfo& info, const BackendSpec& backend) {
   if (!info.error.empty()) return Because(OutcomeKind::kUnsupported, info.error);
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (!has(info.backends, backend.name)) {
+  if (!Contains(info.backends, backend.name)) {
     return Because(OutcomeKind::kProtocolBroken,
                    "the adapter '" + info.adapter + "' does not serve the backend " + backend.name);
   }
   const std::string kind(backend.DeviceKind());
-  if (!info.devices.empty() && !has(info.devices, backend.device) && !has(info.devices, kind)) {
+  if (!info.devices.empty() && !Contains(info.devices, backend.device) && !Contains(info.devices, kind)) {
     return Because(OutcomeKind::kUnsupported, "device " + backend.device + " is not there");
   }
   return std::nullopt;
@@ -79,8 +73,6 @@ Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& 
   if (!availability.installed) {
     return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
                       .pos = SourcePos(),
-                      .found = {},
-                      .expected = {},
                       .hint = availability.install});
   }
   return DescribeAdapter(backend, row, registry, timeout_s);
@@ -99,15 +91,9 @@ Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& 
   auto command =
       script ? std::vector<std::string>{"{python}", path.string()} : std::vector<std::string>{path.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const RegistryRow probe{.backend = "",
-                          .title = "",
-                          .adapter = command,
-                          .requires_file = "",
-                          .python_packages = {},
-                          .knobs = {},
-                          .install = "",
-                          .absent = ""};
-  const auto info = DescribeAdapter(BackendSpec{.name = "", .knobs = {}}, probe, registry, kStartupSeconds);
+  const RegistryRow probe{
+      .backend = "", .title = "", .adapter = command, .requires_file = "", .install = "", .absent = ""};
+  const auto info = DescribeAdapter(BackendSpec{.name = ""}, probe, registry, kStartupSeconds);
   if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
   if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
   for (const auto& name : info->backends) {
@@ -118,7 +104,6 @@ Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& 
                      .title = "adapter " + path.filename().string(),
                      .adapter = command,
                      .requires_file = path.string(),
-                     .python_packages = {},
                      .knobs = knobs,
                      .install = "",
                      .absent = "",

@@ -19,8 +19,7 @@ bool MayBeSecret(std::string_view name) {
       "KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE", "SIGNATURE", "PRIVATE"};
   std::string upper(name);
   for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return upper.find(word) != upper.npos; });
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return upper.find(word) != upper.npos; });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/base/find.h"
 #include "harness/model/redundant_casts.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
@@ -52,10 +53,9 @@ std::string HelloMessage(const BackendSpec& backend, const KnobSet& knobs) {
 }
 
 Result<BackendInfo> ParseHello(std::string_view line) {
-  const auto object = ParseObject(line);
-  if (!object) return tl::unexpected(object.error());
+  const auto object = ULPSCOPE_TRY(ParseObject(line));
   std::string error;
-  JsonFields fields(*object, error);
+  JsonFields fields(object, error);
   fields.Require("protocol");
   fields.Require("name");
   fields.Require("backends");
@@ -92,10 +92,9 @@ std::string RunMessage(const RunRequest& request) {
 }
 
 Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& request) {
-  const auto object = ParseObject(line);
-  if (!object) return tl::unexpected(object.error());
+  const auto object = ULPSCOPE_TRY(ParseObject(line));
   std::string error;
-  JsonFields fields(*object, error);
+  JsonFields fields(object, error);
   fields.Require("id");
   fields.Require("outcome");
   const int64_t id = fields.Integer("id");
@@ -129,7 +128,7 @@ Result<Observation> ParseRunAnswer(std::string_view line, const RunRequest& requ
   MarkRedundantCasts(observation.trace, &observation.casts);
   for (const auto& [name, text] : observation.observations) {
     const auto& observed = request.test_case->observe;
-    if (std::find(observed.begin(), observed.end(), name) == observed.end()) {
+    if (!Contains(observed, name)) {
       return Fail("the answer observes '" + name + "', which was not asked for");
     }
   }

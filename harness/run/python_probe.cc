@@ -33,18 +33,16 @@ line.flush()
 Result<std::map<std::string, std::string>> FindPythonModules(const std::filesystem::path& python,
                                                              const std::set<std::string>& modules) {
   if (::access(python.c_str(), X_OK) != 0) return Fail("no Python interpreter at " + python.string());
-  auto worker = Worker::Start({.argv = {python.string(), "-c", kProbe},
-                               .environment = WorkerEnvironment({}, Places{}, "/tmp", ""),
-                               .cwd = "/",
-                               .token = ""});
-  if (!worker) return tl::unexpected(worker.error());
-  const Answer answer = (*worker)->Exchange(nlohmann::json(modules).dump(), {.seconds = 60});
+  auto worker = ULPSCOPE_TRY(Worker::Start({.argv = {python.string(), "-c", kProbe},
+                                            .environment = WorkerEnvironment({}, Places{}, "/tmp", ""),
+                                            .cwd = "/",
+                                            .token = ""}));
+  const Answer answer = worker->Exchange(nlohmann::json(modules).dump(), {.seconds = 60});
   const auto* line = std::get_if<std::string>(&answer);
-  if (line == nullptr) return Fail(python.string() + " does not work: " + (*worker)->Log());
-  const auto object = sdk::ParseMessage(*line);
-  if (!object) return tl::unexpected(object.error());
+  if (line == nullptr) return Fail(python.string() + " does not work: " + worker->Log());
+  const auto object = ULPSCOPE_TRY(sdk::ParseMessage(*line));
   std::string error;
-  JsonFields fields(*object, error);
+  JsonFields fields(object, error);
   auto found = fields.TextMap("found", 256);
   if (!error.empty()) return Fail(python.string() + " answered nonsense: " + error);
   return found;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/record/json_fields.h"
 #include "harness/record/observation_json.h"
@@ -31,12 +32,9 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
   fields.Require("backend");
   if (!error.empty()) return Fail(error);
   for (const auto& [key, value] : object.items()) {
-    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-      return Fail(Error{.message = "unknown key '" + key + "'",
-                        .pos = SourcePos(),
-                        .found = {},
-                        .expected = {},
-                        .hint = DidYouMean(key, kKeys)});
+    if (!Contains(kKeys, key)) {
+      return Fail(
+          Error{.message = "unknown key '" + key + "'", .pos = SourcePos(), .hint = DidYouMean(key, kKeys)});
     }
   }
   RegistryRow row{.backend = fields.Text("backend"),
@@ -44,7 +42,6 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
                   .adapter = fields.Texts("adapter"),
                   .requires_file = fields.Text("requires"),
                   .python_packages = fields.Texts("python_packages"),
-                  .knobs = {},
                   .variables = fields.Texts("variables"),
                   .install = fields.Text("install"),
                   .absent = fields.Text("absent"),
@@ -68,9 +65,7 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
 
 }  // namespace
 
-bool RegistryRow::TakesKnob(std::string_view knob) const {
-  return knobs.empty() || std::find(knobs.begin(), knobs.end(), knob) != knobs.end();
-}
+bool RegistryRow::TakesKnob(std::string_view knob) const { return knobs.empty() || Contains(knobs, knob); }
 
 RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs) {
   const auto env = knobs.find(std::string(kEnvKnob));
@@ -116,8 +111,7 @@ Result<Registry> Registry::LoadDefault() {
 }
 
 const RegistryRow* Registry::Find(std::string_view backend) const {
-  const auto it = std::find_if(rows_.begin(), rows_.end(),
-                               [&](const RegistryRow& row) { return row.backend == backend; });
+  const auto it = std::ranges::find_if(rows_, [&](const RegistryRow& row) { return row.backend == backend; });
   return it == rows_.end() ? nullptr : &*it;
 }
 
@@ -128,8 +122,8 @@ std::vector<std::string> Registry::Names() const {
 }
 
 void Registry::AddRow(RegistryRow row) {
-  const auto it = std::find_if(rows_.begin(), rows_.end(),
-                               [&](const RegistryRow& old) { return old.backend == row.backend; });
+  const auto it =
+      std::ranges::find_if(rows_, [&](const RegistryRow& old) { return old.backend == row.backend; });
   if (it == rows_.end())
     rows_.push_back(std::move(row));
   else
@@ -166,7 +160,7 @@ const Registry::Packages& Registry::PackagesOf(const fs::path& interpreter) cons
 }
 
 Availability Registry::Check(const RegistryRow& row) const {
-  Availability availability{.installed = false, .reason = row.absent, .install = row.install, .versions = {}};
+  Availability availability{.installed = false, .reason = row.absent, .install = row.install};
   if (!row.absent.empty()) return availability;
   const std::string file = places_.Expand(row.requires_file);
   if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {

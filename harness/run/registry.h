@@ -20,12 +20,12 @@ namespace ulpscope {
 
 struct RegistryRow {
   std::string backend;
-  std::string title;                         ///< one phrase for lists
-  std::vector<std::string> adapter;          ///< argv, with {bin} {root} {python} {venv:NAME}
-  std::string requires_file;                 ///< a file that must exist; empty = none
-  std::vector<std::string> python_packages;  ///< modules that its interpreter must find
-  std::vector<std::string>
-      knobs;  ///< that it takes: harness/words/knobs.h, or what its hello offers; empty = any
+  std::string title;                              ///< one phrase for lists
+  std::vector<std::string> adapter;               ///< argv, with {bin} {root} {python} {venv:NAME}
+  std::string requires_file;                      ///< a file that must exist; empty = none
+  std::vector<std::string> python_packages = {};  ///< modules that its interpreter must find
+  std::vector<std::string> knobs =
+      {};  ///< that it takes: harness/words/knobs.h, or what its hello offers; empty = any
   std::map<std::string, std::string> knob_devices = {};  ///< of the knobs that one device alone has: which
   std::vector<std::string> variables = {};  ///< that its libraries read; NAME* is every one that begins so
   std::string install;  ///< the line that installs it; away from a checkout what the row calls packaged
@@ -45,7 +45,7 @@ struct Availability {
   bool installed = false;
   std::string reason;
   std::string install;
-  std::map<std::string, std::string> versions;  ///< of its Python packages, where they were found
+  std::map<std::string, std::string> versions = {};  ///< of its Python packages, where they were found
 };
 
 class Registry {

@@ -1,8 +1,7 @@
 // Planning a run.
 #include "harness/run/run_plan.h"
 
-#include <algorithm>
-
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/record/observation_json.h"
 
@@ -26,7 +25,7 @@ std::string Refusal(const BackendSpec& backend, const KnobSet& knobs, const Regi
     return (row->absent.empty() ? "not installed: " : "") + availability.reason + how;
   }
   for (const auto& [knob, value] : knobs) {
-    if (!row->knobs.empty() && std::find(row->knobs.begin(), row->knobs.end(), knob) == row->knobs.end()) {
+    if (!row->knobs.empty() && !Contains(row->knobs, knob)) {
       const std::string nearest = DidYouMean(knob, row->knobs);
       return "backend " + backend.name + " has no knob " + knob + (nearest.empty() ? "" : ": " + nearest);
     }

@@ -252,9 +252,6 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
                    .seed = options.seed,
                    .repeat = options.repeat,
                    .trace = options.trace,
-                   .backends = {},
-                   .cases = {},
-                   .digests = {},
                    .knobs = options.knobs,
                    .swept = options.swept,
                    .not_installed = options.not_installed,
@@ -294,23 +291,18 @@ Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
                           const std::filesystem::path& dir) {
   OpenedRun opened;
   if (!options.resume || !HoldsRun(dir)) {
-    auto journal = JournalWriter::Create(dir, header);
-    if (!journal) return tl::unexpected(journal.error());
-    opened.journal = std::move(*journal);
+    opened.journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
     return opened;
   }
-  auto recorded = ReadRun(dir, TensorLoading::kLater);
-  if (!recorded) return tl::unexpected(recorded.error());
-  if (auto same = CheckResumable(recorded->header, header); !same) return tl::unexpected(same.error());
+  auto recorded = ULPSCOPE_TRY(ReadRun(dir, TensorLoading::kLater));
+  ULPSCOPE_TRY(CheckResumable(recorded.header, header));
   // What is damaged beside the journal is as good as lost: it is run again, and the rest stays.
-  std::erase_if(recorded->results, [&](const RecordedResult& result) {
+  std::erase_if(recorded.results, [&](const RecordedResult& result) {
     RecordedResult whole = result;
-    return !LoadTensors(*recorded, whole) || !LoadTrace(*recorded, whole);
+    return !LoadTensors(recorded, whole) || !LoadTrace(recorded, whole);
   });
-  auto journal = JournalWriter::Continue(*recorded, header);
-  if (!journal) return tl::unexpected(journal.error());
-  opened.journal = std::move(*journal);
-  opened.recorded = std::move(*recorded);
+  opened.journal = ULPSCOPE_TRY(JournalWriter::Continue(recorded, header));
+  opened.recorded = std::move(recorded);
   return opened;
 }
 
@@ -328,21 +320,13 @@ void RunThreads(Run& run, int jobs, const std::function<void()>& meanwhile) {
 Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<BackendSpec>& backends,
                             const Registry& registry, const InputProvider& inputs, const RunOptions& options,
                             RunObserver& observer) {
-  RunSummary summary{.dir = {},
-                     .id = NewId(),
-                     .started = UtcNow(),
-                     .versions = {},
-                     .environment = PresetEnvironment(registry)};
+  RunSummary summary{.id = NewId(), .started = UtcNow(), .environment = PresetEnvironment(registry)};
   Interrupt interrupt;
   // The janitor is forked before any thread exists.
-  auto scratch = Scratch::Create();
-  if (!scratch) return tl::unexpected(scratch.error());
-  auto dir = MakeRunFolder(options.out, summary.id, summary.started);
-  if (!dir) return tl::unexpected(dir.error());
-  summary.dir = *dir;
-  auto opened = OpenRun(options, MakeHeader(cases, backends, options, summary), summary.dir);
-  if (!opened) return tl::unexpected(opened.error());
-  const RecordedRun* recorded = opened->recorded ? &*opened->recorded : nullptr;
+  auto scratch = ULPSCOPE_TRY(Scratch::Create());
+  summary.dir = ULPSCOPE_TRY(MakeRunFolder(options.out, summary.id, summary.started));
+  auto opened = ULPSCOPE_TRY(OpenRun(options, MakeHeader(cases, backends, options, summary), summary.dir));
+  const RecordedRun* recorded = opened.recorded ? &*opened.recorded : nullptr;
   if (recorded != nullptr) {
     summary.versions = recorded->versions;
     summary.id = recorded->header.id;
@@ -350,7 +334,7 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   }
   RunPlan plan = MakePlan(cases, backends, registry, options, recorded);
   summary.total = static_cast<int64_t>(plan.tasks.size());
-  Run run(plan, *opened->journal, registry, **scratch, inputs, options, interrupt);
+  Run run(plan, *opened.journal, registry, *scratch, inputs, options, interrupt);
   observer.OnStart(summary.total, summary);
   RunThreads(run, std::clamp(options.jobs, 1, 64), [&] { Observe(run, plan, recorded, observer, summary); });
   if (run.error()) return Fail(*run.error());
@@ -368,8 +352,7 @@ Result<RunSummary> RunCases(const std::vector<Case>& cases, const std::vector<Ba
   if (complete) summary.stopped_after = 0;
   ULPSCOPE_CHECK(complete || summary.interrupted || summary.stopped_after > 0,
                  "a task was neither run nor taken from the journal");
-  if (auto ended = opened->journal->End(complete ? kComplete : kInterrupted, summary.stopped_after); !ended)
-    return tl::unexpected(ended.error());
+  ULPSCOPE_TRY(opened.journal->End(complete ? kComplete : kInterrupted, summary.stopped_after));
   observer.OnEnd(summary);
   return summary;
 }

@@ -27,15 +27,15 @@ namespace ulpscope {
 using InputProvider = std::function<Result<std::map<std::string, TensorData>>(const Case&)>;
 
 struct RunSummary {
-  std::filesystem::path dir;  ///< the run folder
-  std::string id, started;    ///< volatile
+  std::filesystem::path dir = {};  ///< the run folder
+  std::string id, started;         ///< volatile
   bool interrupted = false;
   int64_t stopped_after = 0;  ///< what RunObserver::StopAfter said last
   int64_t total = 0;          ///< cases times backends, less what a sweep leaves out
   int64_t ran = 0;
   int64_t resumed = 0;  ///< taken from the journal
-  std::map<std::string, std::map<std::string, std::string>>
-      versions;  ///< backend string -> package -> version
+  std::map<std::string, std::map<std::string, std::string>> versions =
+      {};  ///< backend string -> package -> version
   std::map<std::string, std::optional<std::string>>
       environment;  ///< variables that change numerics, as preset
 };

@@ -141,14 +141,10 @@ Result<std::unique_ptr<Scratch>> Scratch::Create() {
   if (TmpBase() != ShmBase()) SweepStale(TmpBase());
   std::unique_ptr<Scratch> scratch(new Scratch);
   scratch->token_ = RandomHex();
-  auto shm = MakeLocked(ShmBase(), scratch->token_ + "-shm", scratch->lock_fd_);
-  if (!shm) return tl::unexpected(shm.error());
-  scratch->shm_ = *shm;
+  scratch->shm_ = ULPSCOPE_TRY(MakeLocked(ShmBase(), scratch->token_ + "-shm", scratch->lock_fd_));
   // The workers' temporary files may be large: they belong on a disk.
   int tmp_lock = -1;
-  auto tmp = MakeLocked(TmpBase(), scratch->token_ + "-tmp", tmp_lock);
-  if (!tmp) return tl::unexpected(tmp.error());
-  scratch->tmp_ = *tmp;
+  scratch->tmp_ = ULPSCOPE_TRY(MakeLocked(TmpBase(), scratch->token_ + "-tmp", tmp_lock));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Fail(std::string("pipe: ") + std::strerror(errno));
   scratch->janitor_ = ::fork();

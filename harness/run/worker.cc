@@ -54,9 +54,8 @@ std::string BoundedLog::Text() const {
 }
 
 Result<std::unique_ptr<Worker>> Worker::Start(const SpawnRequest& request) {
-  auto child = ChildProcess::Spawn(request);
-  if (!child) return tl::unexpected(child.error());
-  return std::unique_ptr<Worker>(new Worker(std::move(*child)));
+  auto child = ULPSCOPE_TRY(ChildProcess::Spawn(request));
+  return std::unique_ptr<Worker>(new Worker(std::move(child)));
 }
 
 Answer Worker::Exchange(std::string_view message, const WorkerLimits& limits) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -64,16 +65,15 @@ bool IsKnownAten(std::string_view op) {
 bool IsTorchFunction(std::string_view op) {
   const std::string_view name = FunctionName(op);
   return !name.empty() && name.size() <= 64 && IsLetterOfName(name.front()) && name.back() != '_' &&
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return IsLetterOfName(c) || (c >= '0' && c <= '9') || c == '_'; });
+         std::ranges::all_of(name,
+                             [](char c) { return IsLetterOfName(c) || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 std::string WhyOutOfReach(std::string_view op) {
   if (IsAten(op)) return Split(op).name == "from_file" ? "it opens a file, and a case is data" : "";
   if (!IsTorchFunction(op)) return "";
   const std::string name(FunctionName(op));
-  const auto other =
-      std::find_if(kOtherwise.begin(), kOtherwise.end(), [&](const auto& row) { return row.first == name; });
+  const auto other = std::ranges::find_if(kOtherwise, [&](const auto& row) { return row.first == name; });
   const std::string_view module = op.substr(0, op.size() - name.size());
   const bool known = other != kOtherwise.end() || IsListed(name) ||
                      (module == "torch.special." && IsListed("special_" + name)) ||
@@ -98,8 +98,7 @@ bool GivesNewValue(std::string_view op) {
        "fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper",
        "_flash_attention_forward_no_dropout_inplace"});
   const auto [name, overload] = Split(op);
-  return !name.ends_with('_') && !overload.ends_with("out") &&
-         std::find(kWriters.begin(), kWriters.end(), name) == kWriters.end();
+  return !name.ends_with('_') && !overload.ends_with("out") && !Contains(kWriters, name);
 }
 
 }  // namespace ulpscope

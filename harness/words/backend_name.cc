@@ -2,7 +2,6 @@
 #include "harness/words/backend_name.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "harness/base/text.h"
 
@@ -16,7 +15,7 @@ bool IsPrintable(char c) { return c > ' ' && c < 0x7F; }
 
 /// A name of a backend or a device.
 bool IsWord(std::string_view text) {
-  return !text.empty() && IsAsciiLetter(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && IsAsciiLetter(text[0]) && std::ranges::all_of(text, [](char c) {
     return IsAsciiLetter(c) || IsDigit(c) || c == '_' || c == '-';
   });
 }
@@ -59,8 +58,7 @@ Result<BackendSpec> BackendSpec::Parse(std::string_view text, std::string_view d
       end = std::min(rest.find(':', kind + 1), rest.size());
     spec.device = rest.substr(0, end);
     const std::string_view index = rest.substr(std::min(kind + 1, end), end - std::min(kind + 1, end));
-    if (!IsWord(rest.substr(0, kind)) || index.size() > 3 ||
-        !std::all_of(index.begin(), index.end(), IsDigit))
+    if (!IsWord(rest.substr(0, kind)) || index.size() > 3 || !std::ranges::all_of(index, IsDigit))
       return Wrong(text, "this is no device", spec.device);
     rest.remove_prefix(end);
   }
@@ -74,7 +72,7 @@ Result<BackendSpec> BackendSpec::Parse(std::string_view text, std::string_view d
     const std::string knob = part.substr(0, equals);
     const std::string value = part.substr(std::min(equals + 1, part.size()));
     const bool readable =
-        is_model ? std::all_of(value.begin(), value.end(), IsPrintable) && !value.empty() : IsValue(value);
+        is_model ? std::ranges::all_of(value, IsPrintable) && !value.empty() : IsValue(value);
     if (!IsKnobName(knob) || !readable) return Wrong(text, "expected knob=value", part);
     if (!spec.knobs.emplace(knob, value).second) return Wrong(text, "a knob is set twice", knob);
     if (part.size() == rest.size()) return spec;

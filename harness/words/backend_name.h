@@ -17,7 +17,7 @@ namespace ulpscope {
 struct BackendSpec {
   std::string name;
   std::string device = "cpu";  ///< "cuda", "cuda:1"
-  std::map<std::string, std::string> knobs;
+  std::map<std::string, std::string> knobs = {};
 
   /// `device` is where a backend runs that names none.
   static Result<BackendSpec> Parse(std::string_view text, std::string_view device = "cpu");

@@ -11,7 +11,7 @@ EnvironmentName SplitEnvironment(std::string_view backend) {
   if (!spec) return {.environment = std::string(kNoEnvironment), .backend = std::string(backend)};
   const auto env = spec->knobs.find(std::string(kEnvKnob));
   if (env == spec->knobs.end()) return {.environment = std::string(kNoEnvironment), .backend = spec->Text()};
-  EnvironmentName name{.environment = env->second, .backend = {}};
+  EnvironmentName name{.environment = env->second};
   spec->knobs.erase(env);
   name.backend = spec->Text();
   return name;

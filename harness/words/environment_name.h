@@ -10,8 +10,8 @@ namespace ulpscope {
 inline constexpr std::string_view kNoEnvironment = "default";
 
 struct EnvironmentName {
-  std::string environment;  ///< kNoEnvironment where the string names none
-  std::string backend;      ///< canonical, without `env`
+  std::string environment;   ///< kNoEnvironment where the string names none
+  std::string backend = {};  ///< canonical, without `env`
 };
 
 EnvironmentName SplitEnvironment(std::string_view backend);

@@ -2,7 +2,6 @@
 #include "harness/words/export.h"
 
 #include <array>
-#include <utility>
 
 #include "harness/num/dtype.h"
 #include "harness/words/knobs.h"

@@ -5,8 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -164,8 +164,8 @@ std::string AccPattern() {
 }
 
 bool KnowsAcc(std::string_view word) {
-  return ParseAcc(word).has_value() || std::any_of(AccClasses().begin(), AccClasses().end(),
-                                                   [&](const AccClass& each) { return each.name == word; });
+  return ParseAcc(word).has_value() ||
+         std::ranges::any_of(AccClasses(), [&](const AccClass& each) { return each.name == word; });
 }
 
 template <auto Parse>
@@ -196,8 +196,7 @@ int AccSpec::bits() const {
 std::optional<RoundSpec> ParseIn(std::string_view word) {
   const bool daz = TakeSuffix(&word, "+daz");
   RoundSpec spec;
-  const auto split =
-      std::find_if(kSplits.begin(), kSplits.end(), [&](const SplitRow& row) { return row.word == word; });
+  const auto split = std::ranges::find_if(kSplits, [&](const SplitRow& row) { return row.word == word; });
   if (split != kSplits.end()) {
     spec.format = &split->format();
     spec.pieces = split->pieces;
@@ -212,8 +211,7 @@ std::optional<RoundSpec> ParseIn(std::string_view word) {
 }
 
 std::optional<RoundSpec> ParseProd(std::string_view word) {
-  if (std::find(ProdWords().begin(), ProdWords().end(), word) != ProdWords().end())
-    return RoundSpec{.format = FindFormat(word)};
+  if (Contains(ProdWords(), word)) return RoundSpec{.format = FindFormat(word)};
   const FloatFormat* bits = FindBits(word);
   return bits == nullptr ? std::nullopt : std::optional(RoundSpec{.format = bits});
 }

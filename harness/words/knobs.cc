@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 
 namespace ulpscope {
@@ -19,8 +20,7 @@ Names With(Names names, const Names& more) {
 bool IsEnvironmentName(std::string_view text) {
   const auto inner = [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   return !text.empty() && text.size() <= 64 && inner(text.front()) && inner(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [&](char c) { return inner(c) || c == '.' || c == '_' || c == '-'; });
+         std::ranges::all_of(text, [&](char c) { return inner(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 std::vector<KnobRow> MakeKnobRows() {
@@ -166,8 +166,7 @@ Result<void> CheckKnobValue(std::string_view knob, std::string_view value) {
   const bool count = row->form == KnobRow::Form::kCount;
   const bool is_count = !value.empty() && value.size() <= 3 && value[0] != '0' &&
                         value.find_first_not_of("0123456789") == value.npos;
-  if (count ? is_count : std::find(row->values.begin(), row->values.end(), value) != row->values.end())
-    return {};
+  if (count ? is_count : Contains(row->values, value)) return {};
   return Fail(Problem("wrong value for knob " + std::string(knob), "'" + std::string(value) + "'",
                       count ? "a count from 1 to 999" : "one of " + Join(row->values, ", "),
                       count ? "" : DidYouMean(value, row->values)));

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "harness/base/find.h"
+
 namespace ulpscope {
 namespace {
 
@@ -77,8 +79,8 @@ std::span<const OpRow> Ops() {
 }
 
 bool OpRow::GivesSeveral() const {
-  return std::any_of(attributes.begin(), attributes.end(),
-                     [](const OpAttribute& attribute) { return attribute.key == kResultKey; });
+  return std::ranges::any_of(attributes,
+                             [](const OpAttribute& attribute) { return attribute.key == kResultKey; });
 }
 
 const OpRow* FindOp(std::string_view name) {
@@ -87,8 +89,7 @@ const OpRow* FindOp(std::string_view name) {
     for (const OpRow& row : Ops()) made.emplace(row.name, &row);
     return made;
   }();
-  const auto found = index.find(name);
-  return found == index.end() ? nullptr : found->second;
+  return LookupOr(index, name);
 }
 
 std::string_view OwnInput(std::string_view op) {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "harness/base/find.h"
 #include "harness/words/ops.h"
 
 namespace ulpscope {
@@ -64,10 +65,7 @@ const Attr* Step::Find(const std::string& key) const {
 
 bool AreOfOneCall(const Step& a, const Step& b) {
   const std::string key(kResultKey);
-  const auto result = [&](const Step& step) {
-    const auto found = step.attrs.find(key);
-    return found == step.attrs.end() ? Attr{.value = int64_t{0}} : found->second;
-  };
+  const auto result = [&](const Step& step) { return LookupOr(step.attrs, key, Attr{.value = int64_t{0}}); };
   const auto others = [&](const Step& step) {
     auto attrs = step.attrs;
     attrs.erase(key);
@@ -78,10 +76,9 @@ bool AreOfOneCall(const Step& a, const Step& b) {
 }
 
 Result<DType> ReadDType(const Step& step, const std::string& key) {
-  const auto text = Read<std::string>(step, key, "dtype", {});
-  if (!text) return Fail(text.error());
-  if (const auto dtype = ParseDType(*text)) return *dtype;
-  return AttrError(step, key, "is no dtype: '" + *text + "'");
+  const auto text = ULPSCOPE_TRY(Read<std::string>(step, key, "dtype", {}));
+  if (const auto dtype = ParseDType(text)) return *dtype;
+  return AttrError(step, key, "is no dtype: '" + text + "'");
 }
 
 Result<std::vector<int64_t>> ReadInts(const Step& step, const std::string& key) {

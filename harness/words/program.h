@@ -34,8 +34,8 @@ struct Attr {
 
 /// One operand of a step: the name of a tensor or an earlier value, or a Python scalar (not a 0-dim tensor).
 struct Operand {
-  std::string name;            ///< empty for a scalar
-  std::optional<Attr> scalar;  ///< bool, int64 or double
+  std::string name = {};            ///< empty for a scalar
+  std::optional<Attr> scalar = {};  ///< bool, int64 or double
 
   bool IsScalar() const { return name.empty(); }
   bool operator==(const Operand&) const = default;
@@ -44,11 +44,11 @@ struct Operand {
 /// One step, or a scope (autocast, no_grad, enable_grad) that holds steps.
 struct Step {
   std::string op;  ///< vocabulary word ("matmul") or "aten::NAME"
-  std::vector<Operand> of;
-  std::string out;  ///< the buffer that out= names; empty without
-  std::string as;   ///< the name of the result; empty when nothing is named
-  std::map<std::string, Attr> attrs;
-  std::vector<Step> steps;  ///< body of a scope
+  std::vector<Operand> of = {};
+  std::string out = {};  ///< the buffer that out= names; empty without
+  std::string as = {};   ///< the name of the result; empty when nothing is named
+  std::map<std::string, Attr> attrs = {};
+  std::vector<Step> steps = {};  ///< body of a scope
   SourcePos pos = {};
   std::string reference = {};  ///< "none": no exact reference is sought for what an aten:: op gives
 

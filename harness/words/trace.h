@@ -19,7 +19,7 @@ namespace ulpscope {
 
 struct TraceTensor {
   std::string dtype;  ///< long name ("bfloat16"), or the stack's own where it is none of ours
-  Shape shape;
+  Shape shape = {};
   bool operator==(const TraceTensor&) const = default;
 };
 
@@ -38,7 +38,7 @@ struct TraceNode {
 /// One dtype conversion that a trace shows.
 struct Cast {
   std::string from, to;
-  Shape shape;
+  Shape shape = {};
   int64_t bytes = 0;  ///< of the result
   std::string under;  ///< the op or node it stands under
   std::string stage;  ///< one of kTraceStages

@@ -22,8 +22,7 @@ inline constexpr std::array<std::string_view, 15> kTraceStages{
 
 /// Place in kTraceStages; its size for a name that is none.
 constexpr size_t StageRank(std::string_view stage) {
-  return static_cast<size_t>(std::find(kTraceStages.begin(), kTraceStages.end(), stage) -
-                             kTraceStages.begin());
+  return static_cast<size_t>(std::ranges::find(kTraceStages, stage) - kTraceStages.begin());
 }
 
 enum class TraceKind {
@@ -45,7 +44,7 @@ inline constexpr std::array<std::string_view, 8> kTraceKinds{"compute", "convert
 constexpr std::string_view Name(TraceKind kind) { return kTraceKinds[static_cast<size_t>(kind)]; }
 
 constexpr std::optional<TraceKind> ParseTraceKind(std::string_view name) {
-  const auto* const found = std::find(kTraceKinds.begin(), kTraceKinds.end(), name);
+  const auto* const found = std::ranges::find(kTraceKinds, name);
   if (found == kTraceKinds.end()) return std::nullopt;
   return static_cast<TraceKind>(found - kTraceKinds.begin());
 }

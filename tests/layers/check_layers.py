@@ -91,7 +91,6 @@ LISTS_ALLOWED = {
     ("backends/torch/machine.cc", "ops"): "the ops that are no call of a schema",
     ("backends/torch/traced.cc", "ops"): "the ops that a TorchScript graph cannot hold",
     ("backends/torch_compile/evidence.py", "trace"): "the stages that this stack shows, each from another log",
-    ("backends/torch_compile/printed_graphs.py", "dtypes"): NAMES,
     ("backends/torch_compile/knobs.py", "knobs"): KNOBS,
     ("harness/casefile/width.cc", "ops"): COPY,
     ("harness/cli/repro/torch_step.cc", "ops"): "a script says in its framework's own terms what the adapter does",

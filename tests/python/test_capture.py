@@ -57,7 +57,7 @@ def two_on_a_line(x):
 
 
 def steps_of(case):
-    return [(step.op, step.of, step.name) for step in vocabulary.every(case.steps)]
+    return [(step.op, step.of, step.name) for step in case.all_steps()]
 
 
 def parted(case, f, args, backends=("torch-eager", )):
@@ -230,7 +230,7 @@ class Unfaithful(unittest.TestCase):
 
     def test_a_scope_that_is_left_out(self):
         def open_up(case):
-            case.steps[:] = list(vocabulary.every(case.steps))
+            case.steps[:] = list(case.all_steps())
 
         self.assertEqual(self.plant("autocast", open_up).step.name, "product")
 

@@ -13,27 +13,12 @@ import re
 from dataclasses import replace
 
 from ulpscope_adapter import brackets
-from ulpscope_adapter.dtypes import float8_names
+from ulpscope_adapter.dtypes import printed_names
 from ulpscope_adapter.graph import Node
 from ulpscope_adapter.tensor import element_bytes
 
 # XLA's names of element types -> long names.
-XLA_DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    **float8_names(lambda code: f"f8{code}"),
-    "s64": "int64",
-    "s32": "int32",
-    "s16": "int16",
-    "s8": "int8",
-    "u64": "uint64",
-    "u32": "uint32",
-    "u16": "uint16",
-    "u8": "uint8",
-    "pred": "bool"
-}
+XLA_DTYPES = printed_names(lambda code: f"f8{code}", "s", "u", "pred")
 # Of opcodes that do not compute or do more, StableHLO's among them.
 KINDS = {
     **dict.fromkeys(("transpose", "reshape", "broadcast", "bitcast", "copy", "slice", "select", "tuple",

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
@@ -119,7 +118,7 @@ void CaseClassifier::SayWhatFits(const std::map<std::string, TensorData>& values
 
 void CaseClassifier::TryForms(const std::map<std::string, TensorData>& values, Classified* classified) {
   const std::set<std::string> demanded = DemandedValues(case_);
-  const bool any = std::any_of(classified->values.begin(), classified->values.end(), [&](const auto& value) {
+  const bool any = std::ranges::any_of(classified->values, [&](const auto& value) {
     return value.second.kind == ClassificationKind::kUnmodelled && !demanded.contains(value.first);
   });
   if (!any) return;
@@ -173,13 +172,12 @@ void CaseClassifier::ShowWritten(const std::map<std::string, TensorData>& values
 
 Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>& values) {
   if (values.empty()) return {};
-  const auto known =
-      std::find_if(done_.begin(), done_.end(), [&](const auto& one) { return one.first == values; });
+  const auto known = std::ranges::find_if(done_, [&](const auto& one) { return one.first == values; });
   if (known != done_.end()) return known->second;
   Classified classified;
   try {
     Open();
-    if (!no_inputs_.empty()) return {.values = {}, .fault = no_inputs_};
+    if (!no_inputs_.empty()) return {.fault = no_inputs_};
     if (IsOpened(case_)) {
       classified.values = StepByStep(values);
     } else if (oracle_ != nullptr) {
@@ -215,7 +213,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       }
     }
   } catch (const std::exception& broken) {
-    return {.values = {}, .fault = fmt::format("the oracle or the classifier broke: {}", broken.what())};
+    return {.fault = fmt::format("the oracle or the classifier broke: {}", broken.what())};
   }
   done_.emplace_back(values, classified);
   return classified;

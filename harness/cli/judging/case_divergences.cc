@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/casefile/open.h"
 #include "harness/judge/divergence.h"
 #include "harness/judge/sentence.h"
@@ -16,7 +17,7 @@ namespace ulpscope {
 namespace {
 
 bool IsAnyJudgedAsOne(const std::set<std::string>& names, const CaseResult& result) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
     const auto value = result.values.find(name);
     if (value == result.values.end()) return false;
     const Classification& found = value->second.classification;
@@ -25,15 +26,14 @@ bool IsAnyJudgedAsOne(const std::set<std::string>& names, const CaseResult& resu
 }
 
 const TensorData* FindValueOf(const Observation& observation, const std::string& name) {
-  const auto found = observation.values.find(name);
-  return found == observation.values.end() ? nullptr : &found->second;
+  return Lookup(observation.values, name);
 }
 
 /// Where the backends of `stepwise` part at single steps; those that did not complete take part where all others do.
 std::vector<Divergence> StepDivergences(const Case& test_case, const std::vector<Participant>& participants,
                                         const std::vector<std::optional<OpenedRecord>>& opened,
                                         const std::set<std::string>& stepwise) {
-  const bool all = std::all_of(participants.begin(), participants.end(), [&](const Participant& each) {
+  const bool all = std::ranges::all_of(participants, [&](const Participant& each) {
     return each.result->outcome.kind != OutcomeKind::kCompleted || stepwise.contains(each.result->backend);
   });
   std::vector<CaseResult> results;
@@ -74,16 +74,13 @@ std::vector<ObservedChange> ChangedIn(const Divergence& divergence,
                                       const std::vector<Participant>& participants,
                                       const std::vector<std::optional<OpenedRecord>>& opened,
                                       const std::map<std::string, std::vector<std::string>>& changed) {
-  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
   std::vector<ObservedChange> who;
   for (size_t i = 0; i < participants.size(); ++i) {
     const std::string& backend = participants[i].result->backend;
     const auto values = changed.find(backend);
-    if (values == changed.end() || !holds(values->second, divergence.value)) continue;
-    const bool left = holds(divergence.backends[0], backend);
-    if (!left && !holds(divergence.backends[1], backend)) continue;
+    if (values == changed.end() || !Contains(values->second, divergence.value)) continue;
+    const bool left = Contains(divergence.backends[0], backend);
+    if (!left && !Contains(divergence.backends[1], backend)) continue;
     const TensorData *asked = FindValueOf(*participants[i].observation, divergence.value),
                      *observed = FindValueOf(opened[i]->record.observation, divergence.value);
     if (asked == nullptr || observed == nullptr || asked->shape != observed->shape ||
@@ -91,7 +88,7 @@ std::vector<ObservedChange> ChangedIn(const Divergence& divergence,
       continue;
     ObservedChange change{.backend = backend, .of = CompareTensors(*asked, *observed), .same_as = {}};
     for (const Participant& other : participants) {
-      if (!holds(divergence.backends[left ? 1 : 0], other.result->backend)) continue;
+      if (!Contains(divergence.backends[left ? 1 : 0], other.result->backend)) continue;
       const TensorData* theirs = FindValueOf(*other.observation, divergence.value);
       if (theirs != nullptr && theirs->shape == observed->shape && theirs->dtype == observed->dtype &&
           CompareTensors(*theirs, *observed).Same())
@@ -151,9 +148,9 @@ std::vector<Divergence> FindCaseDivergences(const Case& test_case,
   // They are compared step by step; the others, and these with them, as far as they were asked.
   const std::set<std::string> stepwise =
       opened_case ? Stepwise(test_case, participants, opened) : std::set<std::string>();
-  const auto completed = static_cast<size_t>(std::count_if(
-      participants.begin(), participants.end(),
-      [](const Participant& each) { return each.result->outcome.kind == OutcomeKind::kCompleted; }));
+  const auto completed = static_cast<size_t>(std::ranges::count_if(participants, [](const Participant& each) {
+    return each.result->outcome.kind == OutcomeKind::kCompleted;
+  }));
   if (stepwise.size() > 1 || (stepwise.size() == completed && opened_case))
     divergences = StepDivergences(test_case, participants, opened, stepwise);
   if (stepwise.size() < completed || stepwise.empty()) {

@@ -1,7 +1,6 @@
 // Judging one case.
 #include "harness/cli/judging/case_of_run.h"
 
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -59,28 +58,24 @@ class CaseOfRun {
     if (loaded) loaded = LoadTrace(run_.run(), record);
     if (!loaded) return loaded;
     const Observation& observation = record.observation;
-    auto classified = run_.classifications().Take(case_.id, backend, &classifier_, observation);
-    if (!classified) return Fail(classified.error());
-    auto opened =
-        FindOpened(run_, opened_case_, backend, observation, &opened_classifier_, &classified->fault);
-    if (!opened) return Fail(opened.error());
-    Complete(backend, observation, *opened, &*classified);
-    JudgeBySteps(case_, *opened, opened_case_, &*classified);
-    Proof proof{.values = classified->values, .verdicts = {}, .inputs = {}};
-    std::string fault = classified->fault;
+    auto classified = ULPSCOPE_TRY(run_.classifications().Take(case_.id, backend, &classifier_, observation));
+    auto opened = ULPSCOPE_TRY(
+        FindOpened(run_, opened_case_, backend, observation, &opened_classifier_, &classified.fault));
+    Complete(backend, observation, opened, &classified);
+    JudgeBySteps(case_, opened, opened_case_, &classified);
+    Proof proof{.values = classified.values, .verdicts = {}, .inputs = {}};
+    std::string fault = classified.fault;
     if (!companions_.empty() && observation.outcome.kind == OutcomeKind::kCompleted) {
-      auto joined = companions_.Join(case_, backend, observation, *classified, &fault);
-      if (!joined) return Fail(joined.error());
-      proof = std::move(*joined);
+      proof = ULPSCOPE_TRY(companions_.Join(case_, backend, observation, classified, &fault));
     }
     JudgeContext context = run_.ContextFor(case_, backend);
     context.proof = &proof;
     CaseResult result = fault.empty() ? JudgeCase(case_, backend, observation, proof.values, context)
                                       : HarnessFaultResult(case_, backend, observation, fault, context);
-    if (*opened) result.opened = (*opened)->told;
+    if (opened) result.opened = opened->told;
     result_of_.push_back(judged_.results.size());
     judged_.results.push_back(std::move(result));
-    opened_.push_back(*std::move(opened));
+    opened_.push_back(std::move(opened));
     return {};
   }
 

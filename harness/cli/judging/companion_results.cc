@@ -2,7 +2,6 @@
 #include "harness/cli/judging/companion_results.h"
 
 #include <list>
-#include <optional>
 #include <utility>
 
 namespace ulpscope {
@@ -22,13 +21,12 @@ Result<Proof> CompanionResults::Join(const Case& test_case, const std::string& b
   for (size_t i = 0; i < all_.size(); ++i) {
     const Companion& companion = all_[i];
     runs.push_back({.name = companion.name, .observation = nullptr, .taint = {}, .classifications = nullptr});
-    auto found = run_.FindRelated(companion.test_case, backend);
-    if (!found) return Fail(found.error());
-    if (!*found) continue;
-    const Observation& observation = records.emplace_back(**std::move(found)).observation;
-    auto taken = run_.classifications().Take(companion.test_case.id, backend, &classifiers_[i], observation);
-    if (!taken) return Fail(taken.error());
-    const Classified& here = known.emplace_back(*std::move(taken));
+    auto found = ULPSCOPE_TRY(run_.FindRelated(companion.test_case, backend));
+    if (!found) continue;
+    const Observation& observation = records.emplace_back(*std::move(found)).observation;
+    auto taken = ULPSCOPE_TRY(
+        run_.classifications().Take(companion.test_case.id, backend, &classifiers_[i], observation));
+    const Classified& here = known.emplace_back(std::move(taken));
     if (!here.fault.empty()) *fault = "further input " + companion.name + ": " + here.fault;
     runs.back().observation = &observation;
     runs.back().taint = FindTaint(observation);

@@ -1,11 +1,12 @@
 // What the steps of a program show.
 #include "harness/cli/judging/opened_record.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/casefile/open.h"
 #include "harness/judge/combine.h"
+#include "harness/judge/local.h"
 #include "harness/judge/step_contract.h"
 
 namespace ulpscope {
@@ -18,7 +19,10 @@ void TellSteps(const std::vector<Step>& steps, const OpenedRecord& here,
     const auto classification = here.steps.find(step.as);
     if (step.as.empty() || classification == here.steps.end()) continue;
     const TensorData& tensor = here.record.observation.values.at(step.as);
-    ValueResult value{.dtype = tensor.dtype, .shape = tensor.shape, .part = {}, .classification = {}};
+    ValueResult value{
+        .dtype = tensor.dtype,
+        .shape = tensor.shape,
+    };
     value.classification = classification->second;
     told->push_back({.value = step.as, .op = step.op, .result = std::move(value)});
   }
@@ -26,26 +30,24 @@ void TellSteps(const std::vector<Step>& steps, const OpenedRecord& here,
 
 }  // namespace
 
-bool OpenedRecord::Keeps(const std::string& value) const {
-  return std::find(told.changed.begin(), told.changed.end(), value) == told.changed.end();
-}
+bool OpenedRecord::Keeps(const std::string& value) const { return !Contains(told.changed, value); }
 
 Result<std::optional<OpenedRecord>> FindOpened(const RunToJudge& run, const std::optional<Case>& opened_case,
                                                const std::string& backend, const Observation& own,
                                                CaseClassifier* classifier, std::string* fault) {
   std::optional<OpenedRecord> none;
   if (!opened_case || own.outcome.kind != OutcomeKind::kCompleted) return none;
-  auto found = run.FindRelated(*opened_case, backend);
-  if (!found) return Fail(found.error());
-  if (!*found) return none;
-  OpenedRecord here{.record = **std::move(found), .steps = {}, .told = {}};
+  auto found = ULPSCOPE_TRY(run.FindRelated(*opened_case, backend));
+  if (!found) return none;
+  OpenedRecord here{
+      .record = *std::move(found),
+  };
   const Observation& observation = here.record.observation;
   here.told.left_out = WhyItProvesNothing(observation, FindTaint(observation));
   if (!here.Says()) return std::optional(std::move(here));
-  auto taken = run.classifications().Take(opened_case->id, backend, classifier, observation);
-  if (!taken) return Fail(taken.error());
-  if (!taken->fault.empty()) *fault = "step by step: " + taken->fault;
-  here.steps = std::move(taken->values);
+  auto taken = ULPSCOPE_TRY(run.classifications().Take(opened_case->id, backend, classifier, observation));
+  if (!taken.fault.empty()) *fault = "step by step: " + taken.fault;
+  here.steps = std::move(taken.values);
   std::map<std::string, TensorData> asked;
   for (const auto& [name, tensor] : own.values) {
     if (here.steps.contains(name)) asked.emplace(name, tensor);
@@ -61,10 +63,8 @@ void JudgeBySteps(const Case& test_case, const std::optional<OpenedRecord>& open
   if (!opened || !opened->Says()) return;
   for (auto& [name, found] : classified->values) {
     if (found.kind != ClassificationKind::kNotJudged || !opened->Keeps(name)) continue;
-    const auto demand = test_case.contract.values.find(name);
-    auto stand_in = StandInFromSteps(
-        *opened_case, name, demand == test_case.contract.values.end() ? ValueDemand() : demand->second,
-        opened->steps);
+    auto stand_in =
+        StandInFromSteps(*opened_case, name, LookupOr(test_case.contract.values, name), opened->steps);
     if (!stand_in) continue;
     stand_in->elements = found.elements;
     stand_in->checked = found.checked;

@@ -14,8 +14,8 @@ namespace ulpscope {
 
 struct OpenedRecord {
   RecordedResult record;
-  std::map<std::string, Classification> steps;
-  OpenedRun told;
+  std::map<std::string, Classification> steps = {};
+  OpenedRun told = {};
 
   /// Whether it is any evidence.
   bool Says() const { return told.left_out.empty(); }

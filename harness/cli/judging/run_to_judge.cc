@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/base/text.h"
 #include "harness/casefile/prove.h"
 #include "harness/record/observation_json.h"
 
@@ -39,7 +40,7 @@ Result<std::optional<RecordedResult>> RunToJudge::FindRelated(const Case& test_c
   const RecordedResult* found = Find(test_case.id, backend);
   if (found == nullptr || found->digest != CaseDigest(test_case)) return std::optional<RecordedResult>();
   RecordedResult result = *found;
-  if (auto loaded = LoadTensors(run_, result); !loaded) return Fail(loaded.error());
+  ULPSCOPE_TRY(LoadTensors(run_, result));
   return std::optional(std::move(result));
 }
 
@@ -48,8 +49,8 @@ std::string RunToJudge::WhyNotReached(const std::string& id, const std::string& 
     if (unfinished_id == id && unfinished_backend == backend) return "the run ended while it was running";
   }
   if (run_.stopped_after > 0)
-    return fmt::format("the run stopped after {} failure{}, as it was asked to, before it was reached",
-                       run_.stopped_after, run_.stopped_after == 1 ? "" : "s");
+    return "the run stopped after " + Counted(run_.stopped_after, "failure") +
+           ", as it was asked to, before it was reached";
   return "the run ended before it was reached";
 }
 

@@ -109,8 +109,8 @@ class JaxProgram {
     }
     DefineForJax(own, &defined_, &functions_);
     std::string call = fmt::format("{}({})", defined ? own : "jnp." + step.op, ArgumentsText(step, "jnp"));
-    const bool no_grad = std::any_of(placed.scopes.begin(), placed.scopes.end(),
-                                     [](const Step* scope) { return scope->op == "no_grad"; });
+    const bool no_grad =
+        std::ranges::any_of(placed.scopes, [](const Step* scope) { return scope->op == "no_grad"; });
     if (no_grad) call = "jax.lax.stop_gradient(" + call + ")";
     steps_ += fmt::format("    {} = {}\n", PythonVariable(step.as), call);
   }

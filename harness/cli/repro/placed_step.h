@@ -14,7 +14,7 @@ namespace ulpscope {
 /// A step that is no scope, and the scopes that it stands in, outermost first. Both point into the program.
 struct PlacedStep {
   const Step* step;
-  std::vector<const Step*> scopes;
+  std::vector<const Step*> scopes = {};
 };
 
 /// In the order in which they are done. `sync` is left out: a script waits for every value.

@@ -100,11 +100,7 @@ bool ScriptSide::IsPython() const { return IsJax() || TorchCompilers().contains(
 
 std::string ScriptSide::Framework() const { return IsJax() ? "jax" : "torch"; }
 
-std::string ScriptSide::Versions() const {
-  std::vector<std::string> versions;
-  for (const auto& [package, version] : subject_.versions) versions.push_back(package + " " + version);
-  return versions.empty() ? "?" : Join(versions, ", ");
-}
+std::string ScriptSide::Versions() const { return subject_.versions.empty() ? "?" : Join(subject_.versions); }
 
 std::string ScriptSide::Imports() const {
   if (!IsJax())

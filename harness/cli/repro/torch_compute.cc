@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "harness/base/text.h"
@@ -91,7 +90,7 @@ bool IsOutside(const PlacedStep& placed) {
 
 /// The functions of the regions, and the statements that call them.
 struct Compiled {
-  std::string functions, body;
+  std::string functions = {}, body;
 };
 
 Compiled CompiledRegions(const std::vector<PlacedStep>& steps, const std::vector<std::string>& observed,
@@ -100,7 +99,7 @@ Compiled CompiledRegions(const std::vector<PlacedStep>& steps, const std::vector
   std::vector<PlacedStep> rest;
   for (const PlacedStep& placed : steps) {
     if (placed.step->op == "empty") {
-      text.body += TorchBlock({{.step = placed.step, .scopes = {}}});
+      text.body += TorchBlock({{.step = placed.step}});
     } else {
       rest.push_back(placed);
     }
@@ -134,9 +133,9 @@ constexpr std::string_view kResult =
 
 std::string TorchCompute(const Case& test_case, const std::string& compiler) {
   const std::vector<PlacedStep> placed = PlaceSteps(test_case.program);
-  const bool needs_result = std::any_of(placed.begin(), placed.end(),
-                                        [](const PlacedStep& each) { return TorchNeedsResult(*each.step); });
-  const Compiled text = compiler.empty() ? Compiled{.functions = {}, .body = TorchBlock(placed)}
+  const bool needs_result =
+      std::ranges::any_of(placed, [](const PlacedStep& each) { return TorchNeedsResult(*each.step); });
+  const Compiled text = compiler.empty() ? Compiled{.body = TorchBlock(placed)}
                                          : CompiledRegions(placed, test_case.observe, compiler);
   return std::string(needs_result ? kResult : "") + text.functions + "\n\ndef compute(given):\n" +
          TorchInputs(test_case) + text.body + ReturnText(test_case);

@@ -36,9 +36,7 @@ def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, 
     """
     places.find_sdk()
     found = _captured(f, tuple(args), dict(kwargs or {}), name, backward)
-    synthetic = cases.fit(found.inputs, data)
-    if synthetic:
-        found.notes.append(f"made from a seed, with the dtype, shape, layout and scale of the real ones: {', '.join(synthetic)}.")
+    found.fit(data)
     if verify:
         from ulpscope import faithful
         faithful.check(found, f, tuple(args), dict(kwargs or {}), [verify] if isinstance(verify, str) else verify)
@@ -61,7 +59,7 @@ def _captured(f, args, kwargs, name, backward):
         raise CaptureError(f"{_name_of(f)} gives no tensor that it computes")
     if backward:
         observe = _differentiate(steps, observe, inputs)
-    used = {operand for step in vocabulary.every(steps) for operand in (*step.of, step.out)}
+    used = {operand for step in cases.every(steps) for operand in (*step.of, step.out)}
     inputs = [each for each in inputs if each.name in used]
     code = inspect.unwrap(f.forward if isinstance(f, torch.nn.Module) else f)
     case = cases.Case(name=word(name or _name_of(f)), about=f"What does {_name_of(f)} compute, and in which precision?",

@@ -43,17 +43,15 @@ def capture_jax(f, args=(), kwargs=None, *, name=None, data="auto", verify=BACKE
     inputs += walk.inputs
     renamed = names.rename(steps, [each.name for each in inputs], results)
     results = [renamed.get(each, each) if isinstance(each, str) else None for each in results]
-    made = {step.name for step in vocabulary.every(steps)}
+    made = {step.name for step in cases.every(steps)}
     observe = list(dict.fromkeys(each for each in results if each in made))
     if not observe:
         raise CaptureError(f"{_name_of(f)} gives no array that it computes")
-    used = {operand for step in vocabulary.every(steps) for operand in step.of}
+    used = {operand for step in cases.every(steps) for operand in step.of}
     case = cases.Case(name=word(name or _name_of(f)), about=f"What does {_name_of(f)} compute, and in which precision?",
                       inputs=[each for each in inputs if each.name in used], steps=steps, observe=observe, source=_source_of(f))
     case.results = results
-    synthetic = cases.fit(case.inputs, data)
-    if synthetic:
-        case.notes.append(f"made from a seed, with the dtype, shape, layout and scale of the real ones: {', '.join(synthetic)}.")
+    case.fit(data)
     for backend in [verify] if isinstance(verify, str) else verify:
         compare(case, f, args, kwargs, backend)
     return case
@@ -159,5 +157,5 @@ def compare(case, f, args, kwargs, backend):
         raise Unfaithful(f"the function runs and the case does not: {error}", backend, "", None) from error
     for name, text in said.items():
         if text:
-            step = next(step for step in vocabulary.every(case.steps) if step.name == name)
+            step = next(step for step in case.all_steps() if step.name == name)
             raise Unfaithful(f"{backend}: the case does not compute {name} as {case.name} does: {text} ({step.place()})", backend, name, step)

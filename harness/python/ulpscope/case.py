@@ -84,7 +84,7 @@ class Case:
 
     def all_steps(self):
         """Every step but scopes, in program order."""
-        yield from _walk(self.steps)
+        yield from every(self.steps)
 
     def ops(self):
         """The words of the vocabulary, and the aten:: ops beside it, that the program uses."""
@@ -120,6 +120,11 @@ class Case:
             adapters.write_safetensors(str(beside), {name: adapters.to_wire(each.tensor) for name, each in held.items()})
         return path
 
+    def fit(self, data):
+        """fit() of its inputs, with a note that names those which are made."""
+        if synthetic := fit(self.inputs, data):
+            self.notes.append(f"made from a seed, with the dtype, shape, layout and scale of the real ones: {', '.join(synthetic)}.")
+
     def wire_program(self, observe=None):
         """The program as the protocol carries it (backends/PROTOCOL.md, "run")."""
         tensors = [{"name": each.name, "dtype": each.dtype, "shape": list(each.tensor.shape), "strides": each.strides,
@@ -152,10 +157,11 @@ def fit(inputs, data):
     return [each.name for each in inputs if each.synthetic]
 
 
-def _walk(steps):
+def every(steps):
+    """Every step but scopes, in program order."""
     for step in steps:
         if step.steps:
-            yield from _walk(step.steps)
+            yield from every(step.steps)
         else:
             yield step
 

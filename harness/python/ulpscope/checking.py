@@ -7,14 +7,13 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 import time
 from dataclasses import dataclass, field
 
-from ulpscope import adapters, faithful, kernels, places, splitting
+from ulpscope import adapters, faithful, kernels, splitting
 from ulpscope.case import Case
 from ulpscope.vocabulary import words
 
@@ -217,24 +216,16 @@ def _shown(report, show):
 
 def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
     """Runs a case file through the harness; its Report."""
-    named = [each if isinstance(each, str) else each.name for each in backends]
-    own = [each for each in backends if not isinstance(each, str)]
     kept = tempfile.mkdtemp(prefix="ulpscope-run-") if out is None else out
-    command = [str(places.binary()), "run", str(path), "-b", ",".join(named), "-o", str(kept), "--seed", str(seed),
-               "-j", str(_jobs(named))]
+    command = ["run", str(path), "-o", str(kept), "--seed", str(seed), "-j", str(_jobs(backends))]
     for key, value in (knobs or {}).items():
         command += ["--knob", f"{key}={value}"]
     if timeout:
         command += ["--timeout", str(timeout)]
-    with kernels.served(own) as (adapters, until_done):
-        for adapter in adapters:
-            command += ["--adapter", str(adapter)]
-        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        console, said = until_done(process)
+    code, console, said = kernels.called(command, backends)
     report = pathlib.Path(kept) / "report.json"
-    if process.returncode in (2, 3, 4) or not report.is_file():
-        raise RunFailed(f"ulpscope exits {process.returncode}: {(said or console).strip()[-2000:]}")
+    if code in (2, 3, 4) or not report.is_file():
+        raise RunFailed(f"ulpscope exits {code}: {(said or console).strip()[-2000:]}")
     data = json.loads(report.read_text(encoding="utf-8"))
     results = data["results"]
     matrix = {}
@@ -242,7 +233,7 @@ def run(path, backends, *, out=None, knobs=None, seed=0, timeout=None):
         for value, entry in result["values"].items():
             matrix.setdefault(value, {})[result["backend"]] = entry.get("label") or entry["classification"]
     return Report(findings=_findings(data), matrix=matrix, results=results, run_dir=pathlib.Path(kept), console=console,
-                  exit_code=process.returncode, data=data)
+                  exit_code=code, data=data)
 
 
 def _how(case, steps, contract):

@@ -8,7 +8,8 @@ node by node: the first step that differs is the one to look at.
 import contextlib
 
 from ulpscope import adapters
-from ulpscope.vocabulary import CaptureError, every
+from ulpscope.case import every
+from ulpscope.vocabulary import CaptureError
 
 # A compiler keeps what backward() will ask for, and rounds it; eager folds a batched product into one where an operand requires a
 # gradient (should_fold in ATen's LinearAlgebra.cpp), under torch.no_grad() too. Parameters of a case without backward require none.

@@ -180,6 +180,20 @@ def served(made):
             torch.set_num_threads(threads)
 
 
+def called(command, backends):
+    """Starts `ulpscope` with the arguments `command`, -b `backends` and adapters for those of them that are made of functions; its exit code
+    and what it printed on stdout and stderr."""
+    named = [each if isinstance(each, str) else each.name for each in backends]
+    command = [str(places.binary()), *command, "-b", ",".join(named)]
+    with served([each for each in backends if not isinstance(each, str)]) as (scripts, until_done):
+        for script in scripts:
+            command += ["--adapter", str(script)]
+        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        printed, said = until_done(process)
+    return process.returncode, printed, said
+
+
 def _serve(process, listener, made):
     """Answers every conversation, one message after the other, until `process` ends."""
     said, ended = [], os.pipe()

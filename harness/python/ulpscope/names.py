@@ -10,6 +10,8 @@ import functools
 import linecache
 import re
 
+from ulpscope.case import every
+
 _RESERVED = re.compile(r"trace|peak_bytes|.*_dtype|y|n|yes|no|on|off|true|false|null|Y|N|inf|nan", re.IGNORECASE)
 
 
@@ -27,20 +29,12 @@ def unique(word, taken):
 
 def rename(steps, taken, results):
     """Gives every step its name, in place; old name -> new name. `results` are the old names of what is returned."""
-    taken, made = set(taken), list(_made(steps))
+    taken, made = set(taken), [step for step in every(steps) if step.name]
     new = {}
     for index, step in enumerate(made):
         new[step.name] = unique(_name(made, index, results), taken)
     _replace(steps, new)
     return new
-
-
-def _made(steps):
-    for step in steps:
-        if step.steps:
-            yield from _made(step.steps)
-        elif step.name:
-            yield step
 
 
 def _replace(steps, new):

@@ -2,11 +2,10 @@
 
 import json
 import pathlib
-import subprocess
 import tempfile
 from dataclasses import dataclass
 
-from ulpscope import kernels, places
+from ulpscope import kernels
 from ulpscope.case import Case
 
 
@@ -66,22 +65,15 @@ def shrink(f, args=(), kwargs=None, *, backends=("torch-eager", "torch-inductor"
 
 def _shrunk(path, backends, kind, value, minutes, seed, out):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="ulpscope-shrunk-") if out is None else out)
-    named = [each if isinstance(each, str) else each.name for each in backends]
-    command = [str(places.binary()), "shrink", str(path), "-b", ",".join(named), "-o", str(folder), "-q", "--minutes", str(minutes),
-               "--seed", str(seed)]
+    command = ["shrink", str(path), "-o", str(folder), "-q", "--minutes", str(minutes), "--seed", str(seed)]
     command += ["--kind", kind] if kind else []
     command += ["--value", value] if value else []
-    with kernels.served([each for each in backends if not isinstance(each, str)]) as (adapters, until_done):
-        for adapter in adapters:
-            command += ["--adapter", str(adapter)]
-        process = subprocess.Popen(command, env=places.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        _, said = until_done(process)
-    if process.returncode == 1:
+    code, _, said = kernels.called(command, backends)
+    if code == 1:
         raise NothingToShrink(said.strip().removeprefix("ulpscope: "))
-    if process.returncode != 0:
+    if code != 0:
         from ulpscope.checking import RunFailed
-        raise RunFailed(f"ulpscope exits {process.returncode}: {said.strip()[-2000:]}")
+        raise RunFailed(f"ulpscope exits {code}: {said.strip()[-2000:]}")
     facts = json.loads((folder / "shrunk.json").read_text(encoding="utf-8"))
     script = folder / "repro.py"
     return Shrunk(**{key: facts[key] for key in ("kind", "value", "op", "edge", "sentence", "steps", "steps_before", "elements",

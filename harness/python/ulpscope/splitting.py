@@ -8,8 +8,8 @@ its own, compared between backends, unless it only shows memory otherwise.
 import dataclasses
 
 from ulpscope import adapters
-from ulpscope.case import Case, Input, fit
-from ulpscope.vocabulary import every, is_view, words
+from ulpscope.case import Case, Input, every, fit
+from ulpscope.vocabulary import is_view, words
 
 
 def split(case):

@@ -34,15 +34,6 @@ _REDUCTIONS = ("none", "mean", "sum")  # by the numbers that the schema has for 
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "cudnn_enabled")
 
 
-def every(steps):
-    """Every step but scopes, in program order."""
-    for step in steps:
-        if step.steps:
-            yield from every(step.steps)
-        else:
-            yield step
-
-
 def needed(steps, results):
     """The steps without those that nothing comes of; steps that write into what exists stay."""
     wanted = set(results)
