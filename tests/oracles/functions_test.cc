@@ -214,10 +214,13 @@ TEST_P(EveryFunction, IntervalsHoldTheValueAndItsSlack) {
     const Interval slack = WithSlack(node, image);
     if (std::fabs(value) < 0x1p-120 || std::fabs(value) > 0x1p120 || image.lo == image.hi) continue;
     // Next to a power of two the units of the two sides differ by a factor of two.
-    const double units = FunctionSlack(GetParam().kind);
-    ASSERT_LE(slack.lo, value - 0.49 * units * Ulp(value, Binary32())) << x;
-    ASSERT_GE(slack.hi, value + 0.49 * units * Ulp(value, Binary32())) << x;
-    ASSERT_LE(slack.hi - slack.lo, 3.1 * units * Ulp(value, Binary32())) << x;
+    // What is left of 1 - erf is off as erf is, where it is not small.
+    const double reach = GetParam().kind == NodeKind::kErfc && value >= 0.4
+                             ? 2 * Ulp(value, Binary32()) + 8 * Ulp(1 - value, Binary32())
+                             : FunctionSlack(GetParam().kind) * Ulp(value, Binary32());
+    ASSERT_LE(slack.lo, value - 0.49 * reach) << x;
+    ASSERT_GE(slack.hi, value + 0.49 * reach) << x;
+    ASSERT_LE(slack.hi - slack.lo, 3.1 * reach) << x;
   }
   EXPECT_EQ(checked, 100000);
 }
