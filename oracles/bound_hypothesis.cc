@@ -280,7 +280,7 @@ class BoundHypothesis : public Hypothesis {
       value = Store(value);
       if (std::isnan(value)) return {};
     }
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
@@ -293,7 +293,7 @@ class BoundHypothesis : public Hypothesis {
     const std::string key =
         std::to_string(bank_->node) + "|" + std::to_string(root) + "|" + binding_.term_key;
     auto& all = shared_->many;
-    const auto known = std::find_if(all.begin(), all.end(), [&](const InLanes& entry) {
+    const auto known = std::ranges::find_if(all, [&](const InLanes& entry) {
       return entry.key == key &&
              std::equal(entry.elements.begin(), entry.elements.end(), elements.begin(), elements.end());
     });

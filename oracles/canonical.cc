@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/base/check.h"
+#include "harness/base/find.h"
 
 namespace ulpscope {
 namespace {
@@ -176,7 +177,7 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   const PlanNode& root = plan.at(path.root);
   if (choice.mid != "none" && (root.kind == NodeKind::kCast || root.kind == NodeKind::kStore)) {
     const int source = plan.Root(root.args[0]);
-    if (std::find(path.cut_points.begin(), path.cut_points.end(), source) != path.cut_points.end()) {
+    if (Contains(path.cut_points, source)) {
       choice.cuts[source].push_back(choice.mid);
       choice.mid = "none";
     }
@@ -184,8 +185,7 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   for (const int cut : path.cut_points)
     drop_identities(OperationFormat(plan, cut, choice), &choice.cuts[cut]);
   std::erase_if(choice.cuts, [&](const auto& entry) {
-    return entry.second.empty() ||
-           std::find(path.cut_points.begin(), path.cut_points.end(), entry.first) == path.cut_points.end();
+    return entry.second.empty() || !Contains(path.cut_points, entry.first);
   });
   const FloatFormat* before =
       adds_nothing && IsReduction(root.kind) ? term : OperationFormat(plan, path.root, choice);
@@ -208,9 +208,8 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   }
   if (choice.mid != "none" && nearest && FormatOfWord(choice.mid)->name == out->format->name)
     choice.mid = "none";
-  const bool stores = std::any_of(choice.cuts.begin(), choice.cuts.end(), [&](const auto& entry) {
-    return plan.at(entry.first).kind != NodeKind::kCast;
-  });
+  const bool stores = std::ranges::any_of(
+      choice.cuts, [&](const auto& entry) { return plan.at(entry.first).kind != NodeKind::kCast; });
   if (!stores) choice.mode = "_rne";
   return choice;
 }

@@ -328,7 +328,7 @@ TwoDoubles ChoiceOf(NodeKind kind, std::span<const TwoDoubles> args) {
 }
 
 Real RankOf(const PlanNode& node, std::span<const Real> line) {
-  if (std::any_of(line.begin(), line.end(), [](const Real& each) { return each.is_undecided(); }))
+  if (std::ranges::any_of(line, [](const Real& each) { return each.is_undecided(); }))
     return UndecidedValue();
   const Ranking& ranking = node.Get<RankedAlong>().ranking;
   if (node.kind == NodeKind::kPlace) {
@@ -345,7 +345,7 @@ Real RankOf(const PlanNode& node, std::span<const Real> line) {
 
 Interval RankOf(const PlanNode& node, std::span<const Interval> line) {
   const auto last = static_cast<double>(line.size() - 1);
-  const bool open = std::any_of(line.begin(), line.end(), [](Interval each) { return MayBeNan(each); });
+  const bool open = std::ranges::any_of(line, [](Interval each) { return MayBeNan(each); });
   const Ranking& ranking = node.Get<RankedAlong>().ranking;
   if (node.kind == NodeKind::kPlace) {
     if (open) return {.lo = 0, .hi = last};

@@ -210,7 +210,7 @@ EvaluationCache::EvaluationCache(const Plan& p, const std::map<std::string, Tens
     // A product's addend is no operand of its.
     const std::span factors =
         std::span(node.args).first(node.kind == NodeKind::kContract ? 2 : node.args.size());
-    const bool below = std::all_of(factors.begin(), factors.end(), is_untouched);
+    const bool below = std::ranges::all_of(factors, is_untouched);
     const DoubleNumber* number = node.If<DoubleNumber>();
     const bool scalar = node.kind == NodeKind::kConstant && (number == nullptr || !number->scalar.empty());
     // 0 and 1 are numbers of every format.
@@ -237,8 +237,7 @@ std::shared_ptr<PlainSums> EvaluationCache::Plain(int id, const Binding& binding
   if (!raw[static_cast<size_t>(id)] || node.kind != NodeKind::kContract) return nullptr;
   const std::string key = std::to_string(id) + "|" + binding.term_key;
   constexpr size_t kMost = 4;
-  const auto known =
-      std::find_if(plain.begin(), plain.end(), [&](const auto& entry) { return entry.first == key; });
+  const auto known = std::ranges::find_if(plain, [&](const auto& entry) { return entry.first == key; });
   if (known != plain.end()) {
     std::rotate(plain.begin(), known, known + 1);
     return plain.front().second;
@@ -303,8 +302,7 @@ Interval EnclosureArithmetic::Elementwise(const PlanNode& node, int id, std::spa
                                           std::span<const Interval> slack) const {
   Interval value;
   if (RoundsNothing(node.kind)) return Stored(id, ChoiceOf(node, args));
-  if (std::any_of(args.begin(), args.end(), [](const Interval& arg) { return arg.special; }))
-    return kEverything;
+  if (std::ranges::any_of(args, [](const Interval& arg) { return arg.special; })) return kEverything;
   switch (node.kind) {
     case NodeKind::kAdd:
       value = {.lo = AddDown(args[0].lo, args[1].lo), .hi = AddUp(args[0].hi, args[1].hi)};

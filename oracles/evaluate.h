@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "harness/base/check.h"
+#include "harness/base/find.h"
 #include "oracles/binding.h"
 #include "oracles/plan.h"
 
@@ -234,7 +235,7 @@ class Evaluator {
   }
 
   static bool IsAmong(const std::vector<int64_t>& axes, size_t axis) {
-    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+    return Contains(axes, static_cast<int64_t>(axis));
   }
 
   /// Which argument of a kJoin holds an element, and where.

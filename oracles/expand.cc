@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/base/find.h"
 #include "oracles/lower.h"
 
 namespace ulpscope {
@@ -25,7 +26,7 @@ bool IsPointwiseWord(std::string_view word) {
        "abs",   "exp2",  "log2",    "sinh",        "cosh",       "pow",  "square",   "floor", "ceil",
        "round", "trunc", "sign",    "clamp",       "leaky_relu", "elu",  "hardtanh", "lerp",  "addcmul",
        "relu6", "mish",  "addcdiv", "masked_fill", "reciprocal"});
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  return Contains(kWords, word);
 }
 
 /// Expands steps in order; values that depend on something unknown are poisoned with the reason.

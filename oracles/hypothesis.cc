@@ -71,7 +71,7 @@ constexpr int64_t kLeastSplit = 128;
 bool ShowsPartials(const Plan& plan, const ValuePath& path, const AccSpec& acc) {
   if (path.has_products) return true;
   if (plan.at(path.root).kind != NodeKind::kReduce) return false;
-  return std::any_of(path.operands.begin(), path.operands.end(), [&](const auto& operand) {
+  return std::ranges::any_of(path.operands, [&](const auto& operand) {
     return FormatOf(operand.second)->precision > acc.partial->precision;
   });
 }
@@ -300,7 +300,7 @@ std::vector<Choice> EnumerateSteps(const Plan& plan, const ValuePath& path, DTyp
     const auto chosen = static_cast<size_t>(std::popcount(set));
     return std::min(2 * chosen, 2 * (groups.size() - chosen) + 1);
   };
-  std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(sets, [&](size_t a, size_t b) { return rank(a) < rank(b); });
   if (sets.size() > most) sets.resize(most);
   const Choice declared = StepsAsDeclared(plan, path, observed);
   const std::string narrow = NarrowOf(plan, path);

@@ -52,7 +52,7 @@ class SumsBelow {
   static Value United(std::span<const Value> parts) {
     Value all;
     for (const Value& part : parts) all.insert(all.end(), part.begin(), part.end());
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
   }

@@ -315,7 +315,7 @@ int Lowering::Along(NodeKind kind, int node, std::vector<int64_t> axes, bool kee
     axes.resize(from.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
-  std::sort(axes.begin(), axes.end());
+  std::ranges::sort(axes);
   Shape shape, kept;
   int64_t length = 1;
   for (size_t axis = 0; axis < from.size(); ++axis) {

@@ -243,8 +243,7 @@ class ConcreteOracle : public CaseOracle {
   using Banks = std::map<std::pair<int, DType>, std::shared_ptr<const ValueBank>>;
 
   bool HasFunctions(const ValuePath& path) const {
-    return std::any_of(path.nodes.begin(), path.nodes.end(),
-                       [&](int id) { return IsFunction(shared_->plan.at(id).kind); });
+    return std::ranges::any_of(path.nodes, [&](int id) { return IsFunction(shared_->plan.at(id).kind); });
   }
 
   /// Hypotheses of a path that all named steps cut.

@@ -78,10 +78,9 @@ ValuePath PathOf(const Plan& plan, int node, StepsCut steps) {
       }
     }
     // A step on constants alone is a number that every kernel has as its own.
-    const bool number =
-        !current.args.empty() && std::all_of(current.args.begin(), current.args.end(), [&](int arg) {
-          return plan.at(plan.Root(arg)).kind == NodeKind::kConstant;
-        });
+    const bool number = !current.args.empty() && std::ranges::all_of(current.args, [&](int arg) {
+      return plan.at(plan.Root(arg)).kind == NodeKind::kConstant;
+    });
     if (id != path.root && !number && IsCutPoint(current, steps)) path.cut_points.push_back(id);
   }
   // A plain sum of a tensor may round what it takes, as a product does. Composites have names for their steps instead.

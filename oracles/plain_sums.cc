@@ -49,7 +49,7 @@ const RawMatrices::Strip& RawMatrices::Row(int64_t row) {
   strip = std::make_unique<Strip>();
   strip->values.reserve(static_cast<size_t>(sizes_.k));
   for (int64_t k = 0; k < sizes_.k; ++k) strip->values.push_back(Read(0, row * sizes_.k + k));
-  strip->zeros[0] = std::count(strip->values.begin(), strip->values.end(), 0.0);
+  strip->zeros[0] = std::ranges::count(strip->values, 0.0);
   Measure(strip.get());
   return *strip;
 }

@@ -193,8 +193,7 @@ class SumSearch {
   }
 
   void TryAddend() {
-    const bool any =
-        std::any_of(elements_.begin(), elements_.end(), [](const auto& each) { return each.addend != 0; });
+    const bool any = std::ranges::any_of(elements_, [](const auto& each) { return each.addend != 0; });
     if (!any) return;
     for (const double times : {-1.0, 1.0}) {
       bool explains = true;

@@ -207,7 +207,7 @@ class Bounds {
 bool IsSettled(const Plan& plan, const ValuePath& path, const std::map<std::string, TensorData>& inputs) {
   if (IsFloating(plan.at(path.root).dtype)) return false;
   Bounds bounds(plan, inputs);
-  return std::all_of(path.nodes.begin(), path.nodes.end(), [&](int id) { return bounds.Settle(id); });
+  return std::ranges::all_of(path.nodes, [&](int id) { return bounds.Settle(id); });
 }
 
 }  // namespace ulpscope

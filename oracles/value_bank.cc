@@ -20,8 +20,8 @@ std::vector<PlanNode> WithoutShapes(std::vector<PlanNode> nodes) {
 }  // namespace
 
 const std::vector<SumOrder>& OrdersOf(const Plan& plan, const ValuePath& path) {
-  const bool addend = std::any_of(path.reductions.begin(), path.reductions.end(),
-                                  [&](int id) { return plan.at(id).args.size() == 3; });
+  const bool addend =
+      std::ranges::any_of(path.reductions, [&](int id) { return plan.at(id).args.size() == 3; });
   return SumOrders(addend ? AddendOrders::kBoth : AddendOrders::kNone);
 }
 
@@ -35,7 +35,7 @@ void ValueBank::Bind(const Plan& plan) {
 RecentBanks::Bank RecentBanks::Find(const Plan& plan, int node, DType observed, Enumerate enumerate) {
   const std::vector<PlanNode> nodes = WithoutShapes(plan.nodes);
   const std::lock_guard lock(mutex_);
-  const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+  const auto same = std::ranges::find_if(kept_, [&](const Kept& kept) {
     return kept.bank->node == node && kept.observed == observed && kept.enumerate == enumerate &&
            kept.nodes == nodes;
   });

@@ -27,12 +27,11 @@ bool IsPlain(const PrecisionModel& model) {
     return in.first.starts_with(kScalar) && spec &&
            (spec->format == nullptr || spec->bits() >= Binary32().precision);
   };
-  return std::all_of(model.in.begin(), model.in.end(), whole_number) &&
-         (model.prod == "exact" || model.prod == "float32") && acc &&
-         (acc->exact() || (acc->wide() && acc->block == 0)) &&
+  return std::ranges::all_of(model.in, whole_number) && (model.prod == "exact" || model.prod == "float32") &&
+         acc && (acc->exact() || (acc->wide() && acc->block == 0)) &&
          (model.mid == "none" || model.mid == "float32") && model.out.ends_with("_rne") &&
-         std::all_of(model.cuts.begin(), model.cuts.end(),
-                     [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
+         std::ranges::all_of(model.cuts,
+                             [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
 }
 
 /// All that computes what is written.
@@ -58,7 +57,7 @@ std::vector<std::unique_ptr<Hypothesis>> Written(const CaseOracle& written, cons
 }  // namespace
 
 bool IsAsWritten(const Classification& classification) {
-  return std::any_of(classification.models.begin(), classification.models.end(), IsPlain);
+  return std::ranges::any_of(classification.models, IsPlain);
 }
 
 void ShowAsWritten(const CaseOracle& written, const std::string& value, const TensorData& observed,
@@ -84,7 +83,7 @@ void ShowAsWritten(const CaseOracle& written, const std::string& value, const Te
   }
   result->shown_by.clear();
   result->as_written.clear();
-  result->shown_count = std::count(given.begin(), given.end(), false);
+  result->shown_count = std::ranges::count(given, false);
   result->shown_of = static_cast<int64_t>(looked.size());
   for (size_t k = 0; k < looked.size() && result->shown_by.size() < kMostShown; ++k) {
     if (given[k]) continue;

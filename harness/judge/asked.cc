@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/classify.h"
 #include "harness/judge/flat_program.h"
@@ -202,7 +203,7 @@ class AskedJudge {
     for (const auto& [order, same] : same_in_) {
       if (order >= 0) ranked.emplace_back(-same, order);
     }
-    std::sort(ranked.begin(), ranked.end());
+    std::ranges::sort(ranked);
     for (size_t i = 0; i < std::min(kMostOrders, ranked.size()); ++i) orders_.insert(ranked[i].second);
   }
 
@@ -228,8 +229,7 @@ class AskedJudge {
   }
 
   static Uses Flip(Uses uses, const Uses& some) {
-    const bool out =
-        std::all_of(some.begin(), some.end(), [&](const Use& use) { return uses.contains(use); });
+    const bool out = std::ranges::all_of(some, [&](const Use& use) { return uses.contains(use); });
     for (const Use& use : some) {
       if (out)
         uses.erase(use);
@@ -304,8 +304,7 @@ class AskedJudge {
       // What the set says comes first.
       for (const bool unrounded : {uses.contains(use), !uses.contains(use)}) {
         const std::string word = unrounded ? kUnrounded : kRounded;
-        if ((open.contains(use) || uses.contains(use) == unrounded) &&
-            std::find(words.begin(), words.end(), word) == words.end())
+        if ((open.contains(use) || uses.contains(use) == unrounded) && !Contains(words, word))
           words.push_back(word);
       }
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/model/cross.h"
 #include "harness/words/facets.h"
 
@@ -19,7 +20,7 @@ std::optional<OneChunk> ShowOneChunk(const Hypothesis& hypothesis, int64_t k,
   std::set<int64_t> left(partners.begin(), partners.end());
   for (size_t i = 0; i < elements.size(); ++i) {
     const auto positions = hypothesis.Together(elements[i], stored[i]);
-    if (std::find(positions.begin(), positions.end(), 0) == positions.end()) continue;
+    if (!Contains(positions, 0)) continue;
     for (const int64_t position : positions) left.erase(position);
     if (!left.empty()) continue;
     return OneChunk{

@@ -60,8 +60,7 @@ Classification Classifier::Run() {
   TryNamed();
   spent_ += WorkOfLikelihood();
   const auto survived = [](const Trial& trial) { return trial.survived; };
-  if (options_.search && !GaveUp() &&
-      (std::none_of(trials_.begin(), trials_.end(), survived) || AnyVanished()))
+  if (options_.search && !GaveUp() && (std::ranges::none_of(trials_, survived) || AnyVanished()))
     TryFlushing();
   if (GaveUp()) return NotJudged();
   Conclude();
@@ -134,8 +133,7 @@ int64_t Classifier::WorkOfOrders(const Hypothesis& hypothesis, size_t elements) 
 
 int64_t Classifier::WorkOfLikelihood() const {
   constexpr int64_t kOrders = 16, kElements = 4;
-  const auto left =
-      std::count_if(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+  const auto left = std::ranges::count_if(trials_, [](const Trial& trial) { return trial.survived; });
   return HardOnly() ? 0 : left * kOrders * WorkOf(kElements);
 }
 
@@ -264,7 +262,7 @@ void Classifier::DoubtZeros() {
     return IsAsAsked(model) || model.Name().find("+ftz") != std::string::npos ||
            model.Name().find("+daz") != std::string::npos;
   };
-  if (most == 0 || std::any_of(result_.models.begin(), result_.models.end(), drops)) return;
+  if (most == 0 || std::ranges::any_of(result_.models, drops)) return;
   result_.kind = ClassificationKind::kNotJudged;
   result_.fits = false;
   result_.models.clear();
@@ -330,8 +328,8 @@ int Classifier::Differences(const PrecisionModel& a, const PrecisionModel& b) {
 
 void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   const auto is_near = [&](const PrecisionModel& rival) {
-    return std::any_of(result_.models.begin(), result_.models.end(),
-                       [&](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
+    return std::ranges::any_of(
+        result_.models, [&](const PrecisionModel& survivor) { return Differences(rival, survivor) <= 1; });
   };
   std::map<const PrecisionModel*, const Trial*, OrderOfModels> fallen;
   for (const Trial& trial : trials_) {
@@ -345,10 +343,9 @@ void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   std::vector<const Trial*> rivals;
   for (const auto& [model, trial] : fallen) rivals.push_back(trial);
   if (proved.empty())
-    std::stable_sort(rivals.begin(), rivals.end(),
-                     [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
-  std::stable_partition(rivals.begin(), rivals.end(),
-                        [&](const Trial* trial) { return IsAsAsked(trial->hypothesis->model()); });
+    std::ranges::stable_sort(rivals, [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
+  std::ranges::stable_partition(rivals,
+                                [&](const Trial* trial) { return IsAsAsked(trial->hypothesis->model()); });
   if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
   for (const Trial* trial : rivals) result_.excluded.push_back(ExclusionOf(*trial));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/judge/classifier.h"
 #include "harness/judge/same_errors.h"
 #include "harness/num/float_format.h"
@@ -23,14 +24,13 @@ constexpr int kRoomOfOrders = 6;
 void Classifier::DoubtForms() {
   const auto asked = [&](const PrecisionModel& model) { return IsAsAsked(model); };
   if (HardOnly() || !shape_.has_steps || result_.models.empty() || result_.reproduced >= kNearlyAll ||
-      std::any_of(result_.models.begin(), result_.models.end(), asked))
+      std::ranges::any_of(result_.models, asked))
     return;
-  const bool open = std::any_of(result_.models_proved.begin(), result_.models_proved.end(), asked);
-  const bool sums =
-      std::all_of(result_.models.begin(), result_.models.end(), [](const PrecisionModel& model) {
-        const auto acc = ParseAcc(model.acc);
-        return acc && acc->bits() < Binary32().precision;
-      });
+  const bool open = std::ranges::any_of(result_.models_proved, asked);
+  const bool sums = std::ranges::all_of(result_.models, [](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    return acc && acc->bits() < Binary32().precision;
+  });
   if (!open && !sums) return;
   result_.says.push_back(
       fmt::format("no form tried of the steps inside gives these bits, and what the program asks for is {}",
@@ -65,7 +65,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!trial.survived || !likely->contains(model)) continue;
     const auto acc = ParseAcc(model.acc);
-    const bool split = !model.in.empty() && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
+    const bool split = !model.in.empty() && std::ranges::all_of(model.in, [](const auto& in) {
       const auto spec = ParseIn(in.second);
       return spec && spec->pieces > 1;
     });
@@ -216,7 +216,7 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     if (trial.match.matches > 0) return;
     // Sums whose parts are joined in a wider format err less than what they stand beside.
     large = large || (model.acc != kJoinedWider && trial.residuals.ratio >= kAsLarge);
-    split = split && std::any_of(model.in.begin(), model.in.end(), [](const auto& in) {
+    split = split && std::ranges::any_of(model.in, [](const auto& in) {
               const auto spec = ParseIn(in.second);
               return spec && spec->pieces > 1;
             });
@@ -304,7 +304,7 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
     const auto has_this = [&](const Trial& trial) {
       return trial.hypothesis->model() == hypothesis->model();
     };
-    if (const auto before = std::find_if(trials_.begin(), trials_.end(), has_this); before != trials_.end()) {
+    if (const auto before = std::ranges::find_if(trials_, has_this); before != trials_.end()) {
       // A contract named it.
       if (!before->survived) continue;
       before->log_likelihood = std::max(before->log_likelihood, best);
@@ -353,22 +353,20 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
     narrow = true;
   }
   const auto own = [this](const std::string& cut) { return cut.starts_with(value_ + "."); };
-  if (!std::all_of(shape_.cut_points.begin(), shape_.cut_points.end(), own)) return;
+  if (!std::ranges::all_of(shape_.cut_points, own)) return;
   std::set<PrecisionModel> found = KeepMatching(oracle_.StepBank(value_, observed_.dtype, kMostWork));
   if (found.empty()) return;
   for (const PrecisionModel& model : found) {
     for (const auto& [step, format] : model.cuts) {
       auto& known = shape_.cut_points;
-      if (std::find(known.begin(), known.end(), step) == known.end()) known.push_back(step);
+      if (!Contains(known, step)) known.push_back(step);
     }
   }
   // A narrow sum that gives the bits as well is no better than these. Nor is one in an order that was not tried, where nothing but a
   // handful of sums, or what only they read, is rounded: chance gives the totals of one order rounded in another one.
   const auto sums_alone = [this](const PrecisionModel& model) {
-    return std::all_of(model.cuts.begin(), model.cuts.end(), [this](const auto& cut) {
-      const auto among = [&](const std::vector<std::string>& cuts) {
-        return std::find(cuts.begin(), cuts.end(), cut.first) != cuts.end();
-      };
+    return std::ranges::all_of(model.cuts, [this](const auto& cut) {
+      const auto among = [&](const std::vector<std::string>& cuts) { return Contains(cuts, cut.first); };
       return among(shape_.sum_cuts) || among(shape_.term_cuts);
     });
   };
@@ -379,7 +377,7 @@ void Classifier::LookInside(std::set<PrecisionModel>* likely) {
   // Each by chance in a quarter of cases: more of them than this are less likely so than what is set aside.
   const double totals = static_cast<double>(shape_.sums) * static_cast<double>(shape_.sum_cuts.size());
   const bool few = totals * std::log(4) < std::log(options_.keep_factor);
-  if (!narrow && !(few && std::any_of(found.begin(), found.end(), sums_alone))) likely->clear();
+  if (!narrow && !(few && std::ranges::any_of(found, sums_alone))) likely->clear();
   if (!narrow) std::erase_if(*likely, [&](const PrecisionModel& model) { return !is_narrow_sum(model); });
   likely->merge(found);
   result_.says.clear();
@@ -529,7 +527,7 @@ bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
 }
 
 bool Classifier::GivenAsAsked(std::span<const int64_t> elements, std::span<const double> stored) const {
-  return std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+  return std::ranges::any_of(trials_, [&](const Trial& trial) {
     const Hypothesis& model = *trial.hypothesis;
     return IsAsAsked(model.model()) && model.model().cuts.empty() &&
            2 * FewestMisses(model, elements, stored, elements.size(), elements.size() / 2) <= elements.size();
@@ -562,7 +560,7 @@ std::string Classifier::StepsErrors() const {
   // Other forms of an op err in places as if a step had fewer bits: what such a step leaves of all errors is next to nothing.
   constexpr double kMostLeft = 0.1;
   constexpr int kFewestBits = 9, kMostBits = 21;
-  const auto plain = std::find_if(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+  const auto plain = std::ranges::find_if(trials_, [this](const Trial& trial) {
     return IsAsAsked(trial.hypothesis->model()) && trial.hypothesis->model().cuts.empty();
   });
   if (plain == trials_.end()) return {};

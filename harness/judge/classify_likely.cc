@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/classifier.h"
 #include "harness/num/float_format.h"
@@ -21,7 +22,7 @@ constexpr int64_t kMatchTerms = int64_t{1} << 18;
 
 bool Classifier::IsKept(const Trial& trial) const {
   const auto& models = result_.models;
-  return trial.survived && std::find(models.begin(), models.end(), trial.hypothesis->model()) != models.end();
+  return trial.survived && Contains(models, trial.hypothesis->model());
 }
 
 double Classifier::Reproduced() const {
@@ -29,8 +30,8 @@ double Classifier::Reproduced() const {
   for (const Trial& trial : trials_) {
     if (IsKept(trial)) likeliest.push_back(&trial);
   }
-  std::stable_sort(likeliest.begin(), likeliest.end(),
-                   [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+  std::ranges::stable_sort(
+      likeliest, [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
   constexpr size_t kMostTrials = 6;
   if (likeliest.size() > kMostTrials) likeliest.resize(kMostTrials);
   double most = 0;
@@ -45,8 +46,7 @@ double Classifier::ReproducedBy(const Hypothesis& hypothesis) const {
   constexpr double kFew = 2;  // units in the last place
   std::vector<int64_t> elements;
   std::vector<double> stored;
-  const bool zeros =
-      std::all_of(sample_stored_.begin(), sample_stored_.end(), [](double value) { return value == 0; });
+  const bool zeros = std::ranges::all_of(sample_stored_, [](double value) { return value == 0; });
   for (size_t i = 0; i < sample_.size(); ++i) {
     // What is masked away is zero in any arithmetic.
     if (sample_stored_[i] == 0 && !zeros) continue;
@@ -83,9 +83,7 @@ void Classifier::ChooseSample() {
 PrecisionModel Classifier::OnEachElement(PrecisionModel model) const {
   model.acc.clear();
   if (!model.cuts.empty()) model.mid.clear();
-  std::erase_if(model.cuts, [&](const auto& cut) {
-    return std::find(shape_.line_cuts.begin(), shape_.line_cuts.end(), cut.first) != shape_.line_cuts.end();
-  });
+  std::erase_if(model.cuts, [&](const auto& cut) { return Contains(shape_.line_cuts, cut.first); });
   return model;
 }
 
@@ -98,11 +96,10 @@ double Classifier::SampledOfLine() const {
 std::set<PrecisionModel> Classifier::Likely() {
   std::set<PrecisionModel> likely;
   if (sample_.empty()) ChooseSample();
-  const bool none =
-      std::none_of(trials_.begin(), trials_.end(), [](const Trial& trial) { return trial.survived; });
+  const bool none = std::ranges::none_of(trials_, [](const Trial& trial) { return trial.survived; });
   if (none) return likely;
-  const bool order_free = std::all_of(trials_.begin(), trials_.end(),
-                                      [](const Trial& trial) { return trial.hypothesis->order_free(); });
+  const bool order_free =
+      std::ranges::all_of(trials_, [](const Trial& trial) { return trial.hypothesis->order_free(); });
   double best = Weigh(sample_, sample_stored_);
   if (order_free && best == -kInf) {
     // Nobody's functions are ours. Without a sum the enclosures are a few units wide: to lie inside is to fit.
@@ -120,7 +117,7 @@ std::set<PrecisionModel> Classifier::Likely() {
     const auto acc = ParseAcc(trial.hypothesis->model().acc);
     return trial.match.matches == 0 && acc && acc->wide() && acc->rounding != Rounding::kNearestEven;
   };
-  const bool forms = shape_.has_steps && std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+  const bool forms = shape_.has_steps && std::ranges::any_of(trials_, [&](const Trial& trial) {
                        return fits(trial) && !leans(trial);
                      });
   if (forms) {
@@ -150,7 +147,7 @@ std::set<PrecisionModel> Classifier::Likely() {
     return model;
   };
   // How a sum's errors lie tells its format; whether its products were rounded to that format the bits of one order tell.
-  const bool matched = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+  const bool matched = std::ranges::any_of(trials_, [&](const Trial& trial) {
     return trial.match.matches > 0 && likely.contains(trial.hypothesis->model());
   });
   std::set<PrecisionModel> alike;
@@ -266,7 +263,7 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
   const auto most = static_cast<size_t>(std::ceil(SampledOfLine() * std::log(options_.keep_factor)));
   // Once one gives them all, it is enough of the others to know that they are near. What is asked for gives them all mostly.
-  std::stable_partition(rivals.begin(), rivals.end(), [&](const Trial* trial) {
+  std::ranges::stable_partition(rivals, [&](const Trial* trial) {
     return trial->match.matches > 0 && IsAsAsked(trial->hypothesis->model());
   });
   bool whole = false;
@@ -365,8 +362,7 @@ double Classifier::Weigh(std::span<const int64_t> elements, std::span<const doub
     trial->probe = ProbeLaw(*trial->hypothesis, elements, stored);
     spent_ += WorkOfOrders(*trial->hypothesis, ProbeCount(elements.size()));
   }
-  std::stable_sort(rivals.begin(), rivals.end(),
-                   [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
+  std::ranges::stable_sort(rivals, [](const Trial* a, const Trial* b) { return a->probe > b->probe; });
   const double keep = std::log(options_.keep_factor);
   for (Trial* trial : rivals) {
     if (trial->probe < best - keep - kProbeRoom) continue;

@@ -42,8 +42,7 @@ class Lines {
       for (size_t i = 0; i < step.moves.size(); ++i) square += std::pow(step.moves[i] / unit_[i], 2);
       if (std::isfinite(square) && square > 0) by_size.emplace_back(square, &step);
     }
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(by_size, [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [line, elements] : members)
       lines_.push_back({.elements = elements, .directions = {}, .sizes = {}});
     for (const auto& [size, step] : by_size) {
@@ -151,7 +150,7 @@ double RootMeanSquare(const std::vector<double>& values) {
 }
 
 size_t OnOneSide(const std::vector<double>& values, double side) {
-  return static_cast<size_t>(std::count_if(values.begin(), values.end(), [side](const double value) {
+  return static_cast<size_t>(std::ranges::count_if(values, [side](const double value) {
     return value != 0 && std::signbit(value) == std::signbit(side);
   }));
 }
@@ -184,7 +183,7 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   if (only_ != nullptr || !result_.says.empty() || !shape_.has_steps || shape_.reduction_length < 2 ||
       shape_.line_cuts.empty() || FormatOf(observed_.dtype) != &Binary32())
     return false;
-  const auto plain = std::find_if(trials_.begin(), trials_.end(), [this](const Trial& trial) {
+  const auto plain = std::ranges::find_if(trials_, [this](const Trial& trial) {
     const PrecisionModel& model = trial.hypothesis->model();
     return trial.survived && model.acc == "float32" && model.cuts.empty() && IsAsAsked(model);
   });

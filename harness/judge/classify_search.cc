@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/judge/classifier.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
@@ -126,9 +127,9 @@ void Classifier::MeasureFloors() {
           floor([](const std::string& bits) { return Proposals{{.in = {}, .prod = bits}}; });
   }
   // Errors that lean to one side are those of operands that are cut as well.
-  const bool lean =
-      std::any_of(result_.models.begin(), result_.models.end(),
-                  [](const PrecisionModel& model) { return model.Name().find("_rz") != std::string::npos; });
+  const bool lean = std::ranges::any_of(result_.models, [](const PrecisionModel& model) {
+    return model.Name().find("_rz") != std::string::npos;
+  });
   for (const auto& operand : shape_.operands) {
     if (operand.starts_with("scalar.") || plain->in.contains(operand)) continue;
     result_.floors["in." + operand] = floor([&](const std::string& bits) {
@@ -199,8 +200,7 @@ void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposa
   }
   scaled = scaled && with < kMuchLess * plain;
   const std::string text = fmt::format("{:.6g} times the exact value", factor);
-  if (scaled && std::find(result_.says.begin(), result_.says.end(), text) == result_.says.end())
-    result_.says.push_back(text);
+  if (scaled && !Contains(result_.says, text)) result_.says.push_back(text);
 }
 
 }  // namespace ulpscope

@@ -50,8 +50,8 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
     for (const Trial& trial : trials_) {
       if (trial.survived && likely->contains(trial.hypothesis->model())) rivals.push_back(&trial);
     }
-    std::stable_sort(rivals.begin(), rivals.end(),
-                     [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
+    std::ranges::stable_sort(
+        rivals, [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
     std::set<PrecisionModel> explain;
     int wholes = 0;
     for (const Trial* rival : rivals) {
@@ -77,14 +77,14 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
     }
   }
   natural->hypothesis->Forget();
-  std::sort(odd.begin(), odd.end());
+  std::ranges::sort(odd);
   odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
   odd_ = static_cast<int64_t>(odd.size());
   if (odd.empty()) return;
   if (!likely->empty() || odd.size() < looked.size()) SayWhere(*natural->hypothesis, looked, odd);
   likely->clear();
-  const auto zeros = static_cast<size_t>(std::count_if(
-      odd.begin(), odd.end(), [&](const int64_t element) { return observed_.At(element) == 0; }));
+  const auto zeros = static_cast<size_t>(
+      std::ranges::count_if(odd, [&](const int64_t element) { return observed_.At(element) == 0; }));
   if (zeros == odd.size() && odd.size() > 1)
     result_.says.push_back(fmt::format("{} results are zero", zeros));
 }
@@ -209,9 +209,8 @@ bool Classifier::StoresIn(const PrecisionModel& model, int bits) const {
   if (const auto acc = ParseAcc(model.acc); acc && acc->bits() <= bits) return true;
   if (model.cuts.empty()) return few(model.mid);
   // What is stored inside the op is computed with afterwards.
-  return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
-    return !cut.first.starts_with(value_ + ".") && few(cut.second);
-  });
+  return std::ranges::any_of(
+      model.cuts, [&](const auto& cut) { return !cut.first.starts_with(value_ + ".") && few(cut.second); });
 }
 
 void Classifier::TryPerhapsBits(std::set<PrecisionModel>* likely) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/pattern.h"
 #include "harness/base/text.h"
 #include "harness/words/facets.h"
@@ -16,16 +17,6 @@ namespace {
 constexpr std::string_view kInPrefix = "in.";
 constexpr std::string_view kCutsPrefix = "cuts.";
 
-bool Contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-std::string Lookup(const std::map<std::string, std::string>& entries, std::string_view name,
-                   const char* absent) {
-  const auto entry = entries.find(std::string(name));
-  return entry == entries.end() ? absent : entry->second;
-}
-
 bool InsideFacet(const PrecisionModel& model, const std::string& facet, const std::vector<std::string>& words,
                  const Classification& classification) {
   if (facet == "prod") return Contains(words, model.prod);
@@ -33,18 +24,18 @@ bool InsideFacet(const PrecisionModel& model, const std::string& facet, const st
   if (facet == "mid") return Contains(words, model.mid);
   if (facet == "out") return Contains(words, model.out);
   if (facet.starts_with(kInPrefix)) {
-    return Contains(words, Lookup(model.in, std::string_view(facet).substr(kInPrefix.size()), "as_is"));
+    return Contains(words, LookupOr(model.in, facet.substr(kInPrefix.size()), "as_is"));
   }
   if (facet.starts_with(kCutsPrefix)) {
-    return Contains(words, Lookup(model.cuts, std::string_view(facet).substr(kCutsPrefix.size()), "none"));
+    return Contains(words, LookupOr(model.cuts, facet.substr(kCutsPrefix.size()), "none"));
   }
   if (facet != "in") return false;
   std::set<std::string> operands;
   for (const auto& [operand, survivors] : classification.facets_in) operands.insert(operand);
   for (const auto& [operand, word] : model.in) operands.insert(operand);
   if (operands.empty()) return Contains(words, "as_is");
-  return std::all_of(operands.begin(), operands.end(), [&](const std::string& operand) {
-    return Contains(words, Lookup(model.in, operand, "as_is"));
+  return std::ranges::all_of(operands, [&](const std::string& operand) {
+    return Contains(words, LookupOr(model.in, operand, "as_is"));
   });
 }
 
@@ -82,7 +73,7 @@ bool ContainsAccumulator(const std::vector<std::string>& words, const std::strin
 
 bool IsInside(const PrecisionModel& model, const ValueDemand& demand, const Classification& classification) {
   const auto inside = [&](const PrecisionModel& each) {
-    return std::all_of(demand.facets.begin(), demand.facets.end(), [&](const auto& facet) {
+    return std::ranges::all_of(demand.facets, [&](const auto& facet) {
       return InsideFacet(each, facet.first, facet.second, classification);
     });
   };
@@ -109,17 +100,15 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   const auto &proved = classification.models_proved, &models = classification.models;
   if (proved.empty()) return kUnmodelled;
   // Exclusion is proof: where nothing that the contract allows is left, it is violated, whatever explains the value.
-  if (std::none_of(proved.begin(), proved.end(), inside)) return kViolates;
+  if (std::ranges::none_of(proved, inside)) return kViolates;
   // It proves nothing about what is left: to conform, a value has to fit.
-  if (std::none_of(models.begin(), models.end(), inside)) return kUnmodelled;
+  if (std::ranges::none_of(models, inside)) return kUnmodelled;
   // What differs from a model that is left by nothing that these values show is as good as that one.
   const auto as_good = [&](const PrecisionModel& model) {
     const PrecisionModel plain = WithoutTf32BeforeFloat16(model);
-    return inside(model) || (plain != model &&
-                             std::find(proved.begin(), proved.end(), plain) != proved.end() && inside(plain));
+    return inside(model) || (plain != model && Contains(proved, plain) && inside(plain));
   };
-  return classification.fits && std::all_of(proved.begin(), proved.end(), as_good) ? kConforms
-                                                                                   : kUndetermined;
+  return classification.fits && std::ranges::all_of(proved, as_good) ? kConforms : kUndetermined;
 }
 
 ContractVerdict JudgeContract(const Case& test_case, const std::string& value, const ValueResult& result) {
@@ -142,8 +131,8 @@ ContractVerdict JudgeOutcome(const Case& test_case, const Outcome& outcome,
   if (contract.accept_any) return kConforms;
   if (!completed) return contract.raised && MatchesRaised(*contract.raised, outcome) ? kConforms : kViolates;
   if (contract.values.empty()) return contract.raised ? kViolates : kConforms;
-  const bool all_there = std::all_of(contract.values.begin(), contract.values.end(),
-                                     [&](const auto& demand) { return Contains(values, demand.first); });
+  const bool all_there = std::ranges::all_of(
+      contract.values, [&](const auto& demand) { return Contains(values, demand.first); });
   return all_there ? kConforms : kViolates;
 }
 
@@ -185,7 +174,7 @@ std::vector<Proposal> RoundingsNamed(const ValueDemand& demand, const std::vecto
   for (const auto& [facet, words] : demand.facets) {
     if (facet == "in") {
       each(words, [&](const std::string& word, Proposal* with) {
-        return std::all_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+        return std::ranges::all_of(operands, [&](const std::string& operand) {
           return operand.starts_with("scalar.") || read(operand, word, with);
         });
       });

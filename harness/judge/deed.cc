@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
@@ -32,17 +33,15 @@ Deed Say(std::string_view singular, std::string_view plural, const std::string& 
 
 bool Disjoint(const Words& a, const Words& b) {
   if (a.empty() || b.empty()) return false;
-  return std::none_of(a.begin(), a.end(), [&](const std::string& word) {
-    return std::find(b.begin(), b.end(), word) != b.end();
-  });
+  return std::ranges::none_of(a, [&](const std::string& word) { return Contains(b, word); });
 }
 
 bool IsNothing(const Words& words, std::string_view none) {
-  if (none.empty() || std::find(words.begin(), words.end(), none) == words.end()) return false;
+  if (none.empty() || !Contains(words, none)) return false;
   // What may be none is no deed: a format that changes nothing here stands beside it.
   if (none == "as_is") return true;
-  return std::all_of(words.begin(), words.end(),
-                     [&](const std::string& word) { return word == none || word == "float32"; });
+  return std::ranges::all_of(words,
+                             [&](const std::string& word) { return word == none || word == "float32"; });
 }
 
 std::string Formats(const Words& words, std::string_view none) {
@@ -63,7 +62,7 @@ std::string Formats(const Words& words, std::string_view none) {
 std::string Accumulators(const Words& words) {
   constexpr size_t kMostNamed = 2;
   std::string joined = JoinAccumulators(words);
-  const bool parts = std::find(words.begin(), words.end(), kJoinedWider) != words.end();
+  const bool parts = Contains(words, kJoinedWider);
   return words.size() <= kMostNamed && FindFormat(joined) == nullptr && !parts ? Join(words, " or ") : joined;
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/base/find.h"
 #include "harness/judge/casts.h"
 #include "harness/judge/flat_program.h"
 #include "harness/judge/parting.h"
@@ -40,9 +41,7 @@ bool TakesPart(const CaseResult& result) {
 }
 
 bool NoneInBoth(const std::vector<PrecisionModel>& a, const std::vector<PrecisionModel>& b) {
-  return std::none_of(a.begin(), a.end(), [&](const PrecisionModel& model) {
-    return std::find(b.begin(), b.end(), model) != b.end();
-  });
+  return std::ranges::none_of(a, [&](const PrecisionModel& model) { return Contains(b, model); });
 }
 
 bool HasModels(const Classification& classification) {
@@ -54,7 +53,7 @@ bool HasModels(const Classification& classification) {
 /// Every model sums in float32 or wider, and rounds nothing else to less.
 bool SumsWide(const Classification& each) {
   const auto at_least = [](int bits) { return bits >= Binary32().precision; };
-  return std::all_of(each.models.begin(), each.models.end(), [&](const PrecisionModel& model) {
+  return std::ranges::all_of(each.models, [&](const PrecisionModel& model) {
     const auto acc = ParseAcc(model.acc);
     const auto prod = ParseProd(model.prod);
     return acc && prod && acc->wide() && at_least(prod->bits()) && model.in.empty() && model.cuts.empty() &&
@@ -64,7 +63,7 @@ bool SumsWide(const Classification& each) {
 
 /// There is a facet of which the two have no word in common.
 bool FacetParts(const Classification& a, const Classification& b) {
-  return std::any_of(a.facets.begin(), a.facets.end(), [&](const auto& facet) {
+  return std::ranges::any_of(a.facets, [&](const auto& facet) {
     const auto other = b.facets.find(facet.first);
     return other != b.facets.end() && Disjoint(facet.second, other->second);
   });
@@ -166,7 +165,7 @@ class Comparison {
   using ValueRelation = Basis (Comparison::*)(size_t, size_t, const std::string&) const;
 
   void AddName(const std::string& name) {
-    if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
+    if (!Contains(names_, name)) names_.push_back(name);
   }
 
   bool Completed(size_t i) const { return members_[i].result->outcome.kind == OutcomeKind::kCompleted; }
@@ -269,7 +268,7 @@ class Comparison {
   bool Inherited(size_t i, size_t j, const std::string& name) const {
     const auto operands = operands_.find(name);
     if (operands == operands_.end()) return false;
-    return std::any_of(operands->second.begin(), operands->second.end(), [&](const std::string& operand) {
+    return std::ranges::any_of(operands->second, [&](const std::string& operand) {
       const TensorDifference* difference = Difference(i, j, operand);
       return difference != nullptr && !difference->Same();
     });
@@ -366,7 +365,7 @@ class Comparison {
   bool InheritedInKind(size_t i, size_t j, const std::string& name) const {
     const auto operands = operands_.find(name);
     if (operands == operands_.end()) return false;
-    return std::any_of(operands->second.begin(), operands->second.end(), [&](const std::string& operand) {
+    return std::ranges::any_of(operands->second, [&](const std::string& operand) {
       const TensorDifference* difference = Difference(i, j, operand);
       return difference != nullptr && difference->one_finite > 0;
     });
@@ -391,10 +390,9 @@ class Comparison {
     return kDivide.contains(op) || op.starts_with("log") || op.ends_with("_norm") || op.ends_with("_loss") ||
            op.find("entropy") != op.npos || op.find("kl_") != op.npos || op.find("::") != op.npos ||
            op.find('.') != op.npos ||
-           std::any_of(step.of.begin(), step.of.end(),
-                       [&](const Operand& each) { return each.IsScalar() && infinite(*each.scalar); }) ||
-           std::any_of(step.attrs.begin(), step.attrs.end(),
-                       [&](const auto& each) { return infinite(each.second); });
+           std::ranges::any_of(
+               step.of, [&](const Operand& each) { return each.IsScalar() && infinite(*each.scalar); }) ||
+           std::ranges::any_of(step.attrs, [&](const auto& each) { return infinite(each.second); });
   }
 
   /// Whether finite numbers become infinite on the way to `name` by growing alone.
@@ -438,9 +436,9 @@ class Comparison {
   std::vector<std::vector<size_t>> Group(const Relation& relation) const {
     std::vector<std::vector<size_t>> groups;
     for (size_t i = 0; i < members_.size(); ++i) {
-      const auto fits = std::find_if(groups.begin(), groups.end(), [&](const std::vector<size_t>& group) {
-        return std::all_of(group.begin(), group.end(),
-                           [&](size_t member) { return Between(relation, member, i).empty(); });
+      const auto fits = std::ranges::find_if(groups, [&](const std::vector<size_t>& group) {
+        return std::ranges::all_of(group,
+                                   [&](size_t member) { return Between(relation, member, i).empty(); });
       });
       if (fits == groups.end()) {
         groups.push_back({i});
@@ -508,7 +506,7 @@ class Comparison {
     std::vector<Finding> found;
     for (size_t v = 0; v < names_.size(); ++v) {
       for (Finding& finding : FindingsOf(v)) {
-        const auto known = std::find_if(found.begin(), found.end(), [&](const Finding& each) {
+        const auto known = std::ranges::find_if(found, [&](const Finding& each) {
           return each.what == finding.what && each.parted.left == finding.parted.left &&
                  each.parted.right == finding.parted.right;
         });
@@ -568,8 +566,7 @@ class Comparison {
     std::vector<std::pair<std::pair<std::string, std::string>, Parted>> classes;
     std::vector<std::pair<size_t, Parted>> unexplained;
     const auto at = [](auto& list, const auto& key) -> Parted& {
-      const auto known =
-          std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == key; });
+      const auto known = std::ranges::find_if(list, [&](const auto& each) { return each.first == key; });
       if (known != list.end()) return known->second;
       return list.emplace_back(key, Parted{}).second;
     };
@@ -584,9 +581,8 @@ class Comparison {
       if (pair.deeds->a.Nothing()) Join(pair.j, pair.i, pair.basis, v, &at(deeds, pair.deeds->b));
     }
     const auto is_told = [&](size_t member, const Deed& deed) {
-      return std::any_of(deeds.begin(), deeds.end(), [&](const auto& each) {
-        return each.first == deed && each.second.left.contains(member);
-      });
+      return std::ranges::any_of(
+          deeds, [&](const auto& each) { return each.first == deed && each.second.left.contains(member); });
     };
     for (const Pair& pair : pairs) {
       if (IsUnexplained(pair.i, names_[v]) || IsUnexplained(pair.j, names_[v])) continue;
@@ -743,9 +739,9 @@ class Comparison {
     };
     for (const Operand& operand : step->of) {
       if (operand.IsScalar() || case_.FindTensor(operand.name) != nullptr) continue;
-      const bool all = std::all_of(parted.left.begin(), parted.left.end(), [&](size_t i) {
-        return std::all_of(parted.right.begin(), parted.right.end(),
-                           [&](size_t j) { return differs_where_it_does(i, j, operand.name); });
+      const bool all = std::ranges::all_of(parted.left, [&](size_t i) {
+        return std::ranges::all_of(parted.right,
+                                   [&](size_t j) { return differs_where_it_does(i, j, operand.name); });
       });
       if (all) return operand.name;
     }
@@ -787,11 +783,10 @@ class Comparison {
   /// Vanished roundings that no precision divergence of this case speaks of, and all that appeared.
   void AddGraphGaps() {
     const auto told = [&](const std::string& backend) {
-      return std::any_of(divergences_.begin(), divergences_.end(), [&](const Divergence& divergence) {
+      return std::ranges::any_of(divergences_, [&](const Divergence& divergence) {
         return divergence.kind == DivergenceKind::kPrecision &&
-               std::any_of(divergence.backends.begin(), divergence.backends.end(), [&](const auto& group) {
-                 return std::find(group.begin(), group.end(), backend) != group.end();
-               });
+               std::ranges::any_of(divergence.backends,
+                                   [&](const auto& group) { return Contains(group, backend); });
       });
     };
     for (const Participant& member : members_) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/base/pattern.h"
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
@@ -53,7 +54,7 @@ std::vector<std::string> ObservedWords(const Classification& classification, con
   std::vector<std::string> words;
   for (const auto& [operand, survivors] : classification.facets_in) {
     for (const auto& word : survivors) {
-      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+      if (!Contains(words, word)) words.push_back(word);
     }
   }
   return words;
@@ -70,9 +71,8 @@ std::string ExplainValue(const std::string& name, const ValueDemand& demand, con
     const auto& facet_name = facet;
     const auto& allowed = demanded;  // Clang up to 15 lets no lambda capture a structured binding
     const auto words = ObservedWords(classification, facet);
-    const bool met = !words.empty() && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-      return facet_name == "acc" ? ContainsAccumulator(allowed, word)
-                                 : std::find(allowed.begin(), allowed.end(), word) != allowed.end();
+    const bool met = !words.empty() && std::ranges::all_of(words, [&](const std::string& word) {
+      return facet_name == "acc" ? ContainsAccumulator(allowed, word) : Contains(allowed, word);
     });
     if (met) continue;
     const std::string observed = words.empty() ? std::string(Name(classification.kind)) : Join(words, " or ");
@@ -87,9 +87,8 @@ std::string ExplainCasts(const CastCount& wanted, const CaseResult& result) {
   const std::string what =
       fmt::format("casts from {} to {} in {}", any(wanted.from), any(wanted.to), wanted.stage);
   const std::string expected = fmt::format("{} {}", wanted.count, what);
-  if (std::find(result.stages.begin(), result.stages.end(), wanted.stage) == result.stages.end())
-    return Changed(expected, "no such stage in its trace");
-  const auto counted = std::count_if(result.casts.begin(), result.casts.end(), [&](const Cast& cast) {
+  if (!Contains(result.stages, wanted.stage)) return Changed(expected, "no such stage in its trace");
+  const auto counted = std::ranges::count_if(result.casts, [&](const Cast& cast) {
     return cast.stage == wanted.stage && (wanted.from.empty() || cast.from == wanted.from) &&
            (wanted.to.empty() || cast.to == wanted.to);
   });

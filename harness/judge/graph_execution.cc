@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "harness/base/find.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -28,8 +29,8 @@ int Kept(const std::optional<Spec>& spec) {
 bool KeepsMore(const PrecisionModel& model, int precision) {
   return Kept(ParseProd(model.prod)) > precision && Kept(ParseAcc(model.acc)) > precision &&
          Kept(ParseMid(model.mid)) > precision && Kept(ParseOut(model.out)) > precision &&
-         std::all_of(model.cuts.begin(), model.cuts.end(),
-                     [&](const auto& cut) { return Kept(ParseMid(cut.second)) > precision; });
+         std::ranges::all_of(model.cuts,
+                             [&](const auto& cut) { return Kept(ParseMid(cut.second)) > precision; });
 }
 
 using Models = std::vector<PrecisionModel> Classification::*;
@@ -38,9 +39,7 @@ using Models = std::vector<PrecisionModel> Classification::*;
 /// program has it. What its last step keeps says nothing of that one.
 bool IsRoundedBefore(const CaseResult& result, const Classification& classification, int precision) {
   const auto& on_the_way = classification.on_the_way;
-  if (std::any_of(on_the_way.begin(), on_the_way.end(), [](const auto& each) {
-        return std::find(each.second.begin(), each.second.end(), "rounded") != each.second.end();
-      }))
+  if (std::ranges::any_of(on_the_way, [](const auto& each) { return Contains(each.second, "rounded"); }))
     return true;
   if (classification.piece.empty() || !result.opened) return false;
   std::set<std::string> narrow;
@@ -49,11 +48,10 @@ bool IsRoundedBefore(const CaseResult& result, const Classification& classificat
     const int bits = Precision(Name(step.result.dtype));
     if (bits > 0 && bits <= precision) narrow.insert(step.value);
   }
-  return std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
+  return std::ranges::any_of(steps, [&](const auto& step) {
     const auto& reads = step.result.classification.reads;
-    return std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
-      return narrow.contains(read.first) &&
-             std::find(read.second.begin(), read.second.end(), "stored") != read.second.end();
+    return std::ranges::any_of(reads, [&](const auto& read) {
+      return narrow.contains(read.first) && Contains(read.second, "stored");
     });
   });
 }
@@ -69,7 +67,7 @@ std::vector<std::string> ValuesThatKeepMore(const CaseResult& result, int64_t el
     if (IsRoundedBefore(result, value->second.classification, precision)) return {};
     const auto& surviving = value->second.classification.*models;
     const auto keeps = [&](const PrecisionModel& model) { return KeepsMore(model, precision); };
-    if (surviving.empty() || !std::all_of(surviving.begin(), surviving.end(), keeps)) return {};
+    if (surviving.empty() || !std::ranges::all_of(surviving, keeps)) return {};
     names.push_back(name);
   }
   return !names.empty() && names.back() == result.value_order.back() ? names : std::vector<std::string>{};
@@ -165,7 +163,7 @@ class Graph {
 };
 
 bool HasPair(const CaseResult& result, const Cast& widening) {
-  return std::any_of(result.casts.begin(), result.casts.end(), [&](const Cast& cast) {
+  return std::ranges::any_of(result.casts, [&](const Cast& cast) {
     return cast.stage == widening.stage && cast.to == widening.from &&
            Precision(cast.from) > Precision(cast.to) &&
            ElementCount(cast.shape) == ElementCount(widening.shape);
@@ -227,16 +225,14 @@ bool Names(const CaseResult& result, std::span<const TraceNode> trace, int bits,
     return Precision(dtype) > 0 && Precision(dtype) <= bits;
   };
   const auto any = [&](const std::vector<TraceTensor>& tensors) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [&](const TraceTensor& tensor) { return narrow(tensor.dtype); });
+    return std::ranges::any_of(tensors, [&](const TraceTensor& tensor) { return narrow(tensor.dtype); });
   };
   const auto names = [&](const TraceNode& node) {
     const bool input = node.from.empty() && node.inputs.empty();
     return (reads && (any(node.inputs) || any(node.outputs))) || (!input && any(node.outputs));
   };
-  return std::any_of(trace.begin(), trace.end(), names) ||
-         std::any_of(result.casts.begin(), result.casts.end(),
-                     [&](const Cast& cast) { return narrow(cast.to); });
+  return std::ranges::any_of(trace, names) ||
+         std::ranges::any_of(result.casts, [&](const Cast& cast) { return narrow(cast.to); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/combine.h"
 #include "harness/judge/contract.h"
@@ -32,8 +33,7 @@ std::vector<std::string> StagesOf(const Observation& observation) {
   std::vector<std::string> stages;
   for (const std::string_view stage : kTraceStages) {
     const auto here = [&](const auto& entry) { return entry.stage == stage; };
-    if (std::any_of(observation.trace.begin(), observation.trace.end(), here) ||
-        std::any_of(observation.casts.begin(), observation.casts.end(), here)) {
+    if (std::ranges::any_of(observation.trace, here) || std::ranges::any_of(observation.casts, here)) {
       stages.emplace_back(stage);
     }
   }
@@ -75,7 +75,7 @@ void JudgeValues(const Case& test_case, const Observation& observation,
   }
   for (const auto& [name, value] : result->values) {
     const auto& order = result->value_order;
-    if (std::find(order.begin(), order.end(), name) == order.end()) result->value_order.push_back(name);
+    if (!Contains(order, name)) result->value_order.push_back(name);
   }
 }
 
@@ -141,13 +141,13 @@ std::string SettlingProbes(const Classification& classification) {
                                : facet == "acc" ? model.acc
                                : facet == "mid" ? model.mid
                                                 : model.out;
-      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+      if (!Contains(words, word)) words.push_back(word);
     }
     if (words.size() > 1) fills.push_back(fmt::format("{{probe: {}}}", probe));
   }
-  const bool inputs_differ =
-      std::any_of(classification.models_proved.begin(), classification.models_proved.end(),
-                  [&](const auto& model) { return model.in != classification.models_proved[0].in; });
+  const bool inputs_differ = std::ranges::any_of(classification.models_proved, [&](const auto& model) {
+    return model.in != classification.models_proved[0].in;
+  });
   if (inputs_differ) fills.push_back("{probe: residual}");
   return fills.empty() ? "inputs with more significant bits would settle it"
                        : "inputs that would settle it: fill " + Join(fills, ", ");
@@ -158,8 +158,7 @@ std::string OpenFacets(const Classification& classification) {
   const auto& proved = classification.models_proved;
   std::vector<std::string> open;
   const auto note = [&](const char* facet, auto word) {
-    if (std::any_of(proved.begin(), proved.end(),
-                    [&](const auto& model) { return word(model) != word(proved[0]); }))
+    if (std::ranges::any_of(proved, [&](const auto& model) { return word(model) != word(proved[0]); }))
       open.emplace_back(facet);
   };
   note("in", [](const PrecisionModel& model) { return model.in; });
@@ -186,9 +185,8 @@ std::string Unexplained(const std::string& name, const ValueDemand& demand, cons
     return text;
   }
   const auto& proved = classification.models_proved;
-  const auto left = std::count_if(proved.begin(), proved.end(), [&](const PrecisionModel& model) {
-    return IsInside(model, demand, classification);
-  });
+  const auto left = std::ranges::count_if(
+      proved, [&](const PrecisionModel& model) { return IsInside(model, demand, classification); });
   const std::string others =
       left == 1 ? "one model that it allows lies within its bounds, and fits worse"
                 : fmt::format("{} models that it allows lie within their bounds, and fit worse", left);
@@ -303,8 +301,7 @@ void CompareValues(const Contract& contract, const Observation& observation, con
       return words;
     };
     const auto a = without_places(left), b = without_places(right);
-    const bool apart =
-        std::none_of(a.begin(), a.end(), [&](const std::string& one) { return b.contains(one); });
+    const bool apart = std::ranges::none_of(a, [&](const std::string& one) { return b.contains(one); });
     const std::string both =
         fmt::format("{} is {}; {} is {}", first, BrieflyLabelled(left), other, BrieflyLabelled(right));
     if (a.empty() || b.empty())
@@ -467,7 +464,7 @@ std::vector<std::string> ProgramOrder(const Case& test_case) {
     return Position{.group = gradient ? 1 : test_case.FindTensor(name) != nullptr ? 2 : 3, .step = 0};
   };
   std::vector<std::string> order = test_case.observe;
-  std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
+  std::ranges::stable_sort(order, [&](const std::string& a, const std::string& b) {
     const Position left = position(a);
     const Position right = position(b);
     return std::pair(left.group, left.step) < std::pair(right.group, right.step);
@@ -515,7 +512,7 @@ std::string ShellQuote(std::string_view word) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("/._-,:=@+%").find(c) != std::string_view::npos;
   };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  if (!word.empty() && std::ranges::all_of(word, plain)) return std::string(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -523,13 +520,13 @@ std::string ShellQuote(std::string_view word) {
 
 RunReport BuildReport(RunFacts facts, std::vector<CaseResult> results, std::vector<Divergence> divergences) {
   const auto rank = [&](const std::string& backend) {
-    const auto at = std::find(facts.backends.begin(), facts.backends.end(), backend);
+    const auto at = std::ranges::find(facts.backends, backend);
     return at - facts.backends.begin();
   };
-  std::stable_sort(results.begin(), results.end(), [&](const CaseResult& a, const CaseResult& b) {
+  std::ranges::stable_sort(results, [&](const CaseResult& a, const CaseResult& b) {
     return std::tuple(a.id, rank(a.backend), a.backend) < std::tuple(b.id, rank(b.backend), b.backend);
   });
-  std::stable_sort(divergences.begin(), divergences.end(), [](const Divergence& a, const Divergence& b) {
+  std::ranges::stable_sort(divergences, [](const Divergence& a, const Divergence& b) {
     return std::tie(a.case_id, a.kind) < std::tie(b.case_id, b.kind);
   });
   RunReport report;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/tensor_diff.h"
 #include "harness/words/backend_name.h"
@@ -119,9 +120,8 @@ class CellComparison {
     const Classification& was = before->second.classification;
     const Classification& is = after->second.classification;
     // Two sets of models that share none are two classes; other bits of one class need no words.
-    const bool shared = std::any_of(is.models.begin(), is.models.end(), [&](const PrecisionModel& model) {
-      return std::find(was.models.begin(), was.models.end(), model) != was.models.end();
-    });
+    const bool shared = std::ranges::any_of(
+        is.models, [&](const PrecisionModel& model) { return Contains(was.models, model); });
     if (!shared && !is.models.empty() && !is.label.empty()) found.what += fmt::format(" (now {})", is.label);
     return found;
   }
@@ -165,8 +165,7 @@ class CellComparison {
     const auto& right = cell_.observation->notes;
     if (left == right) return {};
     for (const auto& note : right) {
-      if (std::find(left.begin(), left.end(), note) == left.end())
-        return {KnobDifference::kNotes, fmt::format("notes: \"{}\"", note)};
+      if (!Contains(left, note)) return {KnobDifference::kNotes, fmt::format("notes: \"{}\"", note)};
     }
     return {KnobDifference::kNotes, fmt::format("notes: {} instead of {}", right.size(), left.size())};
   }
@@ -356,12 +355,12 @@ std::vector<KnobEffect> SumUpKnobs(std::span<const KnobComparison> comparisons,
   for (auto& [key, row] : rows) effects.push_back(row.Take());
   // A backend may be in the run with its knobs only: its name's first place counts.
   const auto rank = [&](const KnobEffect& effect) {
-    return std::find_if(backends.begin(), backends.end(),
-                        [&](const auto& name) { return HeadOf(name) == HeadOf(effect.backend); }) -
+    return std::ranges::find_if(backends,
+                                [&](const auto& name) { return HeadOf(name) == HeadOf(effect.backend); }) -
            backends.begin();
   };
-  std::stable_sort(effects.begin(), effects.end(),
-                   [&](const KnobEffect& a, const KnobEffect& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(effects,
+                           [&](const KnobEffect& a, const KnobEffect& b) { return rank(a) < rank(b); });
   return effects;
 }
 

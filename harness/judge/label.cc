@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
@@ -101,22 +102,20 @@ InsideSteps DescribeInside(const std::string& value, const Classification& class
   // Steps that were computed in 16 bits are all rounded, those without a name too (see ProjectFacets).
   const bool computed = by_format.size() == 1 && rounded == steps && steps > 0 &&
                         !classification.models.empty() &&
-                        std::all_of(classification.models.begin(), classification.models.end(),
-                                    [&](const PrecisionModel& model) {
-                                      const auto acc = ParseAcc(model.acc);
-                                      return acc && acc->binary() && acc->format->name == inside.coarsest;
-                                    });
+                        std::ranges::all_of(classification.models, [&](const PrecisionModel& model) {
+                          const auto acc = ParseAcc(model.acc);
+                          return acc && acc->binary() && acc->format->name == inside.coarsest;
+                        });
   inside.all = computed || (by_format.size() == 1 && rounded == steps && steps > 1);
   if (inside.all) inside.text = "each step inside rounded to " + inside.coarsest;
   return inside;
 }
 
 bool SumsNarrow(const Classification& judged) {
-  return !judged.models.empty() &&
-         std::all_of(judged.models.begin(), judged.models.end(), [](const PrecisionModel& model) {
-           const auto acc = ParseAcc(model.acc);
-           return acc && !acc->wide();
-         });
+  return !judged.models.empty() && std::ranges::all_of(judged.models, [](const PrecisionModel& model) {
+    const auto acc = ParseAcc(model.acc);
+    return acc && !acc->wide();
+  });
 }
 
 void ProjectFacets(const ValueShape& shape, Classification* classification) {
@@ -168,8 +167,7 @@ void ProjectFacets(const ValueShape& shape, Classification* classification) {
 std::string JoinAccumulators(const std::vector<std::string>& words, int64_t longest) {
   if (words.empty()) return "";
   constexpr std::string_view kFlushed = "+ftz";
-  if (std::all_of(words.begin(), words.end(),
-                  [&](const std::string& word) { return word.ends_with(kFlushed); })) {
+  if (std::ranges::all_of(words, [&](const std::string& word) { return word.ends_with(kFlushed); })) {
     std::vector<std::string> plain;
     for (const std::string& word : words) plain.push_back(word.substr(0, word.size() - kFlushed.size()));
     return JoinAccumulators(plain, longest) + ", subnormals flushed to zero";
@@ -180,21 +178,20 @@ std::string JoinAccumulators(const std::vector<std::string>& words, int64_t long
     if (const auto acc = ParseAcc(word)) accs.push_back(*acc);
   }
   const auto all = [&](auto holds) {
-    return accs.size() == words.size() && std::all_of(accs.begin(), accs.end(), holds);
+    return accs.size() == words.size() && std::ranges::all_of(accs, holds);
   };
   if (all([](const AccSpec& acc) { return acc.block > 0; })) {
     if (const std::string units = JoinBlocks(words, accs, longest); !units.empty()) return units;
   }
   // A compensated sum is one in float32 that keeps more than float32 does.
-  const bool more = std::none_of(words.begin(), words.end(), [](const std::string& word) {
+  const bool more = std::ranges::none_of(words, [](const std::string& word) {
     return word.starts_with("float32") || word.starts_with("blockfma") || word == kJoinedWider;
   });
-  const bool compensated = std::find(words.begin(), words.end(), "compensated") != words.end();
+  const bool compensated = Contains(words, "compensated");
   // Joined wider or not: a sum in float32 is no wider one throughout.
-  const bool joined = std::find(words.begin(), words.end(), kJoinedWider) != words.end();
-  if (joined && std::all_of(words.begin(), words.end(), [](const std::string& word) {
-        return word == "float32" || word == kJoinedWider;
-      }))
+  const bool joined = Contains(words, kJoinedWider);
+  if (joined && std::ranges::all_of(
+                    words, [](const std::string& word) { return word == "float32" || word == kJoinedWider; }))
     return "float32 (partial sums may be added in float64)";
   if (all([](const AccSpec& acc) { return acc.wide(); }))
     return !more         ? "float32 or wider"
@@ -258,8 +255,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   // Beside a step that is rounded, what is left open says nothing.
   if (!inside.text.empty() && mid.size() > 1) mid = {"none"};
   // float32 beside nothing is what a wide sum is anyway, where a narrower store hides it.
-  const bool wide = std::all_of(mid.begin(), mid.end(),
-                                [](const std::string& word) { return word == "none" || word == "float32"; });
+  const bool wide =
+      std::ranges::all_of(mid, [](const std::string& word) { return word == "none" || word == "float32"; });
   // Values of the program that are rounded so, where the result itself is not.
   std::vector<std::string> on_the_way;
   const bool computed_on =
@@ -273,8 +270,8 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   else if (!wide || mid == std::vector<std::string>{"float32"})
     parts.push_back((mid.size() == 1 ? "rounded through " : "rounded through one of ") + Or(mid));
   const auto& out = classification.facets.at("out");
-  const bool nearest = std::any_of(
-      out.begin(), out.end(), [](const std::string& word) { return word.find("_rne") != std::string::npos; });
+  const bool nearest = std::ranges::any_of(
+      out, [](const std::string& word) { return word.find("_rne") != std::string::npos; });
   const std::string store = "stored " + std::string(Name(observed)) + (nearest ? "" : " (" + Or(out) + ")");
   if (parts.empty() && shape.operands.empty() && nearest) return Stored(observed, classification);
   parts.push_back(store);

@@ -309,9 +309,9 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   // The last addition alone leaves half a unit of the sum. What is joined as a tree errs by few of these.
   constexpr double kFar = 16;
   constexpr size_t kFewest = 16;
-  const double least = *std::min_element(off_by.begin(), off_by.end());
+  const double least = *std::ranges::min_element(off_by);
   // Where a coarse store hides most errors, it tells nothing that none shows.
-  residuals.too_near = *std::min_element(moved.begin(), moved.end()) >= kFewest && off * kFar * kFar < least;
+  residuals.too_near = *std::ranges::min_element(moved) >= kFewest && off * kFar * kFar < least;
   residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/as_written.h"
 #include "harness/judge/classify_options.h"
@@ -80,9 +81,7 @@ std::optional<Classification> StepJudge::Honest(size_t last) {
   const auto gives_all = [](const Explanation& each) {
     return each.classification.reproduced >= kNearlyEvery && !each.classification.models.empty();
   };
-  const auto nothing_yet = [&] {
-    return !inner.empty() && std::none_of(found.begin(), found.end(), gives_all);
-  };
+  const auto nothing_yet = [&] { return !inner.empty() && std::ranges::none_of(found, gives_all); };
   if (nothing_yet()) Keep(last, {}, "step", Classify(last, piece, true, nullptr, inner), &found);
   for (const auto& form : forms) {
     if (form.size() > 1 || !nothing_yet()) continue;
@@ -126,7 +125,7 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   std::vector<Explanation> found = AsStoredOrBefore(last, *stored, operands);
   if (found.empty()) found = Otherwise(last, *stored, operands);
   // That narrow sums before them give these bits in one order of many is no more than that an operand in another format does.
-  if (std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.of_narrow_sums; })) {
+  if (std::ranges::any_of(found, [](const Explanation& each) { return each.of_narrow_sums; })) {
     std::vector<Explanation> others;
     InOtherFormats(last, &others);
     const double given = found.front().classification.reproduced;
@@ -170,8 +169,7 @@ std::vector<StepJudge::Explanation> StepJudge::AsStoredOrBefore(size_t last, con
                                                                 const std::vector<std::string>& operands) {
   std::vector<Explanation> found;
   Keep(last, {}, "step", stored, &found);
-  const bool plain =
-      std::any_of(found.begin(), found.end(), [](const Explanation& each) { return each.plain; });
+  const bool plain = std::ranges::any_of(found, [](const Explanation& each) { return each.plain; });
   if (!plain) {
     const Widened wide = Widen(last);
     for (const auto& form : OtherForms(steps_[last].step)) {
@@ -229,9 +227,8 @@ bool StepJudge::RoundsTwice(const Classification& found) {
   const auto narrow = [](const FloatFormat* format) {
     return format != nullptr && format->precision <= Binary16().precision;
   };
-  return SumsNarrow(found) &&
-         std::all_of(found.models.begin(), found.models.end(), [&](const PrecisionModel& model) {
-           return std::any_of(model.in.begin(), model.in.end(), [&](const auto& in) {
+  return SumsNarrow(found) && std::ranges::all_of(found.models, [&](const PrecisionModel& model) {
+           return std::ranges::any_of(model.in, [&](const auto& in) {
              const auto spec = ParseIn(in.second);
              return spec && narrow(spec->format);
            });
@@ -262,7 +259,7 @@ void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Cl
   const Explanation& simplest = found.front();
   const auto add = [&](const std::string& operand, const std::string& word) {
     auto& words = result->reads[operand];
-    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    if (!Contains(words, word)) words.push_back(word);
   };
   for (const Explanation& each : found) {
     // Beside a plain explanation from what is stored, one that takes a narrower number besides is none.
@@ -288,7 +285,7 @@ void StepJudge::TellReads(size_t last, const std::vector<Explanation>& found, Cl
   // Its own results flushed in one explanation and not in another one.
   if (const auto own = result->reads.find(steps_[last].step.as); own != result->reads.end()) {
     const auto flushes = [&](const Explanation& each) { return each.changed.contains(own->first); };
-    if (!std::all_of(found.begin(), found.end(), flushes)) own->second.emplace_back("stored");
+    if (!std::ranges::all_of(found, flushes)) own->second.emplace_back("stored");
   }
 }
 
@@ -374,7 +371,7 @@ void StepJudge::ShowWritten(size_t last, Classification* result) {
 Classification StepJudge::Said(const std::string& value, Classification classification) {
   std::vector<std::string> parts;
   for (const auto& [operand, words] : classification.reads) {
-    const bool open = std::find(words.begin(), words.end(), "stored") != words.end();
+    const bool open = Contains(words, "stored");
     if (open && operand == value)
       parts.push_back("zero in the place of subnormals, for more than one possible reason");
     if (open) continue;

@@ -26,11 +26,11 @@ bool StepJudge::IsPlain(const PrecisionModel& model, const std::string& value) c
   // Stores round to nearest, ties to even: another one is believed where nothing is that any of them has.
   return acc && model.out.ends_with("_rne") && (acc->exact() || (acc->wide() && acc->block == 0)) && whole &&
          (model.mid == "none" || model.mid == "float32") &&
-         std::all_of(model.in.begin(), model.in.end(),
-                     [&](const auto& in) {
-                       return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
-                     }) &&
-         std::none_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
+         std::ranges::all_of(model.in,
+                             [&](const auto& in) {
+                               return in.first.starts_with(kScalar) && IsPlainScalar(in.second, result);
+                             }) &&
+         std::ranges::none_of(model.cuts, [&](const auto& cut) {
            return cut.first.starts_with(value + ".") && cut.second != "float32";
          });
 }
@@ -39,8 +39,8 @@ void StepJudge::Keep(size_t last, const Uses& uses, std::string piece, std::opti
                      std::vector<Explanation>* all) const {
   if (!found || !found->fits) return;
   const std::string& value = steps_[last].step.as;
-  const bool plain = std::any_of(found->models.begin(), found->models.end(),
-                                 [&](const PrecisionModel& model) { return IsPlain(model, value); });
+  const bool plain =
+      std::ranges::any_of(found->models, [&](const PrecisionModel& model) { return IsPlain(model, value); });
   // Where nothing but zeros is left, any format of a small range gives them.
   const TensorData& observed = values_.at(value);
   bool numbers = plain;
@@ -50,12 +50,10 @@ void StepJudge::Keep(size_t last, const Uses& uses, std::string piece, std::opti
   found->piece = std::move(piece);
   if (found->kind == ClassificationKind::kExactOnly && found->max_ulp == 0)
     found->label += " of its operands";
-  const bool wide_numbers =
-      std::any_of(found->models.begin(), found->models.end(), [&](const PrecisionModel& model) {
-        return IsPlain(model, value) && std::all_of(model.in.begin(), model.in.end(), [](const auto& in) {
-                 return IsPlainScalar(in.second, Binary32());
-               });
-      });
+  const bool wide_numbers = std::ranges::any_of(found->models, [&](const PrecisionModel& model) {
+    return IsPlain(model, value) &&
+           std::ranges::all_of(model.in, [](const auto& in) { return IsPlainScalar(in.second, Binary32()); });
+  });
   all->push_back({.unrounded = uses,
                   .classification = std::move(*found),
                   .plain = plain,
@@ -84,12 +82,12 @@ std::vector<StepJudge::Explanation> StepJudge::Best(size_t last, std::vector<Exp
   // rounds is said before what a sum might be summed in.
   const auto sums_wide = [](const Explanation& each) {
     const auto& models = each.classification.models;
-    return std::all_of(models.begin(), models.end(), [](const PrecisionModel& model) {
+    return std::ranges::all_of(models, [](const PrecisionModel& model) {
       const auto acc = ParseAcc(model.acc);
       return acc && acc->wide();
     });
   };
-  std::stable_sort(all.begin(), all.end(), [&](const Explanation& a, const Explanation& b) {
+  std::ranges::stable_sort(all, [&](const Explanation& a, const Explanation& b) {
     if (a.plain && b.plain) return a.IsOdd() < b.IsOdd();
     if (a.plain || b.plain) return a.plain;
     if (a.classification.reproduced != b.classification.reproduced)
@@ -108,7 +106,7 @@ bool StepJudge::GivesNoMore(size_t last, const Explanation& each, const Classifi
     return use.first == last && by && !wide(steps_[*by].step.as);
   };
   if (each.unrounded.empty() || !wide(steps_[last].step.as) ||
-      std::any_of(each.unrounded.begin(), each.unrounded.end(), reads_narrow))
+      std::ranges::any_of(each.unrounded, reads_narrow))
     return false;
   const double share = each.classification.reproduced;
   const auto n = static_cast<double>(

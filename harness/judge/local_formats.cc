@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/judge/classify_options.h"
 #include "harness/judge/forms.h"
 #include "harness/judge/step_judge.h"
@@ -80,8 +81,7 @@ void StepJudge::BecomeUnmodelled(const TensorData& observed, Classification* nar
 std::vector<std::string> StepJudge::FloatingOperands(size_t i) const {
   std::vector<std::string> floating;
   for (const Operand& operand : steps_[i].step.of) {
-    if (operand.IsScalar() || std::find(floating.begin(), floating.end(), operand.name) != floating.end())
-      continue;
+    if (operand.IsScalar() || Contains(floating, operand.name)) continue;
     if (const TensorData* data = DataOf(operand.name); data != nullptr && IsFloating(data->dtype))
       floating.push_back(operand.name);
   }
@@ -245,8 +245,7 @@ std::vector<TensorData> StepJudge::Unflushed(size_t last, const Changes& changes
       data.Set(zeros[i], given[i]);
       any = true;
     }
-    if (any && std::find(restored.begin(), restored.end(), data) == restored.end())
-      restored.push_back(std::move(data));
+    if (any && !Contains(restored, data)) restored.push_back(std::move(data));
   }
   return restored;
 }

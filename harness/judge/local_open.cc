@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/judge/classify_options.h"
 #include "harness/judge/label.h"
 #include "harness/judge/sample.h"
@@ -24,16 +25,14 @@ void StepJudge::OpenNeedless(size_t last, Explanation* each) {
     Uses fewer = each->unrounded;
     if (fewer.erase({last, operand}) == 0) continue;
     // A kernel holds in float32 what it stores in float32: that it held more shows in the last bits of nearly every result.
-    const bool others =
-        std::any_of(fewer.begin(), fewer.end(), [&](const Use& use) { return use.first == last; });
+    const bool others = std::ranges::any_of(fewer, [&](const Use& use) { return use.first == last; });
     const bool wide = FormatOf(DataOf(operand)->dtype)->precision > Binary16().precision;
     if (others && wide && each->classification.reproduced < kNearlyEvery) {
       each->open.insert(operand);
       continue;
     }
-    const bool open = std::all_of(samples.begin(), samples.end(), [&](Needless& sample) {
-      return IsNeedless(last, each->unrounded, fewer, &sample);
-    });
+    const bool open = std::ranges::all_of(
+        samples, [&](Needless& sample) { return IsNeedless(last, each->unrounded, fewer, &sample); });
     if (open) each->open.insert(operand);
   }
 }
@@ -64,13 +63,13 @@ void StepJudge::LoadInto(Classification* result) const {
   const auto loads = [&](const std::string& word) {
     const FloatFormat* format = FindFormat(word);
     const auto& accs = result->facets["acc"];
-    return format != nullptr && !accs.empty() && std::all_of(accs.begin(), accs.end(), [&](const auto& each) {
+    return format != nullptr && !accs.empty() && std::ranges::all_of(accs, [&](const auto& each) {
              const auto acc = ParseAcc(each);
              return acc && acc->binary() && acc->bits() == format->precision;
            });
   };
   for (auto& [operand, words] : result->reads) {
-    if (!words.empty() && std::all_of(words.begin(), words.end(), loads)) words.emplace_back("stored");
+    if (!words.empty() && std::ranges::all_of(words, loads)) words.emplace_back("stored");
   }
 }
 
@@ -100,14 +99,12 @@ void StepJudge::OpenToSum(size_t last, Classification* result) {
     const auto piece = Cut(last, {}, {{operand, {.format = &format}}});
     const auto found = Classify(last, piece, true, nullptr, named);
     return found && found->fits && found->reproduced >= result->reproduced &&
-           std::any_of(found->models.begin(), found->models.end(),
-                       [&](const PrecisionModel& model) { return accumulators.contains(model.acc); });
+           std::ranges::any_of(found->models,
+                               [&](const PrecisionModel& model) { return accumulators.contains(model.acc); });
   };
   for (const std::string& operand : ComputedOperands(last)) {
     auto& words = result->reads[NameOfUse(last, operand)];
-    const auto is = [&](std::string_view word) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
+    const auto is = [&](std::string_view word) { return Contains(words, word); };
     if (!is("stored")) continue;
     for (const FloatFormat* format : {&Bfloat16(), &Binary16(), &Tf32()}) {
       if (format->precision < least || format->precision >= FormatOf(DataOf(operand)->dtype)->precision ||
@@ -188,8 +185,7 @@ void StepJudge::TakeModels(size_t last, const std::set<PrecisionModel>& models,
   ValueShape shape = *alone_;
   for (const PrecisionModel& model : models) {  // a form has steps of its own
     for (const auto& [cut, word] : model.cuts) {
-      if (std::find(shape.cut_points.begin(), shape.cut_points.end(), cut) == shape.cut_points.end())
-        shape.cut_points.push_back(cut);
+      if (!Contains(shape.cut_points, cut)) shape.cut_points.push_back(cut);
     }
   }
   ProjectFacets(shape, result);
@@ -201,8 +197,8 @@ void StepJudge::TakeModels(size_t last, const std::set<PrecisionModel>& models,
 std::optional<Classification> StepJudge::LeaveOpen(size_t last, const Classification& narrow) {
   const std::string& value = steps_[last].step.as;
   const auto plain = [&](const PrecisionModel& model) { return IsPlain(model, value); };
-  if (!narrow.fits || !alone_ || std::any_of(narrow.models.begin(), narrow.models.end(), plain) ||
-      std::none_of(narrow.models_proved.begin(), narrow.models_proved.end(), plain))
+  if (!narrow.fits || !alone_ || std::ranges::any_of(narrow.models, plain) ||
+      std::ranges::none_of(narrow.models_proved, plain))
     return std::nullopt;
   const TensorData& observed = values_.at(value);
   const auto elements = ElementsToCheck(observed.shape, ClassifyOptions().likelihood_elements);

@@ -136,8 +136,7 @@ std::string StepJudge::CoarsestOf(const std::map<std::string, std::string>& cuts
 
 bool StepJudge::TakesNumber(size_t i) const {
   const Step& step = steps_[i].step;
-  return std::any_of(step.of.begin(), step.of.end(),
-                     [](const Operand& operand) { return operand.IsScalar(); }) ||
+  return std::ranges::any_of(step.of, [](const Operand& operand) { return operand.IsScalar(); }) ||
          step.attrs.contains("alpha") || step.attrs.contains("value");
 }
 
@@ -163,13 +162,12 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
   };
   std::erase_if(shape->operands, foreign_number);
   std::erase_if(shape->cut_points, [&](const std::string& cut) {
-    return unrounded.contains(cut) || std::any_of(unrounded.begin(), unrounded.end(), [&](const auto& each) {
-             return cut.starts_with(each + ".");
-           });
+    return unrounded.contains(cut) ||
+           std::ranges::any_of(unrounded, [&](const auto& each) { return cut.starts_with(each + "."); });
   });
   // Those of which a narrower format than that of any result leaves something else are what no honest step computes with.
   const auto reads_as_said = [&](const PrecisionModel& model) {
-    return std::all_of(model.in.begin(), model.in.end(), [&](const auto& in) {
+    return std::ranges::all_of(model.in, [&](const auto& in) {
       return !foreign_number(in.first) || IsPlainScalar(in.second, NarrowestOf(unrounded, last));
     });
   };
@@ -180,7 +178,7 @@ void StepJudge::LeaveOut(const std::set<std::string>& unrounded, const CaseOracl
     for (PrecisionModel& model : *models) {
       // The steps inside the op that gave an operand are no steps of this one.
       const size_t foreign = std::erase_if(model.cuts, [&](const auto& cut) {
-        return std::any_of(unrounded.begin(), unrounded.end(), [&](const std::string& each) {
+        return std::ranges::any_of(unrounded, [&](const std::string& each) {
           return cut.first == each || cut.first.starts_with(each + ".");
         });
       });

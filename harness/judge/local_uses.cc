@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "harness/base/find.h"
 #include "harness/judge/classify_options.h"
 #include "harness/judge/likelihood.h"
 #include "harness/judge/sample.h"
@@ -15,7 +16,7 @@ namespace ulpscope {
 std::vector<std::string> StepJudge::ComputedOperands(size_t i) const {
   std::vector<std::string> names;
   for (const Operand& operand : steps_[i].step.of) {
-    if (operand.IsScalar() || std::find(names.begin(), names.end(), operand.name) != names.end()) continue;
+    if (operand.IsScalar() || Contains(names, operand.name)) continue;
     const auto by = ComputedBy(operand.name);
     if (!by) continue;
     const auto value = values_.find(steps_[*by].step.as);
@@ -30,7 +31,7 @@ std::vector<std::string> StepJudge::ComputedOperands(size_t i) const {
 
 bool StepJudge::ReadsComputedNumbers(size_t i) const {
   const auto& operands = steps_[i].step.of;
-  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+  return std::ranges::any_of(operands, [&](const Operand& operand) {
     if (operand.IsScalar()) return false;
     const auto by = ComputedBy(operand.name);
     if (!by) return false;
@@ -88,7 +89,7 @@ void StepJudge::AddChain(size_t reader, const std::string& operand, Before befor
 }
 
 bool StepJudge::SumsBefore(size_t last, const Uses& uses) const {
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+  return std::ranges::any_of(uses, [&](const Use& use) {
     const auto by = ComputedBy(use.second);
     return by && *by != last && sums_.contains(*by);
   });
@@ -107,7 +108,7 @@ std::vector<std::vector<std::string>> StepJudge::Combinations(const std::vector<
     for (const std::string& name : names) all.push_back({name});
     all.push_back(names);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 
+#include "harness/base/find.h"
 #include "harness/judge/label.h"
 #include "harness/judge/side.h"
 #include "harness/num/float_format.h"
@@ -16,14 +17,14 @@ namespace ulpscope {
 namespace {
 
 bool WritesIntoBuffer(const std::vector<Step>& steps, const std::string& value) {
-  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+  return std::ranges::any_of(steps, [&](const Step& step) {
     return (step.as == value && !step.out.empty()) || WritesIntoBuffer(step.steps, value);
   });
 }
 
 /// The value is given by an op that sums, as far as one can see from its name.
 bool Sums(const std::vector<Step>& steps, const std::string& value) {
-  return std::none_of(steps.begin(), steps.end(), [&](const Step& step) {
+  return std::ranges::none_of(steps, [&](const Step& step) {
     return (step.as == value && (step.op == "add" || step.op == "sub")) || !Sums(step.steps, value);
   });
 }
@@ -84,7 +85,7 @@ Classification WithoutTwins(const ValueResult& value) {
   Classification told = value.classification;
   if (value.dtype != DType::kFloat16) return told;
   for (auto& [cut, words] : told.cuts) {
-    if (std::find(words.begin(), words.end(), "float16") != words.end()) std::erase(words, "tf32");
+    if (Contains(words, "float16")) std::erase(words, "tf32");
   }
   return told;
 }
@@ -117,11 +118,10 @@ std::optional<Parting> FindStepsOnTheWay(const Case& test_case, const std::strin
 bool RoundsOnTheWay(const std::string& value, const Classification& classification) {
   const auto mid = classification.facets.find("mid");
   if (mid == classification.facets.end()) return false;
-  return std::any_of(classification.cuts.begin(), classification.cuts.end(), [&](const auto& cut) {
+  return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
     return cut.first != value && !IsInside(value, cut.first) &&
-           std::any_of(cut.second.begin(), cut.second.end(), [&](const std::string& word) {
-             return word != "none" &&
-                    std::find(mid->second.begin(), mid->second.end(), word) != mid->second.end();
+           std::ranges::any_of(cut.second, [&](const std::string& word) {
+             return word != "none" && Contains(mid->second, word);
            });
   });
 }
@@ -192,7 +192,7 @@ std::optional<Parting> FindRounding(const Case& test_case, const std::string& va
   // Beside a narrow sum, one in float32 or wider is what is written.
   const auto count_wide = [](const Classification& each) {
     const Words& words = each.facets.at("acc");
-    return static_cast<size_t>(std::count_if(words.begin(), words.end(), [](const std::string& word) {
+    return static_cast<size_t>(std::ranges::count_if(words, [](const std::string& word) {
       const auto spec = ParseAcc(word);
       return spec && spec->wide();
     }));
@@ -223,7 +223,7 @@ Parting Together(const std::vector<Parting>& partings) {
 void AddNarrowSums(const Classification& classification, Deed* deed) {
   const auto acc = classification.facets.find("acc");
   if (deed->Nothing() || acc == classification.facets.end() || acc->second.empty()) return;
-  const bool narrow = std::all_of(acc->second.begin(), acc->second.end(), [](const std::string& word) {
+  const bool narrow = std::ranges::all_of(acc->second, [](const std::string& word) {
     const auto spec = ParseAcc(word);
     return spec && spec->bits() <= Binary16().precision;
   });

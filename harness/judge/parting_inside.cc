@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/label.h"
 #include "harness/judge/parting.h"
@@ -19,15 +20,13 @@ namespace {
 bool RoundsMoreInside(const std::string& value, const Classification& classification,
                       const std::vector<std::string>& told) {
   return !classification.models.empty() &&
-         std::all_of(classification.models.begin(), classification.models.end(),
-                     [&](const PrecisionModel& model) {
-                       return std::any_of(model.cuts.begin(), model.cuts.end(), [&](const auto& cut) {
-                         const auto spec = ParseMid(cut.second);
-                         return IsInside(value, cut.first) && spec && spec->format != nullptr &&
-                                spec->format->precision <= Binary16().precision &&
-                                std::find(told.begin(), told.end(), cut.first) == told.end();
-                       });
-                     });
+         std::ranges::all_of(classification.models, [&](const PrecisionModel& model) {
+           return std::ranges::any_of(model.cuts, [&](const auto& cut) {
+             const auto spec = ParseMid(cut.second);
+             return IsInside(value, cut.first) && spec && spec->format != nullptr &&
+                    spec->format->precision <= Binary16().precision && !Contains(told, cut.first);
+           });
+         });
 }
 
 /// The steps inside the op that each model rounds, by the formats that they may be rounded to.
@@ -35,8 +34,7 @@ std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value
                                                         const Classification& classification) {
   std::map<Words, std::vector<std::string>> rounded;
   for (const auto& [cut, words] : classification.cuts) {
-    if (IsInside(value, cut) && std::find(words.begin(), words.end(), "none") == words.end())
-      rounded[words].push_back(cut);
+    if (IsInside(value, cut) && !Contains(words, "none")) rounded[words].push_back(cut);
   }
   return rounded;
 }
@@ -44,10 +42,10 @@ std::map<Words, std::vector<std::string>> RoundedInside(const std::string& value
 /// Whether a step inside the op beside those in `told` may be rounded too: one model does, and another does not.
 bool MayRoundMoreInside(const std::string& value, const Classification& classification,
                         const std::vector<std::string>& told) {
-  return std::any_of(classification.cuts.begin(), classification.cuts.end(), [&](const auto& cut) {
-    return IsInside(value, cut.first) && std::find(told.begin(), told.end(), cut.first) == told.end() &&
-           std::any_of(cut.second.begin(), cut.second.end(),
-                       [](const std::string& word) { return word != "none" && word != "float32"; });
+  return std::ranges::any_of(classification.cuts, [&](const auto& cut) {
+    return IsInside(value, cut.first) && !Contains(told, cut.first) &&
+           std::ranges::any_of(cut.second,
+                               [](const std::string& word) { return word != "none" && word != "float32"; });
   });
 }
 
@@ -112,7 +110,7 @@ std::map<std::string, Words> StepsAsComputed(const std::string& value, const Cla
       if ((own != model.cuts.end() && own->second != "none") || !acc || !acc->binary() || acc->wide())
         continue;
       const std::string format(acc->format->name);
-      if (std::find(words.begin(), words.end(), format) == words.end()) words.push_back(format);
+      if (!Contains(words, format)) words.push_back(format);
     }
   }
   return steps;
@@ -135,8 +133,8 @@ std::string NarrowInEach(const std::string& value, const Classification& classif
 
 bool HasStepsInside(const std::string& value, const Classification& classification) {
   if (classification.label.find("each step in") != std::string::npos) return true;
-  return std::any_of(classification.cuts.begin(), classification.cuts.end(),
-                     [&](const auto& cut) { return IsInside(value, cut.first); });
+  return std::ranges::any_of(classification.cuts,
+                             [&](const auto& cut) { return IsInside(value, cut.first); });
 }
 
 std::optional<Parting> FindStepInside(const std::string& value, const Classification& a,
@@ -144,7 +142,7 @@ std::optional<Parting> FindStepInside(const std::string& value, const Classifica
   std::map<std::string, Words> left = StepsAsComputed(value, a), right = StepsAsComputed(value, b);
   for (const auto& [cut, words] : a.cuts) right.try_emplace(cut, Words{"none"});
   for (const auto& [cut, words] : b.cuts) left.try_emplace(cut, Words{"none"});
-  const bool part = std::any_of(left.begin(), left.end(), [&](const auto& each) {
+  const bool part = std::ranges::any_of(left, [&](const auto& each) {
     return IsInside(value, each.first) && Disjoint(each.second, right.at(each.first));
   });
   if (!part) return std::nullopt;
@@ -166,11 +164,10 @@ std::optional<Parting> FindNarrowAnywhere(const std::string& value, const Classi
   if (a.models.empty() || b.models.empty()) return std::nullopt;
   // Without a format in common there is to be none at all on the other side.
   const auto rounds_alone = [&](const std::string& format, const Classification& other) {
-    return !format.empty() &&
-           std::none_of(other.models.begin(), other.models.end(), [&](const PrecisionModel& model) {
-             const std::set<std::string> narrow = NarrowIn(model, value);
-             return FindFormat(format) == nullptr ? !narrow.empty() : narrow.contains(format);
-           });
+    return !format.empty() && std::ranges::none_of(other.models, [&](const PrecisionModel& model) {
+      const std::set<std::string> narrow = NarrowIn(model, value);
+      return FindFormat(format) == nullptr ? !narrow.empty() : narrow.contains(format);
+    });
   };
   const std::string in_a = NarrowInEach(value, a), in_b = NarrowInEach(value, b);
   const bool left = rounds_alone(in_a, b);

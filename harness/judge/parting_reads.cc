@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/asked.h"
 #include "harness/judge/parting.h"
@@ -11,12 +12,10 @@
 namespace ulpscope {
 namespace {
 
-bool IsStored(const Words& words) { return std::find(words.begin(), words.end(), "stored") != words.end(); }
+bool IsStored(const Words& words) { return Contains(words, "stored"); }
 
 /// Nothing read unrounded is among what may have been.
-bool IsWrittenAmong(const Words& together) {
-  return std::find(together.begin(), together.end(), "") != together.end();
-}
+bool IsWrittenAmong(const Words& together) { return Contains(together, ""); }
 
 /// Sets of unrounded uses that exclude each other. Of a step without a sum it is enough that what is written explains the one and
 /// not the other: where both read alike both would have the same bits.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
@@ -77,7 +78,7 @@ std::string DescribeOutcome(const Side& side) {
   std::vector<Side> ways;
   for (size_t i = 0; i < side.results.size(); ++i) {
     const Outcome& mine = side.results[i]->outcome;
-    const auto same = std::find_if(ways.begin(), ways.end(), [&](const Side& way) {
+    const auto same = std::ranges::find_if(ways, [&](const Side& way) {
       const Outcome& other = way.speaker.result->outcome;
       constexpr size_t kCompared = 140;
       return other.kind == mine.kind && other.error_class == mine.error_class &&
@@ -116,9 +117,9 @@ std::string BesideWhatIsWritten(const Side& side, const Side& others, const std:
   const auto parts = [&](int64_t index) {
     return theirs == nullptr || index >= theirs->size() || theirs->At(index) != data->At(index);
   };
-  auto found = std::find_if(shown.begin(), shown.end(),
-                            [&](int64_t index) { return parts(index) && IsShared(side, value, index); });
-  if (found == shown.end()) found = std::find_if(shown.begin(), shown.end(), parts);
+  auto found = std::ranges::find_if(
+      shown, [&](int64_t index) { return parts(index) && IsShared(side, value, index); });
+  if (found == shown.end()) found = std::ranges::find_if(shown, parts);
   if (found == shown.end()) return "";
   const auto k = static_cast<size_t>(found - shown.begin());
   return fmt::format(": {}{} is {}{}, as written {} ({} of {} elements{})", value,
@@ -163,7 +164,7 @@ std::string NumberOrStore(const Case& test_case, const std::string& value,
       cut = true;
       continue;
     }
-    const auto narrow = std::find_if(model.in.begin(), model.in.end(), [](const auto& in) {
+    const auto narrow = std::ranges::find_if(model.in, [](const auto& in) {
       const auto spec = ParseIn(in.second);
       return in.first.starts_with("scalar.") && spec && spec->bits() < Binary32().precision;
     });
@@ -200,10 +201,8 @@ std::string Describe(const Case& test_case, const std::string& value, const Valu
   // A split operand in float32 makes up for a wider sum: where its operands may be as they are, the sum is told of those.
   Words sums;
   for (const PrecisionModel& model : classification.models) {
-    const bool as_is =
-        std::all_of(model.in.begin(), model.in.end(), [](const auto& in) { return in.second == "as_is"; });
-    if (as_is && !model.acc.empty() && std::find(sums.begin(), sums.end(), model.acc) == sums.end())
-      sums.push_back(model.acc);
+    const bool as_is = std::ranges::all_of(model.in, [](const auto& in) { return in.second == "as_is"; });
+    if (as_is && !model.acc.empty() && !Contains(sums, model.acc)) sums.push_back(model.acc);
   }
   const std::string acc = JoinAccumulators(sums.empty() || words_of("acc").empty() ? words_of("acc") : sums);
   const bool told = wide_sums == WideSums::kTold || acc != JoinAccumulators({"float32", "float64"});
@@ -231,11 +230,11 @@ std::string Describe(const Case& test_case, const std::string& value, const Valu
   const auto as_written = [](const PrecisionModel& model) {
     const auto sum = ParseAcc(model.acc);
     return model.in.empty() && sum && sum->wide() && (model.mid == "none" || model.mid == "float32") &&
-           model.out.ends_with("_rne") &&
-           std::all_of(model.cuts.begin(), model.cuts.end(),
-                       [](const auto& cut) { return cut.second == "none" || cut.second == "float32"; });
+           model.out.ends_with("_rne") && std::ranges::all_of(model.cuts, [](const auto& cut) {
+             return cut.second == "none" || cut.second == "float32";
+           });
   };
-  if (std::any_of(classification.models.begin(), classification.models.end(), as_written))
+  if (std::ranges::any_of(classification.models, as_written))
     return "as it is written, as far as these inputs tell";
   if (const std::string either = NumberOrStore(test_case, value, classification); !either.empty())
     return either;
@@ -331,9 +330,7 @@ std::string PrecisionSentence(const Case& test_case, const Side& a, const Side& 
 
 std::string ObservedStepsSentence(const Divergence& divergence, const std::vector<ObservedChange>& changed,
                                   const std::vector<Divergence>* steps) {
-  const auto holds = [](const Words& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const auto holds = [](const Words& names, const std::string& name) { return Contains(names, name); };
   Words effects;
   for (const ObservedChange& each : changed) {
     const double ulp = each.of.largest_ulp;
@@ -350,12 +347,12 @@ std::string ObservedStepsSentence(const Divergence& divergence, const std::vecto
     // What others do on the way is no reason of its own doing: of a step the doers come first.
     for (const size_t side : {0, 1}) {
       const Words &mine = divergence.backends[side], &other = divergence.backends[1 - side];
-      const bool me = std::any_of(changed.begin(), changed.end(), [&](const ObservedChange& each) {
+      const bool me = std::ranges::any_of(changed, [&](const ObservedChange& each) {
         // With the bits of the other side its steps are no reason to part from it.
         return each.same_as.empty() && holds(mine, each.backend) && holds(step.backends[0], each.backend);
       });
-      const bool them = std::any_of(other.begin(), other.end(),
-                                    [&](const std::string& name) { return holds(step.backends[1], name); });
+      const bool them =
+          std::ranges::any_of(other, [&](const std::string& name) { return holds(step.backends[1], name); });
       if (me && them) return true;
     }
     return false;
@@ -414,14 +411,13 @@ std::string CastsSentence(const Side& a, const Side& b, const std::string& stage
       };
       const auto same_op = [&](const Cast& other) { return same(other) && cast.under == other.under; };
       const auto more = [&](const auto& alike) {
-        return std::count_if(mine.begin(), mine.end(), alike) >
-               std::count_if(theirs.begin(), theirs.end(), alike);
+        return std::ranges::count_if(mine, alike) > std::ranges::count_if(theirs, alike);
       };
       if (!more(same) || !more(same_op) ||
-          std::any_of(told.begin(), told.end(), [&](const Cast* each) { return same(*each); }))
+          std::ranges::any_of(told, [&](const Cast* each) { return same(*each); }))
         continue;
       told.push_back(&cast);
-      once_more = once_more || std::any_of(theirs.begin(), theirs.end(), same);
+      once_more = once_more || std::ranges::any_of(theirs, same);
       spelled.push_back(Spell(cast));
     }
     return spelled;

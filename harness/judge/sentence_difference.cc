@@ -52,8 +52,8 @@ std::map<std::string, Words> OnTheWay(const Classification& classification) {
   // Of steps inside an op that are not rounded nothing is said beside values that are not.
   const auto inside = [](const auto& each) { return each.first.find('.') != each.first.npos; };
   if (values) std::erase_if(on_the_way, inside);
-  const bool rounded = std::any_of(on_the_way.begin(), on_the_way.end(),
-                                   [](const auto& each) { return each.second == Words{"rounded"}; });
+  const bool rounded =
+      std::ranges::any_of(on_the_way, [](const auto& each) { return each.second == Words{"rounded"}; });
   return values || !rounded ? on_the_way : std::map<std::string, Words>();
 }
 
@@ -194,9 +194,8 @@ std::string DifferenceSentence(DivergenceKind kind, const Side& a, const Side& b
   const std::string differs =
       fmt::format("{} {} from {}", JoinNames(a.names), Verb(a, "differs", "differ"), other);
   if (special) {
-    const bool signs = std::all_of(differences.begin(), differences.end(), [](const TensorDifference* each) {
-      return each->special == each->zero_signs;
-    });
+    const bool signs = std::ranges::all_of(
+        differences, [](const TensorDifference* each) { return each->special == each->zero_signs; });
     return fmt::format("{} in the {} of {} ({}, e.g. {}).", differs,
                        signs ? "signs of zeros" : "special values", value, share, witness);
   }

@@ -77,8 +77,8 @@ std::optional<StatusReason> Nondeterministic(const StatusFacts& facts) {
 }
 
 const Deviation* FindDeviation(const StatusFacts& facts, const std::string& value) {
-  const auto entry = std::find_if(facts.live_deviations.begin(), facts.live_deviations.end(),
-                                  [&](const Deviation& deviation) { return deviation.value == value; });
+  const auto entry = std::ranges::find_if(
+      facts.live_deviations, [&](const Deviation& deviation) { return deviation.value == value; });
   return entry == facts.live_deviations.end() ? nullptr : &*entry;
 }
 

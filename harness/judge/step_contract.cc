@@ -35,9 +35,9 @@ void AddPath(const StepsByValue& by_value, const std::string& value, std::set<st
 /// Judged by the whole bank, from operands as they are stored. What was explained otherwise (read before its rounding, in another
 /// format, as two ops) was held against a few models alone: it excludes nothing, and confirms nothing.
 bool IsJudgedInFull(const std::string& value, const Classification& step) {
-  return !step.cuts.contains(value + ".product") &&
-         std::all_of(step.reads.begin(), step.reads.end(),
-                     [](const auto& read) { return read.second == std::vector<std::string>{"stored"}; });
+  return !step.cuts.contains(value + ".product") && std::ranges::all_of(step.reads, [](const auto& read) {
+    return read.second == std::vector<std::string>{"stored"};
+  });
 }
 
 int Concern(ContractVerdict verdict) {

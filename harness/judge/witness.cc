@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/tensor_diff.h"
 
@@ -49,7 +50,7 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
     const Classification& right = ValueOf(*other, value).classification;
     const auto& models = right.models_proved.empty() ? right.models : right.models_proved;
     for (const Exclusion& exclusion : left.excluded) {
-      if (std::find(models.begin(), models.end(), exclusion.model) == models.end()) continue;
+      if (!Contains(models, exclusion.model)) continue;
       const int64_t index = IndexOf(exclusion.element, a->shape);
       if (index < a->size() && differs(index)) candidates.push_back(index);
     }
@@ -63,17 +64,13 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
   };
   // Of those in which the two differ, the one where what is said is what makes the difference.
   const std::vector<int64_t>& shown_by = ValueOf(mine, value).classification.shown_by;
-  const auto shows = [&](int64_t index) {
-    return fair(index) && std::find(shown_by.begin(), shown_by.end(), index) != shown_by.end();
-  };
-  auto best = std::find_if(candidates.begin(), candidates.end(),
-                           [&](int64_t index) { return shows(index) && shared(index); });
-  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), shows);
+  const auto shows = [&](int64_t index) { return fair(index) && Contains(shown_by, index); };
+  auto best = std::ranges::find_if(candidates, [&](int64_t index) { return shows(index) && shared(index); });
+  if (best == candidates.end()) best = std::ranges::find_if(candidates, shows);
   if (best == candidates.end())
-    best = std::find_if(candidates.begin(), candidates.end(),
-                        [&](int64_t index) { return fair(index) && shared(index); });
-  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), fair);
-  if (best == candidates.end()) best = std::find_if(candidates.begin(), candidates.end(), shared);
+    best = std::ranges::find_if(candidates, [&](int64_t index) { return fair(index) && shared(index); });
+  if (best == candidates.end()) best = std::ranges::find_if(candidates, fair);
+  if (best == candidates.end()) best = std::ranges::find_if(candidates, shared);
   if (best != candidates.end()) return *best;
   return candidates.empty() ? std::nullopt : std::optional(candidates.front());
 }
@@ -82,7 +79,7 @@ std::optional<int64_t> WitnessOf(const Side& mine, const Side& rival, const std:
 
 bool IsShared(const Side& side, const std::string& value, int64_t index) {
   const double shown = TensorOf(side, value)->At(index);
-  return std::all_of(side.all.begin(), side.all.end(), [&](const Observation* each) {
+  return std::ranges::all_of(side.all, [&](const Observation* each) {
     if (each == nullptr || !each->values.contains(value)) return true;
     const double other = each->values.at(value).At(index);
     return other == shown ? std::signbit(other) == std::signbit(shown) : other != other && shown != shown;

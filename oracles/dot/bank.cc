@@ -124,9 +124,8 @@ double EmulateDot(const DotModel& model, const SumOrder& order, std::span<const 
 
 bool IsConforming(const PrecisionModel& model, DType out) {
   const auto acc = ParseAcc(model.acc);
-  const bool as_is = std::all_of(model.in.begin(), model.in.end(), [](const auto& entry) {
-    return entry.second == "as_is" || entry.second == "as_is+daz";
-  });
+  const bool as_is = std::ranges::all_of(
+      model.in, [](const auto& entry) { return entry.second == "as_is" || entry.second == "as_is+daz"; });
   const bool wide = acc && acc->wide();
   const bool wide_store = out != DType::kFloat64 || (acc && (acc->exact() || acc->format->precision >= 53));
   const bool product = model.prod == "exact" || model.prod == "float32";
@@ -262,7 +261,7 @@ DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) 
       }
       prediction.structures[0].push_back(ToOdd(sum));
     }
-    std::sort(prediction.structures[0].begin(), prediction.structures[0].end(), Less);
+    std::ranges::sort(prediction.structures[0], Less);
     return prediction;
   }
   const size_t passes = members.front().size();
@@ -281,8 +280,8 @@ DotBank::Prediction DotBank::Predict(const Core& core, const ProbeGroup& group) 
   for (size_t s = 0; s < by_member[0].size(); ++s) {
     std::vector<double> row;
     for (const auto& values : by_member) row.push_back(values[s]);
-    std::sort(row.begin(), row.end(), Less);
-    const bool nan = std::any_of(row.begin(), row.end(), [](double value) { return std::isnan(value); });
+    std::ranges::sort(row, Less);
+    const bool nan = std::ranges::any_of(row, [](double value) { return std::isnan(value); });
     const bool one_chunk = passes == 1 && SumTrees::For(core.acc, static_cast<int>(slots))->one_chunk(s);
     // The key's first entry keeps structures in one chunk apart from the others.
     std::vector<double> key{one_chunk ? 1.0 : 0.0};
@@ -327,14 +326,13 @@ bool DotBank::Matches(const DotModel& model, const Prediction& prediction, const
     }
     if (!together) {
       for (size_t i = 0; i < observed.size(); ++i) {
-        if (std::any_of(stored.begin(), stored.end(),
-                        [&](double value) { return SameValue(value, observed[i]); }))
+        if (std::ranges::any_of(stored, [&](double value) { return SameValue(value, observed[i]); }))
           met[i] = 1;
       }
     }
   }
   if (matched) return true;
-  if (!together && std::all_of(met.begin(), met.end(), [](char c) { return c != 0; })) return true;
+  if (!together && std::ranges::all_of(met, [](char c) { return c != 0; })) return true;
   *nearest = stored;
   return false;
 }
@@ -349,7 +347,7 @@ int64_t DotBank::Exclude(std::span<const GroupOutputs> outputs, std::vector<char
                    "a probe group without all its outputs: " + given.group->name);
     ++used;
     GroupOutputs sorted = given;
-    std::sort(sorted.outputs.begin(), sorted.outputs.end(), Less);
+    std::ranges::sort(sorted.outputs, Less);
     auto& known = predictions_[KeyOf(*given.group)];
     known.resize(cores_.size());
     for (size_t i = 0; i < models_.size(); ++i) {

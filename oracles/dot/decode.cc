@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "harness/base/find.h"
 #include "oracles/dot/bank.h"
 
 namespace ulpscope {
@@ -57,8 +58,7 @@ std::vector<std::vector<int64_t>> GroupsOf(const std::vector<std::pair<int64_t, 
     groups.emplace_back(group.begin(), group.end());
   }
   // The last group may be cut short by the end of the sum.
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& x, const auto& y) { return x.size() > y.size(); });
+  std::ranges::stable_sort(groups, [](const auto& x, const auto& y) { return x.size() > y.size(); });
   return groups;
 }
 
@@ -75,7 +75,7 @@ std::optional<Rounding> ReadMode(int p, int fraction, const std::vector<std::vec
     for (const double sign : {1.0, -1.0}) {
       // A store of 11 bits would round a result that is read as it is.
       for (int64_t outside = p == 24 ? -1 : 0; outside < window; ++outside) {
-        if (std::find(group.begin(), group.end(), outside) != group.end()) continue;
+        if (Contains(group, outside)) continue;
         ProbeDot dot{
             .terms = {TermAt(group[0], sign), TermAt(group[1], sign), TermAt(group[2], sign * 1.5 * ulp)},
             .addend = 0};

@@ -190,7 +190,7 @@ double InChunks(const AccSpec& acc, const SumOrder& order, std::span<const SumTe
     if (terms[k].value.hi != 0 || sum == 0) sum = StepIn(inner, sum, terms[k].value);
   }
   for (double& sum : sums) sum = RoundTo(sum, *acc.partial, Rounding::kNearestEven, acc.subnormals);
-  if (order.tree == SumOrder::Tree::kReversed) std::reverse(sums.begin(), sums.end());
+  if (order.tree == SumOrder::Tree::kReversed) std::ranges::reverse(sums);
   if (chunks.tree) {
     while (sums.size() > 1) {
       const size_t half = (sums.size() + 1) / 2;

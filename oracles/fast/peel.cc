@@ -89,8 +89,9 @@ bool PeeledProduct::Prepare(const Lines& lines, Team& team, Side* side) {
     work(0, outer, 0);
   else
     team.For(outer, 16, work);
-  std::sort(side->peeled.begin(), side->peeled.end(),
-            [](const Peeled& x, const Peeled& y) { return x.line != y.line ? x.line < y.line : x.k < y.k; });
+  std::ranges::sort(side->peeled, [](const Peeled& x, const Peeled& y) {
+    return x.line != y.line ? x.line < y.line : x.k < y.k;
+  });
   return static_cast<int64_t>(side->peeled.size()) <= most;
 }
 

@@ -134,7 +134,7 @@ class Engine::Impl {
         if (wild) refused_.push_back((item * m + i) * n + j);
       }
     }
-    std::sort(refused_.begin(), refused_.end());
+    std::ranges::sort(refused_);
     refused_.erase(std::unique(refused_.begin(), refused_.end()), refused_.end());
   }
 

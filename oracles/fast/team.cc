@@ -68,8 +68,7 @@ void Team::For(int64_t count, int64_t grain, const std::function<void(int64_t, i
     else
       std::this_thread::yield();
   }
-  correction_seconds_ +=
-      *std::max_element(part_seconds_.begin(), part_seconds_.end()) - (ThreadSeconds() - start);
+  correction_seconds_ += *std::ranges::max_element(part_seconds_) - (ThreadSeconds() - start);
 }
 
 void Team::Serve(int member) {

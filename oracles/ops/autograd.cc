@@ -468,7 +468,7 @@ class Reverse {
     const Shape from = low_.at(source).shape, of = low_.at(node.args[1]).shape;
     // The coordinate along the dimension is the index's: it moves by nothing of its own.
     const std::vector<int64_t>& strides = node.Get<Taken>().strides;
-    const auto axis = static_cast<size_t>(std::find(strides.begin(), strides.end(), 0) - strides.begin());
+    const auto axis = static_cast<size_t>(std::ranges::find(strides, 0) - strides.begin());
     std::vector<int64_t> last, back(from.size());
     Shape others;
     for (size_t i = 0; i < from.size(); ++i) {
