@@ -271,11 +271,12 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     likely->clear();
     return true;
   }
-  // The worst of the orders is no longer sum's luck: of so few lines a root mean square is a fifth off by chance.
+  // Nothing that people run is worse than the sequential order, which is among them; of few lines a root mean square is off by chance.
   const double room = 1.25 + 3 / std::sqrt(static_cast<double>(lines.count()));
   for (size_t d = 0; d < directions && lines.count() >= kFewestLines; ++d) {
-    const double seen_size = RootMeanSquare(seen.steps[d]);
-    if (RootMeanSquare(seen.along[d]) < seen.elements || seen_size <= room * size[d] + kLibrary) continue;
+    const double seen_size = RootMeanSquare(seen.steps[d]), seen_units = RootMeanSquare(seen.along[d]);
+    // A variance in one pass errs by units of the mean, not of its own.
+    if (seen_units < std::max(seen.elements, kUnits) || seen_size <= room * size[d] + kLibrary) continue;
     result_.says.push_back(
         fmt::format("whole lines err as if {} inside were off by {:.1e} of itself, {:.1f} times as much as "
                     "in any order tried",
@@ -313,6 +314,8 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
       for (const auto& kept : oracle_.StepsKept(value_, observed_.dtype, bits)) {
         if (kept->model().cuts.size() != 1) continue;
         std::vector<double> moved = kept->Simulate(order, elements), relative;
+        // What cancels (the maximum) leaves others' roundings elsewhere, and is no rounding of the result.
+        if (DifferentValues(kept->Simulate(-1, elements), centre) * 2 < elements.size()) continue;
         for (size_t i = 0; i < moved.size(); ++i) {
           moved[i] -= whole[i];
           relative.push_back(moved[i] / centre[i]);
