@@ -14,6 +14,12 @@
 namespace ulpscope {
 namespace {
 
+/// In units in the last place of the format that computes it.
+double UnitsOf(const PlanNode& node, TwoDoubles value) {
+  const FloatFormat& format = ComputeFormat(node);
+  return FunctionReach(node.kind, value.hi, format) / Ulp(value.hi, format);
+}
+
 /// What an implementation may give for f(argument): no two agree, so this one is drawn from the argument's
 /// bits. A third of them leans to either side, as polynomials do.
 TwoDoubles Disturbed(const PlanNode& node, double argument, TwoDoubles value, int inexact, double most) {
@@ -114,10 +120,10 @@ TwoDoubles EmulatedArithmetic::Elementwise(const PlanNode& node, int id, std::sp
       value = Disturbed(node, args[0].hi, PairAtan2(args[0], args[1]), inexact_, FunctionSlack(node.kind));
       break;
     default:
-      value = IsFunction(node.kind) ? Disturbed(node, args[0].hi, PairFunction(node.kind, args[0]), inexact_,
-                                                FunctionSlack(node.kind))
+      value = IsFunction(node.kind)      ? PairFunction(node.kind, args[0])
               : RoundsNothing(node.kind) ? ChoiceOf(node, args)
                                          : args[0];
+      if (IsFunction(node.kind)) value = Disturbed(node, args[0].hi, value, inexact_, UnitsOf(node, value));
       break;
   }
   // Steps that have other algebraic forms are off as functions are, in the format that the op computes in;

@@ -22,6 +22,9 @@ Interval Around(TwoDoubles value) {
   return {.lo = Down(value.hi), .hi = Up(value.hi)};
 }
 
+/// Smaller ones may be a difference that cancels.
+constexpr double kLargeErfc = 0.4;
+
 bool MayBeNoNumber(Interval a) { return std::isnan(a.lo) || std::isnan(a.hi); }
 
 Interval At(NodeKind kind, double x) { return Around(PairFunction(kind, {.hi = x, .lo = 0})); }
@@ -33,6 +36,13 @@ double FunctionSlack(NodeKind kind) {
   if (kind == NodeKind::kErfc) return 64;
   if (kind == NodeKind::kPower) return 16;
   return kind == NodeKind::kRsqrt || IsFunction(kind) ? 8 : 0;
+}
+
+double FunctionReach(NodeKind kind, double value, const FloatFormat& format) {
+  constexpr double kErf = 8, kRounded = 2;
+  if (kind == NodeKind::kErfc && value >= kLargeErfc)
+    return kRounded * Ulp(value, format) + kErf * Ulp(1 - value, format);
+  return FunctionSlack(kind) * Ulp(value, format);
 }
 
 const FloatFormat& ComputeFormat(const PlanNode& node) {
@@ -106,13 +116,11 @@ Interval WithSlack(const PlanNode& node, Interval value) {
   if (units == 0 || (node.inner && !IsFunction(node.kind)) || std::isnan(value.lo) || std::isnan(value.hi))
     return value;
   const FloatFormat& format = ComputeFormat(node);
-  // Small ones are what is left of 1 - erf. What is no smaller than this is off as erf is, and rounded once or twice.
-  constexpr double kLargeErfc = 0.4, kErf = 8, kRounded = 2;
-  const bool large = node.kind == NodeKind::kErfc && value.lo >= kLargeErfc;
   const auto widened = [&](double end, double sign) {
     if (!std::isfinite(end) || end == 0) return end;
+    // Of a small one among those between the ends both are as far off as it may be.
     const double reach =
-        large ? kRounded * Ulp(end, format) + kErf * Ulp(1 - end, format) : units * Ulp(end, format);
+        value.lo < kLargeErfc ? units * Ulp(end, format) : FunctionReach(node.kind, end, format);
     const double moved = end + sign * reach;
     return sign < 0 ? Down(moved) : Up(moved);
   };

@@ -32,6 +32,9 @@ inline double Up(double value) { return std::nextafter(value, kInf); }
 /// 0.10.2, 131,072 values each) are the furthest measured: expm1 5.5, erf 4.3, tanh 4.1, and erfc 61 where it is small; powers have
 /// what OpenCL C allows (its table of errors in ulp), 16.
 double FunctionSlack(NodeKind kind);
+/// The same as a distance from `value`, in a format. An erfc that is not small is what is left of 1 - erf: off as erf is, and rounded
+/// once or twice.
+double FunctionReach(NodeKind kind, double value, const FloatFormat& format);
 /// Binary64 for results of that dtype, else binary32.
 const FloatFormat& ComputeFormat(const PlanNode& node);
 
