@@ -57,6 +57,13 @@ WRONG = {
     ("s31a", 0): ("mid_p16", 0),  # sums in float16, for one result of 256; the other 255 are nearer than those come
     ("s31a", 106): ("mid_p22", 8),  # CONFORMS: float32 parts joined in float64, of results that all have 22 bits
     ("h3", 1): ("q_in_second_p17", 0),  # fused sums of an operand in 17 bits, where its products are rounded to float32
+    ("s32h", 97): ("q_in_p22_rna", 2),  # "a rounding of x to 23 bits would be seen", of operands in 22
+    ("s32r", 2): ("r_layer_norm_deviations_p19_rz", 0),  # CONFORMS: deviations cut to 19 bits
+    ("s32r", 5): ("r_softmax_reciprocal9_newton", 1),  # CONFORMS: a reciprocal of 18 bits, one for each row
+    ("s32r", 8): ("r_softmax_factors_p17", 2),  # CONFORMS: each row's total joined by factors of 17 bits
+    ("s32r", 9): ("r_layer_norm_rsqrt10_newton", 3),  # CONFORMS: an inverse root of 20 bits, one for each row
+    ("s32z", 116): ("a_layer_norm_chan", 3),  # honest: Welford's variance in one pass errs by units of the mean
+    ("s32z", 208): ("h_softmax_top_rounded_up", 5),  # honest: "max rounded to 21 bits", which cancels
     ("s31a", 233): ("acc_p19", 18),  # 18 bits after a float32 sum, where sums in 17 to 21 bits do it as well
 }
 # The same where the contract has further inputs.
