@@ -11,19 +11,20 @@ std::optional<sdk::StepResult> Multiply(const sdk::Step& step, sdk::GlueContext&
   auto operands = sdk::TakeGemmOperands(step, context);
   if (!operands || step.op != "matmul") return std::nullopt;
   if (!*operands) return tl::unexpected(operands->error());
-  const auto problem = ULPSCOPE_TRY(sdk::MakeGemmProblem(step, std::move(**operands)));
-  if (problem.batch() != 1)
+  const auto problem = sdk::MakeGemmProblem(step, std::move(**operands));
+  if (!problem) return tl::unexpected(problem.error());
+  if (problem->batch() != 1)
     return sdk::StepResult(sdk::StepUnsupported("loops multiplies two matrices, no batches"));
-  TensorData product = TensorData::Zeros(DType::kFloat32, problem.shape);
-  for (int64_t i = 0; i < problem.m(); ++i) {
-    for (int64_t j = 0; j < problem.n(); ++j) {
+  TensorData product = TensorData::Zeros(DType::kFloat32, problem->shape);
+  for (int64_t i = 0; i < problem->m(); ++i) {
+    for (int64_t j = 0; j < problem->n(); ++j) {
       float sum = 0;
-      for (int64_t k = 0; k < problem.k(); ++k)
-        sum += static_cast<float>(problem.a.At(i * problem.k() + k) * problem.b.At(k * problem.n() + j));
-      product.Set(i * problem.n() + j, sum);
+      for (int64_t k = 0; k < problem->k(); ++k)
+        sum += static_cast<float>(problem->a.At(i * problem->k() + k) * problem->b.At(k * problem->n() + j));
+      product.Set(i * problem->n() + j, sum);
     }
   }
-  return context.Cast(product, problem.result, "matmul");
+  return context.Cast(product, problem->result, "matmul");
 }
 
 class Loops : public sdk::Adapter {

@@ -94,8 +94,7 @@ TEST(RunDiff, TellsEachChangeAndItsWay) {
          r.divergences[1].backends[1] = {"jax", "openblas"};
        },
        {"+ divergence new precision of product and result: " + SampleReport().divergences[1].sentence,
-        "- divergence gone precision of product and result: " +
-            SampleReport().divergences[1].sentence}},
+        "- divergence gone precision of product and result: " + SampleReport().divergences[1].sentence}},
       {"sides exchanged",
        [](RunReport& r) { std::swap(r.divergences[1].backends[0], r.divergences[1].backends[1]); },
        {}},

@@ -169,8 +169,7 @@ TEST(Annotations, AreTenLinesAtMostFailuresFirst) {
       << "a colon is no code in a message";
   EXPECT_EQ(few[0].find("::error title=FAIL seeds/matmul_out/as_posted::torch-aot-eager: changed"), 0u)
       << few[0];
-  EXPECT_EQ(few[3].find("::warning title=precision seeds/matmul_out/as_posted  product and result::"),
-            0u);
+  EXPECT_EQ(few[3].find("::warning title=precision seeds/matmul_out/as_posted  product and result::"), 0u);
   report.divergences.assign(40, report.divergences[1]);
   const std::vector<std::string> many = LinesOf(WriteAnnotations(report));
   ASSERT_EQ(many.size(), 10u);
