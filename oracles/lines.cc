@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/num/error_free.h"
 #include "oracles/emulated.h"
 #include "oracles/evaluate.h"
 
