@@ -344,8 +344,8 @@ void Classifier::KeepExclusions(const std::set<PrecisionModel>& proved) {
   for (const auto& [model, trial] : fallen) rivals.push_back(trial);
   if (proved.empty())
     std::ranges::stable_sort(rivals, [](const Trial* a, const Trial* b) { return a->passed > b->passed; });
-  std::ranges::stable_partition(rivals,
-                                [&](const Trial* trial) { return IsAsAsked(trial->hypothesis->model()); });
+  std::stable_partition(rivals.begin(), rivals.end(),
+                        [&](const Trial* trial) { return IsAsAsked(trial->hypothesis->model()); });
   if (rivals.size() > kMostExclusions) rivals.resize(kMostExclusions);
   for (const Trial* trial : rivals) result_.excluded.push_back(ExclusionOf(*trial));
 }

@@ -263,7 +263,7 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
   const auto most = static_cast<size_t>(std::ceil(SampledOfLine() * std::log(options_.keep_factor)));
   // Once one gives them all, it is enough of the others to know that they are near. What is asked for gives them all mostly.
-  std::ranges::stable_partition(rivals, [&](const Trial* trial) {
+  std::stable_partition(rivals.begin(), rivals.end(), [&](const Trial* trial) {
     return trial->match.matches > 0 && IsAsAsked(trial->hypothesis->model());
   });
   bool whole = false;

@@ -10,6 +10,7 @@
 #include "harness/judge/flat_program.h"
 #include "harness/judge/label.h"
 #include "harness/num/float_format.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
