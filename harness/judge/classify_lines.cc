@@ -161,6 +161,11 @@ std::vector<double> Together(const std::vector<std::vector<double>>& parts) {
   return all;
 }
 
+/// ", N times as much as WHAT"; nothing where that does not err at all.
+std::string TimesAsMuch(double seen, double own, const char* what) {
+  return own > 0 ? fmt::format(", {:.1f} times as much as {}", seen / own, what) : "";
+}
+
 /// How unlikely it is that lines which err to either side lean as these do: by Student's t, and by their signs alone.
 double Leaning(const std::vector<double>& lines) {
   const std::vector<double> values = Distinct(lines);
@@ -277,19 +282,17 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     const double seen_size = RootMeanSquare(seen.steps[d]), seen_units = RootMeanSquare(seen.along[d]);
     // A variance in one pass errs by units of the mean, not of its own.
     if (seen_units < std::max(seen.elements, kUnits) || seen_size <= room * size[d] + kLibrary) continue;
-    result_.says.push_back(
-        fmt::format("whole lines err as if {} inside were off by {:.1e} of itself, {:.1f} times as much as "
-                    "in any order tried",
-                    last(lines.names()[d]), seen_size, seen_size / size[d]));
+    result_.says.push_back(fmt::format("whole lines err as if {} inside were off by {:.1e} of itself{}",
+                                       last(lines.names()[d]), seen_size,
+                                       TimesAsMuch(seen_size, size[d], "in any order tried")));
     likely->clear();
     return true;
   }
   if (shape_.has_functions || lines.count() < kFewestLines || seen.elements <= 2 * each + kUnits)
     return false;
   result_.says.push_back(
-      fmt::format("beside what lines share, elements err by {:.1f} units in the last place, {:.1f} times as "
-                  "much as their steps do in float32",
-                  seen.elements, seen.elements / each));
+      fmt::format("beside what lines share, elements err by {:.1f} units in the last place{}", seen.elements,
+                  TimesAsMuch(seen.elements, each, "their steps do in float32")));
   likely->clear();
   return true;
 }
