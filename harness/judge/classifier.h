@@ -241,6 +241,11 @@ class Classifier {
   /// The step inside the op that, kept in fewer bits, gives nearly all of these results bit by bit; else nothing.
   std::string StepKept(std::span<const int64_t> elements, std::span<const double> stored) const;
 
+  /// What a step is called inside its op: "exp" of "y.exp".
+  static std::string InsideName(const std::string& step) { return step.substr(step.rfind('.') + 1); }
+  /// "as if exp inside were rounded to 20 significant bits", of a model that rounds that one step.
+  static std::string AsIfRounded(const PrecisionModel& kept, int bits);
+
   /// The step inside the op that, kept in fewer bits, errs as the results do, in whatever form the others are computed.
   std::string StepsErrors() const;
 

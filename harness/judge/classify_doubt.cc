@@ -548,12 +548,15 @@ std::string Classifier::StepKept(std::span<const int64_t> elements, std::span<co
       const size_t given = elements.size() - DifferentValues(kept->Stored(-1, elements), stored);
       if (given < most) continue;
       most = given + 1;
-      const std::string& step = model.cuts.begin()->first;
-      found = fmt::format("as if {} inside were rounded to {} significant bits ({} of {} results that err)",
-                          step.substr(step.rfind('.') + 1), bits, given, elements.size());
+      found = fmt::format("{} ({} of {} results that err)", AsIfRounded(model, bits), given, elements.size());
     }
   }
   return found;
+}
+
+std::string Classifier::AsIfRounded(const PrecisionModel& kept, int bits) {
+  return fmt::format("as if {} inside were rounded to {} significant bits",
+                     InsideName(kept.cuts.begin()->first), bits);
 }
 
 std::string Classifier::StepsErrors() const {
@@ -579,9 +582,7 @@ std::string Classifier::StepsErrors() const {
           due.push_back((with[i] - whole[i]) / unit);
         }
         if (!AreThose(errors, due, static_cast<double>(Distinct(due).size()), kMostLeft)) continue;
-        const std::string& step = kept->model().cuts.begin()->first;
-        return fmt::format("as if {} inside were rounded to {} significant bits",
-                           step.substr(step.rfind('.') + 1), bits);
+        return AsIfRounded(kept->model(), bits);
       }
     }
   }

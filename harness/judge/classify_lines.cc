@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "harness/judge/classifier.h"
 #include "harness/judge/same_errors.h"
@@ -257,7 +256,6 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
       if (!drawn) size[d] = std::max(size[d], RootMeanSquare(own.steps[d]));
     }
   }
-  const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   for (size_t d = 0; d < directions; ++d) {
     const double mean = Mean(seen.steps[d]);
     if (RootMeanSquare(seen.along[d]) < seen.elements || std::fabs(mean) <= 2 * (kLibrary + lean[d]) ||
@@ -266,8 +264,8 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     result_.says.push_back(fmt::format(
         "as if {} inside were too {} in {} of {} lines, by {:.1e} of itself in the mean, where no order "
         "tried of its sums leans by more than {:.1e}",
-        last(lines.names()[d]), mean > 0 ? "large" : "small", OnOneSide(seen.steps[d], mean), lines.count(),
-        std::fabs(mean), lean[d]));
+        InsideName(lines.names()[d]), mean > 0 ? "large" : "small", OnOneSide(seen.steps[d], mean),
+        lines.count(), std::fabs(mean), lean[d]));
     likely->clear();
     return true;
   }
@@ -283,7 +281,7 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     // A variance in one pass errs by units of the mean, not of its own.
     if (seen_units < std::max(seen.elements, kUnits) || seen_size <= room * size[d] + kLibrary) continue;
     result_.says.push_back(fmt::format("whole lines err as if {} inside were off by {:.1e} of itself{}",
-                                       last(lines.names()[d]), seen_size,
+                                       InsideName(lines.names()[d]), seen_size,
                                        TimesAsMuch(seen_size, size[d], "in any order tried")));
     likely->clear();
     return true;
@@ -305,8 +303,9 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
   constexpr double kOneBit = 0.35, kFewestUnits = 0.6;
   const auto spent = static_cast<double>(lines.count() * lines.names().size());
   // Beside nothing else that is rounded, and beside each step in float32, which on steep data errs as much.
+  const std::vector<double> centre = model.Simulate(-1, elements);
   for (const int order : {-1, 0}) {
-    const std::vector<double> whole = model.Simulate(order, elements), centre = model.Simulate(-1, elements);
+    const std::vector<double> whole = model.Simulate(order, elements);
     std::vector<double> other = errors;
     for (size_t i = 0; i < other.size(); ++i) other[i] -= whole[i] - centre[i];
     const LineParts left = lines.Part(std::move(other));
@@ -329,9 +328,7 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
         if (!AreThose(left.rest, due.rest, free) &&
             !AreThose(Together(left.along), along, static_cast<double>(Distinct(along).size())))
           continue;
-        const std::string& step = kept->model().cuts.begin()->first;
-        return fmt::format("as if {} inside were rounded to {} significant bits",
-                           step.substr(step.rfind('.') + 1), bits);
+        return AsIfRounded(kept->model(), bits);
       }
     }
   }
