@@ -22,7 +22,7 @@ double UnitOf(const AccSpec& acc) {
   if (acc.exact()) return 0;
   if (acc.partial != nullptr)
     return std::max(std::max(Pow2(-24), Pow2(-acc.partial->precision)), Pow2(-acc.combine->precision));
-  if (acc.block > 0) return Pow2(1 - acc.format->precision);
+  if (acc.block > 0) return Pow2(1 - acc.bits());
   const bool nearest = acc.rounding == Rounding::kNearestEven || acc.rounding == Rounding::kNearestAway;
   const double unit = Pow2((nearest ? 0 : 1) - acc.format->precision);
   return acc.via_float32 ? unit + 0x1p-24 + unit * 0x1p-24 : unit;
@@ -38,11 +38,11 @@ double RelativeBound(const AccSpec& acc, int64_t n) {
                (Pow2(-acc.partial->precision) +
                 (1 + Pow2(-acc.partial->precision)) * Growth(Pow2(-acc.combine->precision), steps));
   // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the
-  // largest product or running sum, and rounds the result (at most 2^-23 of it; a promoted partial sum is
+  // largest product or running sum, and rounds the result (at most 2^-23 of it, or 2^-F; a promoted partial sum is
   // added to nearest, which errs by less). A cut is counted against sum|t|, to which every running sum stays
   // close: Growth covers its own error.
   if (acc.block > 0)
-    return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.format->precision), steps);
+    return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.bits()), steps);
   if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
   return Growth(UnitOf(acc), steps);

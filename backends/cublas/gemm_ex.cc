@@ -64,6 +64,8 @@ class GemmExLibrary : public Library {
     auto product = Prepare(step, context, compute_, Bias::kSpread);
     if (!product) return std::nullopt;
     if (!*product) return tl::unexpected(product->error());
+    if (SizeOf((*product)->problem.a.dtype) == 1)
+      return sdk::StepUnsupported(step.op + ": cublasGemmEx has no float8; backend cublaslt multiplies it");
     return Multiply(**product, step, context);
   }
 
@@ -109,7 +111,7 @@ class GemmExLibrary : public Library {
       out.CopyTo(&product.out);
       used_.Add("cublas_compute_type", product.compute->word);
     }
-    context.NameKernel(std::string(function) + " " + Describe(product));
+    context.NameKernel(std::string(function) + " " + Describe(product), OperandsAs(product));
     product.out.shape = product.problem.shape;
     return context.Cast(product.out, product.asked, step.op);
   }

@@ -92,6 +92,8 @@ class LtLibrary : public Library {
     auto product = Prepare(step, context, settings_.compute, Bias::kKept);
     if (!product) return std::nullopt;
     if (!*product) return tl::unexpected(product->error());
+    if (settings_.fast_accum != 0 && SizeOf((*product)->problem.a.dtype) != 1)
+      return sdk::StepUnsupported(step.op + ": knob cublaslt_fast_accum is of float8 products; cuBLASLt refuses any other with it");
     return Multiply(**product, step, context);
   }
 
@@ -275,7 +277,8 @@ class LtLibrary : public Library {
     if (product.out.size() > 0) {
       ULPSCOPE_TRY(Launch(product));
     }
-    context.NameKernel("cublasLtMatmul " + Describe(product) + (last_ ? ", " + last_->Text() : ""));
+    context.NameKernel("cublasLtMatmul " + Describe(product) + (last_ ? ", " + last_->Text() : ""),
+                       OperandsAs(product));
     product.out.shape = product.problem.shape;
     return context.Cast(product.out, product.asked, step.op);
   }

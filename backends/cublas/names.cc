@@ -40,9 +40,9 @@ const std::vector<ComputeType>& ComputeTypes() {
   static const std::vector<ComputeType> types = {
       {"32F", kCompute32F, DType::kFloat32},
       {"32F_PEDANTIC", kCompute32FPedantic, DType::kFloat32},
-      {"32F_FAST_16F", kCompute32FFast16F, DType::kFloat32},
-      {"32F_FAST_16BF", kCompute32FFast16BF, DType::kFloat32},
-      {"32F_FAST_TF32", kCompute32FFastTf32, DType::kFloat32},
+      {"32F_FAST_16F", kCompute32FFast16F, DType::kFloat32, "float16"},
+      {"32F_FAST_16BF", kCompute32FFast16BF, DType::kFloat32, "bfloat16"},
+      {"32F_FAST_TF32", kCompute32FFastTf32, DType::kFloat32, "tf32"},
       {"32F_EMULATED_16BFX9", kCompute32FEmulated16BFx9, DType::kFloat32},
       {"16F", kCompute16F, DType::kFloat16},
       {"16F_PEDANTIC", kCompute16FPedantic, DType::kFloat16},

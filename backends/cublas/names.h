@@ -13,12 +13,13 @@ namespace ulpscope::cublas {
 /// cudaDataType; nothing for a dtype that cuBLAS does not multiply.
 std::optional<int> DataTypeOf(DType dtype);
 
-/// A compute type: its word ("32F_FAST_TF32"), cublasComputeType_t, and the dtype in which alpha and beta are
-/// handed over.
+/// A compute type: its word ("32F_FAST_TF32"), cublasComputeType_t, the dtype in which alpha and beta are
+/// handed over, and the format in which it lets float32 operands be taken; empty: as they are.
 struct ComputeType {
   std::string word;
   int value = 0;
   DType scale = DType::kFloat32;
+  std::string operands = {};
 };
 
 /// The words, "default" apart.

@@ -51,6 +51,10 @@ std::optional<StepFailure> WhatIsWrong(const sdk::Step& step, const GemmProblem&
   if (SizeOf(problem.result) == 1)
     return unsupported(
         "a float8 result needs a scale, which a program has no place for: ask for another out_dtype");
+  // cuBLAS's tables of types know no such row; asked all the same, it answers INVALID_VALUE.
+  if (problem.a.dtype != problem.b.dtype && (SizeOf(problem.a.dtype) != 1 || SizeOf(problem.b.dtype) != 1))
+    return unsupported("cuBLAS multiplies operands of one dtype; these are " +
+                       std::string(Name(problem.a.dtype)) + " and " + std::string(Name(problem.b.dtype)));
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (problem.m() > kMost || problem.n() > kMost || problem.k() > kMost || problem.batch() > kMost)
     return unsupported("too large for 32-bit sizes");
@@ -99,6 +103,10 @@ Scalar MakeScalar(double value, DType dtype) {
 std::string Describe(const PreparedProduct& product) {
   return std::string(Name(product.problem.a.dtype)) + " . " + std::string(Name(product.problem.b.dtype)) +
          " -> " + std::string(Name(product.problem.result)) + ", " + product.compute->word;
+}
+
+std::string OperandsAs(const PreparedProduct& product) {
+  return product.problem.a.dtype == DType::kFloat32 ? product.compute->operands : "";
 }
 
 StepFailure Failure(const std::string& what, const PreparedProduct& product, int status) {

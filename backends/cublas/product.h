@@ -52,6 +52,8 @@ Scalar MakeScalar(double value, DType dtype);
 
 /// "bfloat16 . bfloat16 -> float32, 32F"
 std::string Describe(const PreparedProduct& product);
+/// The format in which the compute type lets the operands be taken, "tf32"; empty: as they are.
+std::string OperandsAs(const PreparedProduct& product);
 
 /// Why the library did not do it, as a step's failure.
 sdk::StepFailure Failure(const std::string& what, const PreparedProduct& product, int status);

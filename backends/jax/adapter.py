@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
-from ulpscope_adapter import Adapter, Result, Trace, serve, words, xla  # noqa: E402
+from ulpscope_adapter import Adapter, Result, Trace, cuda, serve, words, xla  # noqa: E402
 from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
 
 # knob -> (its name in jax.config, a word of the knob as JAX takes it, what JAX holds as such a word)
@@ -33,8 +33,14 @@ class Jax(Adapter):
         self._knobs = knobs
         self._resident = 0  # bytes, when JAX last forgot
         self._traced = {}  # of jax-eager: what make_jaxpr gave, by program, dtypes and shapes
+        self._device = device
         xla.set_before_import(knobs)
-        os.environ["JAX_PLATFORMS"] = "cpu"
+        kind, _, index = device.partition(":")
+        os.environ["JAX_PLATFORMS"] = kind
+        if kind == "cuda":
+            cuda.require_device(device)
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the device is other adapters' too
+            os.environ["CUDA_VISIBLE_DEVICES"] = index or "0"
         os.environ["JAX_TRACEBACK_FILTERING"] = "off"  # else errors get a made-up cause
 
     def capabilities(self):
@@ -50,7 +56,8 @@ class Jax(Adapter):
                 "jaxlib": jaxlib.__version__,
                 "numpy": numpy.__version__
             },
-            "knobs": offered(self._backend, "cpu"),
+            "devices": ["cpu", "cuda"] if self._device == "cpu" else ["cpu", self._device],
+            "knobs": offered(self._backend, self._device),
             "ops": {
                 name: words.attributes(name, without=("out_dtype",))
                 for name in (*ops.OPS, "set_data", "backward", "sync")
@@ -60,7 +67,7 @@ class Jax(Adapter):
             "capabilities": ["autograd"],
             "observations": ["grad", "grad_metadata_dtype"],
             "reasons": {
-                **reasons(self._backend, "cpu"),
+                **reasons(self._backend, self._device),
                 "out": _NO_OUT,
                 "empty": "JAX has no uninitialised arrays; " + _NO_OUT,
                 "out_dtype": "out_dtype is PyTorch's; JAX has preferred_element_type",
@@ -72,7 +79,7 @@ class Jax(Adapter):
 
     def start(self):
         import jax
-        taken = offered(self._backend, "cpu")
+        taken = offered(self._backend, self._device)
         for knob, (name, to_jax, _) in _CONFIG.items():
             jax.config.update(name, to_jax(self._knobs.get(knob, taken[knob][0])))
         jax.devices()

@@ -108,7 +108,7 @@ class GlueMachine {
   }
 
   Done Compute(const Step& step, int64_t node) {
-    context_.kernel_.clear();
+    context_.NameKernel({});
     std::optional<StepResult> result = kernel_(step, context_);
     const bool by_glue = !result.has_value();
     if (by_glue) result = GlueStep(step, context_);
@@ -123,8 +123,23 @@ class GlueMachine {
       if (by_glue && step.op == "cast") traced.kind = TraceKind::kConvert;
       if (by_glue && step.op == "empty") traced.kind = TraceKind::kView;
       if (!by_glue && !context_.kernel_.empty()) traced.op = context_.kernel_;
+      if (!by_glue && !context_.operands_as_.empty()) TraceOperandsAs(context_.operands_as_, node);
     }
     return Store(step, std::move(**result), by_glue);
+  }
+
+  /// Under the kernel's node one for each of its operands, as the library says that it takes it.
+  void TraceOperandsAs(const std::string& format, int64_t kernel) {
+    const std::vector<TraceTensor> operands = context_.nodes_[static_cast<size_t>(kernel)].inputs;
+    for (const TraceTensor& operand : operands) {
+      if (context_.nodes_.size() >= kMaxTraceNodes) return;
+      context_.nodes_.push_back({.id = static_cast<int64_t>(context_.nodes_.size()),
+                                 .parent = kernel,
+                                 .stage = "kernel",
+                                 .op = "operand as " + format,
+                                 .inputs = {operand},
+                                 .outputs = {{format, operand.shape}}});
+    }
   }
 
   /// The step's node in the trace, with what it reads; -1 without a trace.

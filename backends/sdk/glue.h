@@ -44,8 +44,12 @@ class GlueContext {
   TensorData Cast(const TensorData& tensor, DType dtype, const std::string& under);
   void Note(std::string note) { notes_.push_back(std::move(note)); }
   /// Names what the library ran for the step at hand: "oneDNN matmul brg:avx512_core_bf16". Stands in the
-  /// trace as the step's `kernel` node; without it the node bears the step's op.
-  void NameKernel(std::string name) { kernel_ = std::move(name); }
+  /// trace as the step's `kernel` node; without it the node bears the step's op. `operands_as`: the format in which the library says
+  /// that it takes the operands ("tf32"), where that is not theirs; nodes of their own under the kernel's.
+  void NameKernel(std::string name, std::string operands_as = {}) {
+    kernel_ = std::move(name);
+    operands_as_ = std::move(operands_as);
+  }
   /// True when `empty` is to be filled with the poison.
   bool poison() const { return poison_; }
 
@@ -54,7 +58,7 @@ class GlueContext {
   std::map<std::string, std::shared_ptr<TensorData>> values_;
   std::vector<ulpscope::Cast> casts_;
   std::vector<std::string> notes_;
-  std::string kernel_;
+  std::string kernel_, operands_as_;
   bool poison_ = false;
   bool trace_ = false;
   std::vector<TraceNode> nodes_;

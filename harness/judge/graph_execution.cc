@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/words/facets.h"
 
 namespace ulpscope {
@@ -182,11 +183,17 @@ std::set<size_t> StagesOf(const CaseResult& result, std::span<const TraceNode> t
 /// What a model rounds to at its narrowest, among everything but its operands; and among its operands.
 struct Narrowest {
   int bits = kAllBits;
-  std::string word;
-  void Take(const std::string& candidate, int kept, std::string_view what) {
+  std::string what;               ///< " operands", " products", " for step 3" ...
+  std::set<std::string> formats;  ///< that have so few bits: one of them in one model
+  void Take(const std::string& candidate, int kept, std::string_view of) {
     if (kept == 0 || kept >= bits) return;
     bits = kept;
-    word = candidate.substr(0, candidate.find("_rne")) + std::string(what);
+    what = of;
+    formats = {candidate.substr(0, candidate.find("_rne"))};
+  }
+  bool operator==(const Narrowest&) const = default;
+  std::string Text() const {
+    return Join(std::vector(formats.begin(), formats.end()), " or ") + what;
   }
 };
 
@@ -209,11 +216,14 @@ Narrowest Operands(const PrecisionModel& model) {
 /// The weakest claim of all `models`; nothing when one of them claims nothing below `precision` bits.
 Narrowest Weakest(const std::vector<PrecisionModel>& models, Narrowest (*of)(const PrecisionModel&),
                   int precision) {
-  Narrowest weakest{.bits = 0, .word = {}};
+  Narrowest weakest{.bits = 0, .what = {}, .formats = {}};
   for (const PrecisionModel& model : models) {
     const Narrowest narrowest = of(model);
     if (narrowest.bits >= precision) return {};
-    if (narrowest.bits > weakest.bits) weakest = narrowest;
+    if (narrowest.bits > weakest.bits)
+      weakest = narrowest;
+    else if (narrowest.bits == weakest.bits && narrowest.what == weakest.what)
+      weakest.formats.insert(narrowest.formats.begin(), narrowest.formats.end());
   }
   return models.empty() ? Narrowest{} : weakest;
 }
@@ -283,12 +293,12 @@ std::optional<GraphGap> FindAppearedRounding(const CaseResult& result, std::span
     if (own == 0 || (!eager_seen && value->second.part == "eager") || value->second.part == "glue") continue;
     for (const auto of : {&Computed, &Operands}) {
       const Narrowest claim = Weakest(classification.models_proved, of, own);
-      if (claim.word.empty() || Names(result, trace, claim.bits, of == &Operands)) continue;
+      if (claim.formats.empty() || Names(result, trace, claim.bits, of == &Operands)) continue;
       // That there is one is proved; which one it is may be no more than likely.
       const Narrowest likely = Weakest(classification.models, of, own);
       return GraphGap{.kind = GraphGap::Kind::kAppeared,
                       .value = name,
-                      .format = likely.word == claim.word ? claim.word : "a rounding, likely " + likely.word,
+                      .format = likely == claim ? claim.Text() : "a rounding, likely " + likely.Text(),
                       .from = std::string(kTraceStages[*stages.rbegin()]),
                       .to = "execution",
                       .basis = "proved"};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
@@ -101,6 +102,7 @@ class Reader {
       for (const size_t place : places[i]) outputs[i].outputs.push_back(results[place]);
     }
     bank_.Exclude(outputs, &alive_, &witnesses_);
+    outputs_ = std::move(outputs);
   }
 
   void AskMasks() {
@@ -111,9 +113,11 @@ class Reader {
   }
 
   void AskRandom() {
+    const bool any = Contains(alive_, 1);
     const auto random = session_.RunRandom();
     if (!Going()) return;
     bank_.Exclude(random.a, random.b, random.y, random.m, question_.k, random.n, &alive_);
+    fell_to_random_ = any && !Contains(alive_, 1);
     dots_of_["random"] += random.m * random.n;
   }
 
@@ -377,7 +381,7 @@ class Reader {
     }
     if (sheet_.models.empty()) {
       sheet_.outcome = kUnmodelled;
-      sheet_.reason = "no precision model gives these outputs" + WitnessAgainstFloat32();
+      sheet_.reason = "no precision model gives these outputs" + NearestModel();
     }
     DescribeRoundings();
     DescribeBlocks();
@@ -394,16 +398,41 @@ class Reader {
          .dots = sheet_.dots});
   }
 
-  /// Why the plainest model fell: what a person looks at first.
-  std::string WitnessAgainstFloat32() const {
-    for (size_t i = 0; i < witnesses_.size(); ++i) {
-      const PrecisionModel& name = bank_.models()[i].name;
-      if (!name.in.empty() || name.prod != "exact" || name.acc != "float32" || name.mid != "none" ||
-          name.out.find("_rne") == std::string::npos || !witnesses_[i])
-        continue;
-      return "; float32 fell to " + Told(*witnesses_[i], "a float32 sum gives");
+  /// The model that the fewest probes disprove, with the first that does: where arithmetic is almost a known
+  /// one, that is what a person looks at first. Asked of the models that the masks allow, of all where they
+  /// allow none; plain ones (operands as they are, no rounding in between) before others that do as well.
+  std::string NearestModel() const {
+    std::vector<char> allowed(alive_.size(), 1);
+    bank_.Exclude(decode_, question_.k, &allowed);
+    if (!Contains(allowed, 1)) allowed.assign(alive_.size(), 1);
+    std::vector<int64_t> fell(alive_.size(), 0);
+    std::vector<std::optional<ProbeWitness>> first(alive_.size());
+    for (const GroupOutputs& outputs : outputs_) {
+      std::vector<char> alive = allowed;
+      std::vector<std::optional<ProbeWitness>> witnesses(alive_.size());
+      bank_.Exclude({&outputs, 1}, &alive, &witnesses);
+      for (size_t i = 0; i < alive.size(); ++i) {
+        if (!allowed[i] || alive[i]) continue;
+        ++fell[i];
+        if (!first[i]) first[i] = witnesses[i];
+      }
     }
-    return "";
+    const auto words = [&](size_t i) {
+      const PrecisionModel& name = bank_.models()[i].name;
+      return std::tuple(fell[i], !name.in.empty() + (name.prod != "exact") + (name.mid != "none"));
+    };
+    std::optional<size_t> best;
+    for (size_t i = 0; i < alive_.size(); ++i) {
+      if (allowed[i] && (!best || words(i) < words(*best))) best = i;
+    }
+    if (!best) return "";
+    const std::string name = bank_.models()[*best].name.Name();
+    if (!first[*best])
+      return fmt::format("; {} gives all {} groups of probes, and fell to {}", name, outputs_.size(),
+                         fell_to_random_ ? "random data" : "the masks");
+    return fmt::format("; the nearest, {}, gives {} of {} groups of probes, not {}", name,
+                       static_cast<int64_t>(outputs_.size()) - fell[*best], outputs_.size(),
+                       Told(*first[*best], "it gives"));
   }
 
   static std::string Told(const ProbeWitness& witness, std::string_view gives) {
@@ -577,6 +606,8 @@ class Reader {
   std::vector<char> alive_;
   std::vector<std::optional<ProbeWitness>> witnesses_;
   std::vector<ProbeGroup> groups_;
+  std::vector<GroupOutputs> outputs_;  ///< of every group
+  bool fell_to_random_ = false;        ///< the last model did
   std::map<std::string, int64_t> dots_of_;
   BlockDecode decode_;
   std::vector<Order> orders_;

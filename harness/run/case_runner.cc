@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/record/observation_json.h"
 #include "harness/run/compare.h"
 #include "harness/run/environment.h"
@@ -33,6 +34,15 @@ Outcome Unsupported(std::string reason) {
 
 Outcome ProtocolBroken(std::string text) {
   return {.kind = OutcomeKind::kProtocolBroken, .error_class = "", .text = std::move(text)};
+}
+
+/// The last line of a worker's log that is not empty: of a Python adapter, the error that ended it.
+std::string LastLine(const std::string& log) {
+  std::string last;
+  for (std::string& line : LinesOf(log)) {
+    if (!line.empty()) last = std::move(line);
+  }
+  return last;
 }
 
 bool IsWorkerFault(OutcomeKind kind) {
@@ -156,6 +166,8 @@ std::optional<Outcome> CaseRunner::EnsureWorker(bool& interrupted) {
     }
     const std::lock_guard lock(key_.mutex);
     key_.start_log = worker_ == nullptr ? "" : CleanText(worker_->Log(), kLogLimit);
+    if (failure->kind != OutcomeKind::kUnsupported && !LastLine(key_.start_log).empty())
+      failure->text += "; the last line that it wrote: " + LastLine(key_.start_log);
     // A crash may be bad luck; nonsense, silence and refusals will not change.
     if (failure->kind != OutcomeKind::kCrashed || ++key_.start_failures >= kStartAttempts)
       key_.start_failure = failure;

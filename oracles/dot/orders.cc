@@ -17,7 +17,8 @@ std::vector<SumOrder> MakeOrders(bool addend_last) {
                                {.tree = Tree::kBlocks, .width = 4, .name = "blocks4"},
                                {.tree = Tree::kBlocks, .width = 16, .name = "blocks16"},
                                {.tree = Tree::kOddFirstPairs, .name = "odd_first_pairs"},
-                               {.tree = Tree::kHalves, .name = "halves"}};
+                               {.tree = Tree::kHalves, .name = "halves"},
+                               {.tree = Tree::kBlocks, .width = 2, .name = "blocks2"}};
   if (addend_last) {
     const size_t count = orders.size();
     for (size_t i = 0; i < count; ++i) {

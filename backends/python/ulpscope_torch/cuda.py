@@ -1,23 +1,10 @@
-"""CUDA devices, found without paying for torch where there is none."""
-
-import ctypes
+"""CUDA devices as torch sees them."""
 
 from ulpscope_adapter import Unsupported
+from ulpscope_adapter.cuda import require_device
 
 
-def require_device(device):
-    """Asks the driver, before torch is imported: Unsupported, beginning "no CUDA device", without one."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        raise Unsupported("no CUDA device: there is no NVIDIA driver (libcuda.so.1)") from None
-    count = ctypes.c_int(0)
-    error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if error:
-        raise Unsupported(f"no CUDA device: the driver answers error {error}")
-    index = device.partition(":")[2]
-    if count.value <= int(index or 0):
-        raise Unsupported(f"no CUDA device {device}: the driver sees {count.value}")
+__all__ = ["require_device", "require_torch"]
 
 
 def require_torch(device):
@@ -27,4 +14,4 @@ def require_torch(device):
         raise Unsupported(f"no CUDA device: torch {torch.__version__} is built without CUDA")
     if not torch.cuda.is_available():
         raise Unsupported("no CUDA device: torch sees none")
-    torch.cuda.set_device(torch.device(device))
+    torch.cuda.set_device(int(device.partition(":")[2] or 0))  # a device without an index is refused here
