@@ -41,8 +41,7 @@ double RelativeBound(const AccSpec& acc, int64_t n) {
   // largest product or running sum, and rounds the result (at most 2^-23 of it, or 2^-F; a promoted partial sum is
   // added to nearest, which errs by less). A cut is counted against sum|t|, to which every running sum stays
   // close: Growth covers its own error.
-  if (acc.block > 0)
-    return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.bits()), steps);
+  if (acc.block > 0) return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.bits()), steps);
   if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
   return Growth(UnitOf(acc), steps);

@@ -151,6 +151,22 @@ std::string SpanText(const Classification& classification, const Segment& worst)
                                            : Plain(worst.text);
 }
 
+/// "f16|tf32": operands of as few bits as `worst` in one model or another; ways of rounding are left out.
+std::string AsNarrow(std::span<const Segment> all, const Segment& worst) {
+  std::vector<std::string> names;
+  for (const Segment& segment : all) {
+    if (segment.bits == worst.bits && segment.text.starts_with('(')) names.push_back(Plain(segment.text));
+  }
+  std::ranges::sort(names);
+  std::string text, last;
+  for (const std::string& name : names) {
+    if (!last.empty() && name.starts_with(last)) continue;
+    text += (text.empty() ? "" : "|") + name;
+    last = name;
+  }
+  return text;
+}
+
 /// What all models share; else the span of the narrowest formats on the way.
 std::string RoundingText(const Classification& classification) {
   using enum Reading::Accumulator;
@@ -176,7 +192,9 @@ std::string RoundingText(const Classification& classification) {
   const bool operands = std::ranges::all_of(classification.models, [](const PrecisionModel& model) {
     return std::ranges::any_of(model.in, [](const auto& in) { return in.second != "as_is"; });
   });
-  if (operands && worst.text.starts_with('(')) return fmt::format("({}?)>{}", span, out.empty() ? "?" : out);
+  if (operands && worst.text.starts_with('('))
+    return fmt::format("({}?)>{}", span == Plain(worst.text) ? AsNarrow(all, worst) : span,
+                       out.empty() ? "?" : out);
   const bool one = out.empty() || out == span || span.ends_with(".." + out);
   return one ? span + "?" : span + "?>" + out;
 }
@@ -209,6 +227,7 @@ struct RareMark {
 std::span<const RareMark> RareMarks() {
   static constexpr RareMark kMarks[] = {
       {"(^|[>(])[^>(?.]+[?]", "a? a at the narrowest, how often cannot be told"},
+      {"[|]", "a|b one of these, which are as narrow"},
       {"rz", "rz rounded toward zero"},
       {"rna", "rna ties away from zero"},
       {"odd", "odd rounded to odd"},

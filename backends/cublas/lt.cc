@@ -93,7 +93,8 @@ class LtLibrary : public Library {
     if (!product) return std::nullopt;
     if (!*product) return tl::unexpected(product->error());
     if (settings_.fast_accum != 0 && SizeOf((*product)->problem.a.dtype) != 1)
-      return sdk::StepUnsupported(step.op + ": knob cublaslt_fast_accum is of float8 products; cuBLASLt refuses any other with it");
+      return sdk::StepUnsupported(
+          step.op + ": knob cublaslt_fast_accum is of float8 products; cuBLASLt refuses any other with it");
     return Multiply(**product, step, context);
   }
 

@@ -192,9 +192,7 @@ struct Narrowest {
     formats = {candidate.substr(0, candidate.find("_rne"))};
   }
   bool operator==(const Narrowest&) const = default;
-  std::string Text() const {
-    return Join(std::vector(formats.begin(), formats.end()), " or ") + what;
-  }
+  std::string Text() const { return Join(std::vector(formats.begin(), formats.end()), " or ") + what; }
 };
 
 Narrowest Computed(const PrecisionModel& model) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
@@ -405,34 +404,38 @@ class Reader {
     std::vector<char> allowed(alive_.size(), 1);
     bank_.Exclude(decode_, question_.k, &allowed);
     if (!Contains(allowed, 1)) allowed.assign(alive_.size(), 1);
-    std::vector<int64_t> fell(alive_.size(), 0);
-    std::vector<std::optional<ProbeWitness>> first(alive_.size());
-    for (const GroupOutputs& outputs : outputs_) {
-      std::vector<char> alive = allowed;
-      std::vector<std::optional<ProbeWitness>> witnesses(alive_.size());
-      bank_.Exclude({&outputs, 1}, &alive, &witnesses);
-      for (size_t i = 0; i < alive.size(); ++i) {
-        if (!allowed[i] || alive[i]) continue;
-        ++fell[i];
-        if (!first[i]) first[i] = witnesses[i];
-      }
-    }
-    const auto words = [&](size_t i) {
+    const auto rounds = [&](size_t i) {
       const PrecisionModel& name = bank_.models()[i].name;
-      return std::tuple(fell[i], !name.in.empty() + (name.prod != "exact") + (name.mid != "none"));
+      return !name.in.empty() + (name.prod != "exact") + (name.mid != "none");
     };
     std::optional<size_t> best;
+    int64_t fewest = static_cast<int64_t>(outputs_.size()) + 1;
+    std::optional<ProbeWitness> first;
     for (size_t i = 0; i < alive_.size(); ++i) {
-      if (allowed[i] && (!best || words(i) < words(*best))) best = i;
+      if (!allowed[i]) continue;
+      int64_t fell = 0;
+      std::optional<ProbeWitness> mine;
+      for (size_t group = 0; group < outputs_.size() && fell <= fewest; ++group) {
+        std::vector<char> alive(alive_.size(), 0);
+        alive[i] = 1;
+        std::vector<std::optional<ProbeWitness>> witnesses(alive_.size());
+        bank_.Exclude({&outputs_[group], 1}, &alive, &witnesses);
+        fell += alive[i] ? 0 : 1;
+        if (!mine) mine = witnesses[i];
+      }
+      if (fell > fewest || (fell == fewest && rounds(i) >= rounds(*best))) continue;
+      best = i;
+      fewest = fell;
+      first = mine;
     }
     if (!best) return "";
     const std::string name = bank_.models()[*best].name.Name();
-    if (!first[*best])
+    if (!first)
       return fmt::format("; {} gives all {} groups of probes, and fell to {}", name, outputs_.size(),
                          fell_to_random_ ? "random data" : "the masks");
     return fmt::format("; the nearest, {}, gives {} of {} groups of probes, not {}", name,
-                       static_cast<int64_t>(outputs_.size()) - fell[*best], outputs_.size(),
-                       Told(*first[*best], "it gives"));
+                       static_cast<int64_t>(outputs_.size()) - fewest, outputs_.size(),
+                       Told(*first, "it gives"));
   }
 
   static std::string Told(const ProbeWitness& witness, std::string_view gives) {

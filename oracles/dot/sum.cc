@@ -102,11 +102,11 @@ double CutToFloat(double value) {
 /// The sum of a block as the unit hands it on. Beyond float32 it is infinite, also where sums are cut: so an H100 answers (cuBLAS 13.1,
 /// bfloat16 and TF32).
 double StoreBlock(const AccSpec& acc, double exact) {
-  if (acc.bits() < acc.format->precision)
-    exact = RoundTo(exact, FormatOfBits(acc.bits()), acc.rounding);
+  if (acc.bits() < acc.format->precision) exact = RoundTo(exact, FormatOfBits(acc.bits()), acc.rounding);
   if (acc.format == &Binary32() && std::fabs(exact) >= 0x1p128)
     return std::copysign(std::numeric_limits<double>::infinity(), exact);
-  return acc.format == &Binary32() && acc.subnormals == Subnormals::kGradual && acc.rounding == Rounding::kTowardZero
+  return acc.format == &Binary32() && acc.subnormals == Subnormals::kGradual &&
+                 acc.rounding == Rounding::kTowardZero
              ? CutToFloat(exact)
              : RoundTo(exact, *acc.format, acc.rounding, acc.subnormals);
 }

@@ -232,6 +232,18 @@ TEST_F(Probe, WhateverABackendDoesHasAnAnswer) {
   }
 }
 
+TEST_F(Probe, WhereNoModelPassesTheNearestIsNamedWithWhatItMisses) {
+  // A unit of 27 fraction bits, which the bank does not hold: that of 26 is nearest.
+  const ProbeOutcome outcome =
+      Emulated("sequential", "in=as_is;prod=exact;acc=blockfma(16,27,rz);mid=none;out=float32_rne",
+               "--dtype bfloat16 --out-dtype float32");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.sheet["outcome"], "unmodelled");
+  EXPECT_THAT(
+      outcome.sheet["reason"].get<std::string>(),
+      HasSubstr("the nearest, in=as_is;prod=exact;acc=blockfma(16,26,rz);mid=none;out=float32_rne, gives 1"));
+}
+
 TEST_F(Probe, JsonCanGoToStdoutAlone) {
   const auto outcome = testing::RunProgram(dir_, "probe emulated --form dot --json -");
   EXPECT_EQ(outcome.code, 0) << outcome.err;

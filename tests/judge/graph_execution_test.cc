@@ -143,5 +143,38 @@ TEST(GraphExecution, WhatAKernelLoadsIsWhatTheCallBeforeItMade) {
   EXPECT_FALSE(loaded(kInput, {}));
 }
 
+/// Operand `a` rounded to the first of `proved` formats or the next one.
+CaseResult WithOperands(const std::vector<std::string>& proved, const std::vector<std::string>& likely) {
+  const auto models = [](const std::vector<std::string>& words) {
+    std::vector<PrecisionModel> made;
+    for (const std::string& word : words) {
+      made.push_back(Model("float32", "none"));
+      made.back().in = {{"a", word}};
+    }
+    return made;
+  };
+  CaseResult result;
+  result.outcome.kind = OutcomeKind::kCompleted;
+  result.values["r"] = Value(Classify(models(likely)));
+  result.values["r"].classification.models_proved = models(proved);
+  result.value_order = {"r"};
+  return result;
+}
+
+TEST(GraphExecution, OperandsThatNoStageNamesAreSaidInEveryFormatOfAsManyBits) {
+  const std::vector<TraceNode> trace{Node(0, kProduct, {}, "float32")};
+  const auto both =
+      FindAppearedRounding(WithOperands({"float16_rne", "tf32_rne"}, {"float16_rne", "tf32_rne"}), trace);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->format, "float16 or tf32 operands");
+  const auto one = FindAppearedRounding(WithOperands({"float16_rne", "tf32_rna"}, {"tf32_rna"}), trace);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->format, "a rounding, likely tf32_rna operands");
+  // A stage that names it: an operand as tf32 under the kernel.
+  std::vector<TraceNode> named = trace;
+  named.push_back(Node(1, kCompute, {}, "tf32", 0));
+  EXPECT_FALSE(FindAppearedRounding(WithOperands({"float16_rne", "tf32_rne"}, {"tf32_rne"}), named));
+}
+
 }  // namespace
 }  // namespace ulpscope

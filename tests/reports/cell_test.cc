@@ -77,7 +77,10 @@ TEST(Cell, OperandsStayInParenthesesWhateverTheyAreRoundedTo) {
   PrecisionModel half = Model("float32", "none"), tf32 = half;
   half.in = {{"x", "float16_rne"}};
   tf32.in = {{"x", "tf32_rna"}};
-  EXPECT_EQ(Cell({half, tf32}), "(f16?)>f32");
+  EXPECT_EQ(Cell({half, tf32}), "(f16|tf32rna?)>f32");
+  PrecisionModel away = tf32;
+  tf32.in = {{"x", "tf32_rne"}};
+  EXPECT_EQ(Cell({half, tf32, away}), "(f16|tf32?)>f32");
 }
 
 TEST(Cell, WhatCannotBeToldApart) {
@@ -148,7 +151,7 @@ TEST(Cell, EveryMarkIsInTheLegend) {
 TEST(Cell, RareMarksAreInTheLegendWhereTheyAreShown) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> shown{
       {"bf16? A", {"a?"}},
-      {"(f16?)>f32", {"a?"}},
+      {"(f16|tf32?)>f32", {"a?", "a|b"}},
       {"f32..bf16?>f32", {}},
       {"?bf16 B", {}},
       {"f32>bf16~ A FAIL", {}},
