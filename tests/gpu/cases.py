@@ -50,15 +50,25 @@ def _lengths(row, first):
     return [(k, fill) for fill in row.fills for k in ((64, 1000) if first and row.op not in ("gelu", "silu") else (300, ))]
 
 
-def cells(rows):
+def _outputs(row, inputs):
+    """Dtypes of the result, that which shows more first: behind a 16-bit store there is less to see."""
+    if row.outputs:
+        return list(row.outputs)
+    if inputs == "float32" or row.op not in WIDENS:
+        return [inputs]
+    return {True: ["float32"], False: [inputs]}.get(row.wide, ["float32", inputs])
+
+
+def cells(rows, prove=False):
+    """With proofs asked for, long products have few results: judging takes time in proportion."""
     for row in rows:
         for index, inputs in enumerate(row.inputs):
-            outputs = [inputs] if inputs == "float32" or row.op not in WIDENS else {True: ["float32"], False: [inputs]}.get(
-                row.wide, ["float32", inputs])
+            outputs = _outputs(row, inputs)
             for output in outputs:
-                # Behind a 16-bit store there is less to see.
                 for k, fill in _lengths(row, index == 0 and output == outputs[0]):
                     m, n = (64, 64) if row.op in PRODUCTS else (64, 1) if row.op == "sum" else (16, k)
+                    if prove and k > 1000:
+                        m, n = 16, 16
                     yield Cell(row.name, row.op, inputs, output, m, k, n, fill, tuple(row.attrs.items()))
 
 
@@ -94,8 +104,8 @@ def case(cell, prove=False):
     return "\n".join(lines) + "\n"
 
 
-def chosen(only=""):
-    return list(cells([row for row in table.load().values() if re.search(only, row.name)]))
+def chosen(only="", prove=False):
+    return list(cells([row for row in table.load().values() if re.search(only, row.name)], prove))
 
 
 def main():
@@ -104,7 +114,7 @@ def main():
     parser.add_argument("--only", default="", help="kernels whose names match")
     parser.add_argument("--prove", action="store_true", help="contracts ask for proof")
     options = parser.parse_args()
-    mine = chosen(options.only)
+    mine = chosen(options.only, options.prove)
     options.file.write_text("about: Kernels of known arithmetic on a GPU; what may be said of them is known.\ncases:\n" +
                             "".join(case(cell, options.prove) for cell in mine))
     print(f"{len(mine)} cases of {len({cell.kernel for cell in mine})} kernels")

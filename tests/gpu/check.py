@@ -27,7 +27,8 @@ TYPES = {torch.float32: "*fp32", torch.bfloat16: "*bf16", torch.float16: "*fp16"
          torch.int32: "*i32", torch.float64: "*fp64"}
 OPTIONS = ("num_warps", "enable_fp_fusion", "num_stages")
 # Instructions that compute in a floating format, as PTX spells them.
-ARITHMETIC = re.compile(r"\b((?:wgmma\.mma_async|mma)\.sync\.\S+|(?:fma|add|mul|sub|div|sqrt|rsqrt|rcp|ex2|tanh|lg2|cvt|max)\.\S*(?:f32|f16|bf16|f64|tf32)\S*)")
+ARITHMETIC = re.compile(r"\b((?:wgmma\.mma_async|mma)\.sync\.\S+|"
+                        r"(?:fma|add|mul|sub|div|sqrt|rsqrt|rcp|ex2|tanh|lg2|cvt|max)\.\S*(?:f32|f16|bf16|f64|tf32)\S*)")
 
 
 def compiled(kernel, args, constants):
@@ -72,7 +73,8 @@ def main():
         operands = [torch.randn(shape).to(getattr(torch, cell.inputs)) for shape in cases.tensors(cell).values()]
         begin = time.time()
         try:
-            getattr(importlib.import_module(module), function)(Call(cell.op, operands, getattr(torch, cell.output), cases.attributes(cell)), **row.how)
+            call = Call(cell.op, operands, getattr(torch, cell.output), cases.attributes(cell))
+            getattr(importlib.import_module(module), function)(call, **row.how)
         except Exception as error:
             failed += 1
             print(f"{'/'.join(key):44} FAILS {type(error).__name__}: {str(error)[:300]}")

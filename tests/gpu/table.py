@@ -29,6 +29,7 @@ class Row:
     how: dict = field(default_factory=dict)  # the function's arguments
     inputs: tuple = ALL
     wide: object = None  # whether results of 16-bit operands are asked for in float32: True, False, or None for both
+    outputs: tuple = ()  # dtypes of the result, in place of what `wide` says
     words: dict = field(default_factory=dict)
     falls: str = ""  # the facet of the contract that does not hold; "values" where no rounding explains it
     deterministic: bool = True
@@ -145,8 +146,8 @@ def libraries():
         yield row(f"scaled_mm_{'fast' if fast else 'slow'}", "narrow",
                   f"torch._scaled_mm of e4m3, use_fast_accum={fast}: " +
                   ("sums of some 13 bits" if fast else "short sums of some 13 bits, added in float32"), {"fast": fast},
-                  {**CORES, "acc": r"blockfma\(\d+,1\d,rz\)" if fast else BELOW}, "acc", "scaled_mm", inputs=(FP8, ), wide=True,
-                  interpreted=False)
+                  {**CORES, "acc": r"blockfma\(\d+,1\d,rz\)" if fast else BELOW}, "acc", "scaled_mm", inputs=(FP8, ),
+                  outputs=(F32, BF16), interpreted=False)
     for op in ("sum", "softmax", "layer_norm", "rms_norm", "gelu", "silu"):
         words = {"in": "as_is", "acc": "float32", "mid": "none"} if op == "sum" else {"mid": "none"}
         yield row(f"torch_{op}", "honest", f"eager {op}: float32 inside, one rounding at the store", function="op", op=op, words=words)
