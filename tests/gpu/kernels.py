@@ -1,7 +1,12 @@
-"""Kernels of known arithmetic on a GPU, as a backend: a case's name begins with the kernel's (table.py), then two underscores.
+r"""Kernels of known arithmetic on a GPU, as a backend: a case's name begins with the kernel's (table.py), then two underscores.
 
-With keep=FOLDER the inputs of each case are kept there, equal tensors once, for score.py. The device cpu is Triton's interpreter
-and PyTorch on the CPU, for a look at the kernels without a GPU: its arithmetic is not that of the table.
+  cases.py CASES.yaml && mkdir KEPT
+  ULPSCOPE_PYTHON="$(command -v python3)" ulpscope run CASES.yaml --adapter tests/gpu/kernels.py \
+    -b gpu-kernels@cuda:keep="$PWD/KEPT" --no-trace -j 4 --timeout 120 -o RUN
+  score.py RUN --kept KEPT
+
+With keep=FOLDER the inputs of each case are kept there, equal tensors once, for score.py. The device cpu is Triton's interpreter and
+PyTorch on the CPU, for a look at the kernels without a GPU: its arithmetic is not that of the table.
 """
 
 import hashlib
