@@ -176,9 +176,9 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
   const auto from = ULPSCOPE_TRY(IntegerOr(*map, "from", 0));
   if (from < 0) return Fail(Problem("cross: no such line", "from " + std::to_string(from), "0 or more"));
   const FloatFormat* format = FormatOf(spec.dtype);
-  constexpr int kLeastBits = 8;
-  if (format == nullptr || format->precision < kLeastBits)
-    return Fail("cross: for floating dtypes of 8 or more bits, not " + std::string(Name(spec.dtype)));
+  if (format == nullptr || format->precision < kLeastCrossBits)
+    return Fail("cross: for floating dtypes of 8 or more significant bits, not " +
+                std::string(Name(spec.dtype)));
   const auto axis = ULPSCOPE_TRY(AxisOf(*map, spec, role, "cross"));
   const int64_t k = spec.shape[axis];
   if (k < LeastCrossLength(name))

@@ -149,7 +149,8 @@ class Linter {
     for (const auto& [value, demand] : case_.contract.values) {
       if (demand.facets.empty() || provable.contains(value)) continue;
       Warn(case_.pos, "prove: true may leave '" + value + "' open",
-           "a value that is itself no matrix product of two tensors, nor a sum of one, nor an op that has "
+           "a value that is itself no matrix product of two tensors of 8 or more significant bits, nor a sum "
+           "of one, nor an op that has "
            "inputs of its own",
            "inputs of the case's own that tell, or a demand on such a value");
     }

@@ -150,8 +150,9 @@ class ProductFinder {
 
   std::optional<Seen> SeenAs(const std::string& name) const {
     const auto found = seen_.find(name);
-    if (found == seen_.end() || found->second.axes.empty() || !IsFloating(found->second.tensor->dtype))
-      return std::nullopt;
+    if (found == seen_.end() || found->second.axes.empty()) return std::nullopt;
+    const FloatFormat* format = FormatOf(found->second.tensor->dtype);
+    if (format == nullptr || format->precision < kLeastCrossBits) return std::nullopt;
     return found->second;
   }
 

@@ -40,6 +40,9 @@ namespace ulpscope {
 /// single cancel swamp wide tie half chunk squares opposed exponents
 const std::vector<std::string>& CrossNames();
 
+/// Significant bits below which a dtype has no lines: their significands would not have the width to tell anything.
+constexpr int kLeastCrossBits = 8;
+
 /// Terms below which `name` has no line: 1, 3, 3, 3, 3, 2, 2, 2, 2, 2.
 int64_t LeastCrossLength(std::string_view name);
 
