@@ -247,13 +247,18 @@ in_time() {
   return 1
 }
 
-# longest_first LOGS: the script files of standard input, by the seconds that each took when it last ran (LOGS has
-# them): with two at a time, none of the long ones then runs alone at the end. What never ran may be long: it comes first.
+# longest_first LOGS: the script files of standard input, by the seconds that each took when it last ran (LOGS has them), and in a
+# fresh clone by those in ci/script_seconds: with two at a time, none of the long ones then runs alone at the end. What never ran
+# may be long: it comes first.
 longest_first() {
-  local file name took
+  local file name took seconds
+  local -A known=()
+  while read -r seconds name; do
+    [[ "$seconds" == '#'* ]] || known["$name"]="$seconds"
+  done <"$root/ci/script_seconds"
   while IFS= read -r file; do
     name="${file#"$root"/}"
-    took=99999
+    took="${known["${name//\//_}"]:-99999}"
     if [[ -f "$1/${name//\//_}.log.counts" ]]; then
       read -r _ _ took <"$1/${name//\//_}.log.counts"
     fi

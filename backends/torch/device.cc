@@ -6,6 +6,8 @@
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 
+#include "backends/torch/library.h"
+
 namespace ulpscope::torch_backend {
 namespace {
 
@@ -33,7 +35,7 @@ Result<at::Device> OpenDevice(const std::string& name) {
   if (name != "cuda" && !name.starts_with("cuda:"))
     return Fail("device '" + name + "': LibTorch runs on cpu and cuda here");
   const auto count = ULPSCOPE_TRY(DriverDevices());
-  if (dlopen(ULPSCOPE_TORCH_LIB "/libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
+  if (dlopen((LibraryFolder() + "/libtorch_cuda.so").c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
     return Fail(
         "no CUDA device: this PyTorch is built without CUDA (libtorch_cuda.so is not in its wheel, or does "
         "not load)");

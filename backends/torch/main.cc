@@ -19,6 +19,7 @@
 #include "backends/torch/device.h"
 #include "backends/torch/failure.h"
 #include "backends/torch/knobs.h"
+#include "backends/torch/library.h"
 #include "backends/torch/machine.h"
 #include "backends/torch/trace.h"
 #include "backends/torch/traced.h"
@@ -48,7 +49,7 @@ class WarningCollector : public c10::WarningHandler {
 /// The wheel's own version, "2.13.0+cpu": the headers leave out the local part, which tells two different
 /// libraries apart.
 std::string Version() {
-  std::ifstream file(ULPSCOPE_TORCH_LIB "/../version.py");
+  std::ifstream file(LibraryFolder() + "/../version.py");
   const std::string key = "__version__ = '";
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with(key)) return line.substr(key.size(), line.find('\'', key.size()) - key.size());

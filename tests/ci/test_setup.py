@@ -204,6 +204,17 @@ class Counting(unittest.TestCase):
             done = bash(f"printf '%s\\n' {' '.join(given)} | longest_first {folder}")
             self.assertEqual(done.stdout.splitlines(), [given[3], given[1], given[2], given[0]], done.stderr)
 
+    def test_a_fresh_clone_starts_with_what_is_known_to_take_long(self):
+        rows = [line.split() for line in (ROOT / "ci/script_seconds").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+        took = {name: int(seconds) for seconds, name in rows}
+        scripts = {str(file.relative_to(ROOT)).replace("/", "_") for file in (ROOT / "tests").glob("**/test_*") if file.suffix in (".py", ".sh")}
+        self.assertEqual(sorted(set(took) - scripts), [], "in ci/script_seconds, and not there")
+        with tempfile.TemporaryDirectory() as folder:
+            slow, quick = "tests/docs/test_readme.py", "tests/adapters/test_hlo.py"
+            done = bash(f"printf '%s\\n' {ROOT}/{quick} {ROOT}/{slow} | longest_first {folder}")
+        self.assertEqual(done.stdout.splitlines(), [f"{ROOT}/{slow}", f"{ROOT}/{quick}"], done.stderr)
+        self.assertGreater(took[slow.replace("/", "_")], took[quick.replace("/", "_")])
+
 
 class Building(unittest.TestCase):
     def test_progress_is_told_without_a_terminal(self):
