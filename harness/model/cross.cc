@@ -291,7 +291,12 @@ std::vector<CrossTerm> CrossLine(std::string_view name, CrossSide side, DType dt
     const int bits = FormatOf(dtype)->precision;
     if (side != CrossSide::kSum) return family.line(side, bits, k, line);
     if (IsOfOneOperand(name)) return family.line(CrossSide::kA, bits, k, line);
-    std::vector<CrossTerm> terms = family.line(CrossSide::kA, bits, k, line);
+    // Line and picked terms follow one another otherwise, and with them what a term is like: of 192 lines of 1000 terms none had a tie
+    // between float32 numbers whose lower one is even.
+    constexpr int64_t kLines = 46656;  // any multiple of the periods of all families
+    const auto mixed =
+        static_cast<int64_t>(MixBits((static_cast<uint64_t>(line) + 1) * kGoldenGamma) % kLines);
+    std::vector<CrossTerm> terms = family.line(CrossSide::kA, bits, k, mixed);
     const auto picked = family.line(CrossSide::kB, bits, k, line);
     std::erase_if(terms, [&](const CrossTerm& term) {
       return std::ranges::none_of(picked,

@@ -346,6 +346,23 @@ TEST(Prove, AMeanOfAHundred) {
   }
 }
 
+/// How a wide sum is rounded into its store shows in ties alone, and those are to be there whatever the length.
+TEST(Prove, TheStoreOfAWideSum) {
+  for (const int k : {64, 300, 1000}) {
+    const Prover prover(
+        Load("    tensors: {x: {dtype: float32, shape: [64, " + std::to_string(k) +
+             "], fill: positive}}\n    program: [{op: sum, of: [x], dim: -1, as: y}]\n    observe: [y]\n    "
+             "contract: {status: de_facto, "
+             "prove: true, accept: {y: {acc: [at_least_float32], mid: [none], out: [float32_rne]}}}\n"));
+    const auto honest =
+        prover.Judge(Model("in=as_is;prod=exact;acc=float64;mid=none;out=float32_rne"), "pairwise", "y");
+    EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << k << ": " << Survivors(honest.classification);
+    const auto away =
+        prover.Judge(Model("in=as_is;prod=exact;acc=float64;mid=none;out=float32_rna"), "pairwise", "y");
+    EXPECT_EQ(away.joined, ContractVerdict::kViolates) << k << ": " << Survivors(away.classification);
+  }
+}
+
 /// An op around a sum, or a function, of 16-bit values.
 Case Composite(const std::string& step, const std::string& dtype) {
   return Load("    tensors: {x: {dtype: " + dtype + ", shape: [16, 48], fill: normal}}\n    program: [{" +
