@@ -39,7 +39,7 @@ struct Trial {
   Residuals residuals;
 };
 
-class Lines;
+struct MeasuredLines;
 
 /// Judges one value of one backend. An object is asked once (Run); its members are what the phases hand on.
 class Classifier {
@@ -263,8 +263,11 @@ class Classifier {
   /// Lines that lean together, or err by more than those of any order, and errors that are those of one step kept in fewer bits.
   bool DoubtLines(std::set<PrecisionModel>* likely);
   /// The step inside the op that, kept in fewer bits, gives these errors; else nothing.
-  std::string StepKeptInLines(const Lines& lines, const Hypothesis& model,
-                              const std::vector<int64_t>& elements, const std::vector<double>& errors) const;
+  std::string StepKeptInLines(const MeasuredLines& measured) const;
+  /// Lines and their elements beside the orders of float32 sums; nothing where there is no line to measure.
+  std::optional<MeasuredLines> MeasureLines() const;
+  /// Elements that are looked at, each with its line.
+  std::vector<std::pair<int64_t, int64_t>> SomeOfEveryLine() const;
 
   // Every element (classify_whole.cc)
 

@@ -50,6 +50,19 @@ class Lines {
   }
 
   size_t count() const { return lines_.size(); }
+
+  /// Of each line, by how much the errors that its elements have alone move it along direction `d`: a standard deviation, in the step's
+  /// own size.
+  std::vector<double> Noise(const LineParts& parts, size_t d) const {
+    std::vector<double> noise;
+    for (const Line& line : lines_) {
+      double square = 0;
+      for (const size_t i : line.elements) square += parts.rest[i] * parts.rest[i];
+      const auto free = static_cast<double>(line.elements.size() - line.directions.size());
+      noise.push_back(line.sizes[d] > 0 ? std::sqrt(square / std::max(1.0, free)) / line.sizes[d] : 0);
+    }
+    return noise;
+  }
   const std::vector<std::string>& names() const { return names_; }
 
   LineParts Part(std::vector<double> errors) const {
@@ -133,8 +146,10 @@ namespace {
 /// Root mean square of what roots, reciprocals and quotients of libraries are off by, which moves a whole line: 1.5 units in the last
 /// place at the most. Of each element's own steps the same, in its units.
 constexpr double kUnits = 1.5, kLibrary = kUnits * 0x1p-23;
+/// The largest that one of these is off by.
+constexpr double kOneLine = 0x1p-22;
 /// Lines that are looked at, and elements of each.
-constexpr size_t kFewestLines = 8, kMostLines = 64, kFewestOfLine = 4, kMostOfLine = 48;
+constexpr size_t kFewestLines = 8, kMostLines = 64, kFewestOfLine = 4, kMostOfLine = 128;
 
 double Mean(const std::vector<double>& values) {
   double sum = 0;
@@ -182,18 +197,23 @@ double Leaning(const std::vector<double>& lines) {
 
 }  // namespace
 
-bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
+/// What lines and their elements err by, beside the orders of `model`.
+struct MeasuredLines {
+  const Hypothesis& model;  ///< float32 throughout
+  std::vector<int64_t> elements;
+  std::vector<double> errors;  ///< of each element
+  Lines lines;
+  std::vector<std::string> names;  ///< of the step that is each direction, as a sentence has it
+  LineParts seen;
+  /// Of orders of sums alone, and of those with inexact functions besides: the errors of these are drawn, and larger than libraries'
+  /// are. By direction: the mean over lines at its largest with either, root mean square and largest line of the former.
+  std::vector<double> lean, size, largest;
+  double each = 0;   ///< what elements err by beside their lines, at most, functions exact
+  double alone = 0;  ///< the largest error of one element beside its line, in any order with any function
+};
+
+std::vector<std::pair<int64_t, int64_t>> Classifier::SomeOfEveryLine() const {
   constexpr int64_t kMostLooked = int64_t{1} << 14, kMostTerms = int64_t{1} << 20;
-  if (only_ != nullptr || !result_.says.empty() || !shape_.has_steps || shape_.reduction_length < 2 ||
-      shape_.line_cuts.empty() || FormatOf(observed_.dtype) != &Binary32())
-    return false;
-  const auto plain = std::ranges::find_if(trials_, [this](const Trial& trial) {
-    const PrecisionModel& model = trial.hypothesis->model();
-    return trial.survived && model.acc == "float32" && model.cuts.empty() && IsAsAsked(model);
-  });
-  if (plain == trials_.end()) return false;
-  const Hypothesis& model = *plain->hypothesis;
-  // Lines, each with enough of its elements.
   std::vector<int64_t> looked;
   const int64_t count = std::min(observed_.size(), kMostLooked);
   for (int64_t i = 0; i < count; ++i) {
@@ -207,22 +227,33 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
   std::erase_if(members, [](const auto& line) { return line.second.size() < kFewestOfLine; });
   const auto most = static_cast<size_t>(std::clamp<int64_t>(kMostTerms / std::max<int64_t>(1, shape_.terms),
                                                             kFewestLines, static_cast<int64_t>(kMostLines)));
-  std::vector<int64_t> elements, line_of;
+  std::vector<std::pair<int64_t, int64_t>> chosen;
   size_t number = 0;
   for (const auto& [line, all] : members) {
     // Spread over all of them.
-    if ((number * most) / members.size() == ((number + 1) * most) / members.size() && members.size() > most) {
-      ++number;
-      continue;
-    }
+    const bool passed =
+        members.size() > most && (number * most) / members.size() == ((number + 1) * most) / members.size();
     ++number;
+    if (passed) continue;
     const size_t taken = std::min(all.size(), kMostOfLine);
-    for (size_t i = 0; i < taken; ++i) {
-      elements.push_back(all[i * all.size() / taken]);
-      line_of.push_back(line);
-    }
+    for (size_t i = 0; i < taken; ++i) chosen.emplace_back(all[i * all.size() / taken], line);
   }
-  if (elements.empty()) return false;
+  return chosen;
+}
+
+std::optional<MeasuredLines> Classifier::MeasureLines() const {
+  const auto plain = std::ranges::find_if(trials_, [this](const Trial& trial) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    return trial.survived && model.acc == "float32" && model.cuts.empty() && IsAsAsked(model);
+  });
+  if (plain == trials_.end()) return std::nullopt;
+  const Hypothesis& model = *plain->hypothesis;
+  std::vector<int64_t> elements, line_of;
+  for (const auto& [element, line] : SomeOfEveryLine()) {
+    elements.push_back(element);
+    line_of.push_back(line);
+  }
+  if (elements.empty()) return std::nullopt;
   const auto steps = oracle_.SharedSteps(value_, elements);
   const auto centre = model.Simulate(-1, elements);
   // Units in the last place of what the elements are made of: a bias may cancel it.
@@ -232,72 +263,144 @@ bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
     for (const SharedStep& step : steps) size = std::max(size, std::fabs(step.moves[i]));
     unit.push_back(Ulp(std::min(size, Binary32().max_finite), Binary32()));
     errors.push_back(observed_.At(elements[i]) - centre[i]);
-    if (!std::isfinite(errors.back())) return false;
+    if (!std::isfinite(errors.back())) return std::nullopt;
   }
-  const Lines lines(line_of, steps, unit);
-  if (lines.names().empty()) return false;
-  const auto errors_of = [&](std::vector<double> values) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] -= centre[i];
-    return values;
-  };
-  const LineParts seen = lines.Part(errors);
-  const size_t directions = lines.names().size();
-  // Of orders of sums alone, and of those with inexact functions besides: the errors of these are drawn, and larger than libraries' are.
-  std::vector<double> lean(directions, 0), size(directions, 0);
-  double each = 0;
+  Lines lines(line_of, steps, unit);
+  if (lines.names().empty()) return std::nullopt;
+  LineParts seen = lines.Part(errors);
+  std::vector<std::string> said;
+  for (const std::string& name : lines.names()) said.push_back(InsideName(name));
+  const std::vector<double> zeros(lines.names().size(), 0);
+  MeasuredLines measured{.model = model,
+                         .elements = std::move(elements),
+                         .errors = std::move(errors),
+                         .lines = std::move(lines),
+                         .names = std::move(said),
+                         .seen = std::move(seen),
+                         .lean = zeros,
+                         .size = zeros,
+                         .largest = zeros};
   const auto names = model.orders();
   for (const int order : model.Orders()) {
-    const LineParts own = lines.Part(errors_of(model.Stored(order, elements)));
-    if (!std::isfinite(own.lines)) return false;
+    std::vector<double> off = model.Stored(order, measured.elements);
+    for (size_t i = 0; i < off.size(); ++i) off[i] -= centre[i];
+    const LineParts own = measured.lines.Part(std::move(off));
+    if (!std::isfinite(own.lines)) return std::nullopt;
     const bool drawn = order >= 0 && names[static_cast<size_t>(order)].ends_with(kInexact);
-    if (!drawn) each = std::max(each, own.elements);
-    for (size_t d = 0; d < directions; ++d) {
-      lean[d] = std::max(lean[d], std::fabs(Mean(own.steps[d])));
-      if (!drawn) size[d] = std::max(size[d], RootMeanSquare(own.steps[d]));
+    for (const double rest : own.rest) measured.alone = std::max(measured.alone, std::fabs(rest));
+    if (!drawn) measured.each = std::max(measured.each, own.elements);
+    for (size_t d = 0; d < zeros.size(); ++d) {
+      measured.lean[d] = std::max(measured.lean[d], std::fabs(Mean(own.steps[d])));
+      if (drawn) continue;
+      measured.size[d] = std::max(measured.size[d], RootMeanSquare(own.steps[d]));
+      // What elements err by alone moves a line too; that is no order's doing.
+      const std::vector<double> noise = measured.lines.Noise(own, d);
+      for (size_t line = 0; line < noise.size(); ++line)
+        measured.largest[d] = std::max(measured.largest[d], std::fabs(own.steps[d][line]) - 2 * noise[line]);
     }
   }
-  for (size_t d = 0; d < directions; ++d) {
-    const double mean = Mean(seen.steps[d]);
-    if (RootMeanSquare(seen.along[d]) < seen.elements || std::fabs(mean) <= 2 * (kLibrary + lean[d]) ||
-        Leaning(seen.steps[d]) < kNoCoincidence)
-      continue;
-    result_.says.push_back(fmt::format(
+  return measured;
+}
+
+namespace {
+
+/// Lines that all lean to one side. "" where they do not, or orders do as well.
+std::string LeanOfLines(const MeasuredLines& measured) {
+  for (size_t d = 0; d < measured.lean.size(); ++d) {
+    const std::vector<double>& steps = measured.seen.steps[d];
+    const double mean = Mean(steps), lean = measured.lean[d];
+    if (std::fabs(mean) <= 2 * (kLibrary + lean) || Leaning(steps) < kNoCoincidence) continue;
+    return fmt::format(
         "as if {} inside were too {} in {} of {} lines, by {:.1e} of itself in the mean, where no order "
         "tried of its sums leans by more than {:.1e}",
-        InsideName(lines.names()[d]), mean > 0 ? "large" : "small", OnOneSide(seen.steps[d], mean),
-        lines.count(), std::fabs(mean), lean[d]));
-    likely->clear();
-    return true;
+        measured.names[d], mean > 0 ? "large" : "small", OnOneSide(steps, mean), measured.lines.count(),
+        std::fabs(mean), lean);
   }
-  if (const std::string kept = StepKeptInLines(lines, model, elements, errors); !kept.empty()) {
-    result_.says.push_back(kept);
-    likely->clear();
-    return true;
-  }
+  return {};
+}
+
+/// Lines that err by more than any order's do, all together or one of them.
+std::string SizeOfLines(const MeasuredLines& measured) {
+  if (measured.lines.count() < kFewestLines) return {};
   // Nothing that people run is worse than the sequential order, which is among them; of few lines a root mean square is off by chance.
-  const double room = 1.25 + 3 / std::sqrt(static_cast<double>(lines.count()));
-  for (size_t d = 0; d < directions && lines.count() >= kFewestLines; ++d) {
-    const double seen_size = RootMeanSquare(seen.steps[d]), seen_units = RootMeanSquare(seen.along[d]);
+  const double room = 1.25 + 3 / std::sqrt(static_cast<double>(measured.lines.count()));
+  for (size_t d = 0; d < measured.size.size(); ++d) {
+    const std::string& name = measured.names[d];
+    const std::vector<double>& steps = measured.seen.steps[d];
+    const double size = RootMeanSquare(steps), units = RootMeanSquare(measured.seen.along[d]);
     // A variance in one pass errs by units of the mean, not of its own.
-    if (seen_units < std::max(seen.elements, kUnits) || seen_size <= room * size[d] + kLibrary) continue;
-    result_.says.push_back(fmt::format("whole lines err as if {} inside were off by {:.1e} of itself{}",
-                                       InsideName(lines.names()[d]), seen_size,
-                                       TimesAsMuch(seen_size, size[d], "in any order tried")));
-    likely->clear();
-    return true;
+    if (units >= std::max(measured.seen.elements, kUnits) && size > room * measured.size[d] + kLibrary)
+      return fmt::format("whole lines err as if {} inside were off by {:.1e} of itself{}", name, size,
+                         TimesAsMuch(size, measured.size[d], "in any order tried"));
+    // What elements err by alone moves a line too: by the root of their number less than each.
+    constexpr double kDeviations = 5;
+    const std::vector<double> noise = measured.lines.Noise(measured.seen, d);
+    size_t off = 0;
+    double most = 0;
+    for (size_t line = 0; line < steps.size(); ++line) {
+      if (std::fabs(steps[line]) <= room * measured.largest[d] + kOneLine + kDeviations * noise[line])
+        continue;
+      ++off;
+      most = std::max(most, std::fabs(steps[line]));
+    }
+    if (off > 0)
+      return fmt::format("{} of {} lines err as if {} inside were off by up to {:.1e} of itself{}", off,
+                         steps.size(), name, most,
+                         TimesAsMuch(most, measured.largest[d], "in any order tried"));
   }
-  if (shape_.has_functions || lines.count() < kFewestLines || seen.elements <= 2 * each + kUnits)
+  return {};
+}
+
+/// Elements that err by more than their steps do.
+std::string ElementsBesideLines(const MeasuredLines& measured) {
+  const double elements = measured.seen.elements;
+  if (measured.lines.count() < kFewestLines || elements <= 2 * measured.each + kUnits) return {};
+  return fmt::format("beside what lines share, elements err by {:.1f} units in the last place{}", elements,
+                     TimesAsMuch(elements, measured.each, "their steps do in float32"));
+}
+
+/// Single elements that err by more than any element does in any order, by far.
+std::string LoneElements(const MeasuredLines& measured) {
+  // Forms that no order stands for (2^(x log2 e)) and libraries' functions at their worst err by a few times as much.
+  constexpr double kTimes = 4, kMoreUnits = 16;
+  size_t off = 0;
+  double most = 0;
+  for (const double rest : measured.seen.rest) {
+    if (std::fabs(rest) <= kTimes * measured.alone + kMoreUnits) continue;
+    ++off;
+    most = std::max(most, std::fabs(rest));
+  }
+  if (off == 0) return {};
+  return fmt::format(
+      "beside what lines share, {} of {} elements looked at err by up to {:.0f} units in the last place, "
+      "where no "
+      "element of any order tried errs by more than {:.1f}",
+      off, measured.seen.rest.size(), most, measured.alone);
+}
+
+}  // namespace
+
+bool Classifier::DoubtLines(std::set<PrecisionModel>* likely) {
+  if (only_ != nullptr || !result_.says.empty() || !shape_.has_steps || shape_.reduction_length < 2 ||
+      shape_.line_cuts.empty() || FormatOf(observed_.dtype) != &Binary32())
     return false;
-  result_.says.push_back(
-      fmt::format("beside what lines share, elements err by {:.1f} units in the last place{}", seen.elements,
-                  TimesAsMuch(seen.elements, each, "their steps do in float32")));
+  const auto measured = MeasureLines();
+  if (!measured) return false;
+  std::string says = LeanOfLines(*measured);
+  if (says.empty()) says = StepKeptInLines(*measured);
+  if (says.empty()) says = SizeOfLines(*measured);
+  if (says.empty() && !shape_.has_functions) says = ElementsBesideLines(*measured);
+  if (says.empty()) says = LoneElements(*measured);
+  if (says.empty()) return false;
+  result_.says.push_back(std::move(says));
   likely->clear();
   return true;
 }
 
-std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& model,
-                                        const std::vector<int64_t>& elements,
-                                        const std::vector<double>& errors) const {
+std::string Classifier::StepKeptInLines(const MeasuredLines& measured) const {
+  const Hypothesis& model = measured.model;
+  const std::vector<int64_t>& elements = measured.elements;
+  const Lines& lines = measured.lines;
   constexpr int kFewestBits = 9, kMostBits = 22;
   // A rounding to p bits is off by 2^(24 - p) units times 0.2 to 0.6.
   constexpr double kOneBit = 0.35, kFewestUnits = 0.6;
@@ -306,7 +409,7 @@ std::string Classifier::StepKeptInLines(const Lines& lines, const Hypothesis& mo
   const std::vector<double> centre = model.Simulate(-1, elements);
   for (const int order : {-1, 0}) {
     const std::vector<double> whole = model.Simulate(order, elements);
-    std::vector<double> other = errors;
+    std::vector<double> other = measured.errors;
     for (size_t i = 0; i < other.size(); ++i) other[i] -= whole[i] - centre[i];
     const LineParts left = lines.Part(std::move(other));
     const double most = std::max(left.lines, left.elements);
