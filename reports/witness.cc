@@ -22,6 +22,15 @@ std::string RangeText(const Exclusion& exclusion) {
              : fmt::format("{} to {}", FormatDecimal(exclusion.low), FormatDecimal(exclusion.high));
 }
 
+/// `exact` with as many digits as part it from `observed`: two numbers that read alike prove nothing.
+std::string ExactText(double exact, double observed) {
+  if (exact == observed) return "the same";
+  std::string text = FormatDecimal(exact);
+  for (int digits = 9; digits <= 17 && text == FormatDecimal(observed); ++digits)
+    text = fmt::format("{:.{}g}", exact, digits);
+  return text;
+}
+
 /// The facets of a model that say something.
 std::string ModelText(const PrecisionModel& model) {
   std::vector<std::string> parts;
@@ -46,7 +55,8 @@ Witness Phrase(const std::string& value, const std::string& backend, const Exclu
   const std::string who =
       rival.empty() ? "the nearest model that is excluded" : "as " + rival + " computes it";
   return {.proof = fmt::format("{}[{}] = {} on {}; the exact value is {}", value, Join(witness.element, ","),
-                               FormatDecimal(witness.observed), backend, FormatDecimal(witness.reference)),
+                               FormatDecimal(witness.observed), backend,
+                               ExactText(witness.reference, witness.observed)),
           .rival = fmt::format("{} ({}): {} there{}", who, ModelText(witness.model), RangeText(witness),
                                witness.low == witness.high ? "" : ", in any order of summation")};
 }
