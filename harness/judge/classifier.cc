@@ -191,6 +191,7 @@ void Classifier::Conclude() {
   TryRest(&likely);
   // Also where to exclude is all that is asked: of what the bounds leave none may be told beside a rounding that no bank lists.
   if (search || HardOnly()) TryBitsBeforeStore(&likely);
+  if (search) TryProductsInTf32(&likely);
   const bool twice = search && DoubtTwice(&likely);
   if (search) DoubtTooNear(&likely);
   if (search) TryFaithful(&likely);

@@ -203,6 +203,8 @@ class Classifier {
   /// Sums that cut their terms or are joined of parts give every bit, and no plain sum does: a sum that was rounded to some bits before
   /// its store may too.
   void TryBitsBeforeStore(std::set<PrecisionModel>* likely);
+  /// Products in 11 bits of float32's range beside those in float16, which no bank lists and few inputs tell apart.
+  void TryProductsInTf32(std::set<PrecisionModel>* likely);
   /// A narrow sum that is then rounded to fewer bits still leaves what a wide one leaves that is rounded twice.
   bool DoubtTwice(std::set<PrecisionModel>* likely);
   /// Errors that are smaller than a model's in every order are not that model's: a wider sum whose store is not to nearest.

@@ -95,6 +95,25 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   std::erase_if(*likely, [&](const PrecisionModel& model) { return !near.contains(model); });
 }
 
+void Classifier::TryProductsInTf32(std::set<PrecisionModel>* likely) {
+  if (only_ != nullptr) return;
+  std::vector<Proposal> proposals;
+  for (const PrecisionModel& model : *likely) {
+    if (model.prod != "float16" || !model.in.empty() || !model.cuts.empty()) continue;
+    proposals.push_back({.in = {}, .acc = model.acc, .mid = model.mid, .prod = "p11"});
+  }
+  if (proposals.empty()) return;
+  const size_t before = trials_.size();
+  TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+  const std::set<PrecisionModel> all = Likely();
+  for (size_t i = before; i < trials_.size(); ++i) {
+    if (all.contains(trials_[i].hypothesis->model())) likely->insert(trials_[i].hypothesis->model());
+  }
+  // Out of float16's range the one of them is the likelier by far.
+  std::erase_if(*likely,
+                [&](const PrecisionModel& model) { return model.prod == "float16" && !all.contains(model); });
+}
+
 bool Classifier::DoubtTwice(std::set<PrecisionModel>* likely) {
   constexpr double kNearlyAllOf = 0.98;  // a float32 sum is not the exact one
   if (likely->empty() || only_ != nullptr || shape_.has_steps || sample_.size() < kFaithfulLeast)

@@ -43,7 +43,7 @@ class Lines {
     }
     std::ranges::stable_sort(by_size, [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [line, elements] : members)
-      lines_.push_back({.elements = elements, .directions = {}, .sizes = {}});
+      lines_.push_back({.elements = elements, .directions = {}, .sizes = {}, .whole = {}});
     for (const auto& [size, step] : by_size) {
       if (names_.size() < kMostDirections && Add(*step)) names_.push_back(step->name);
     }
@@ -64,6 +64,19 @@ class Lines {
     return noise;
   }
   const std::vector<std::string>& names() const { return names_; }
+
+  /// Of each line, how many times as much another step than that of direction `d` moves it: a mean beside which deviations are small.
+  std::vector<double> Beside(size_t d) const {
+    std::vector<double> times;
+    for (const Line& line : lines_) {
+      double most = 0;
+      for (size_t other = 0; other < line.whole.size(); ++other) {
+        if (other != d && line.whole[d] > 0) most = std::max(most, line.whole[other] / line.whole[d]);
+      }
+      times.push_back(most);
+    }
+    return times;
+  }
 
   LineParts Part(std::vector<double> errors) const {
     for (size_t i = 0; i < errors.size(); ++i) errors[i] /= unit_[i];
@@ -97,6 +110,7 @@ class Lines {
     std::vector<std::vector<double>>
         directions;             ///< orthonormal; all zero where a step does not move the line
     std::vector<double> sizes;  ///< of what became a direction
+    std::vector<double> whole;  ///< of the step, what it has in common with others included
   };
 
   /// False where the step moves no line otherwise than those before it.
@@ -105,7 +119,7 @@ class Lines {
     constexpr double kOther = 1e-3, kNothing = 1;
     size_t moved = 0;
     std::vector<std::vector<double>> directions;
-    std::vector<double> sizes;
+    std::vector<double> sizes, wholes;
     for (const Line& line : lines_) {
       std::vector<double> direction;
       for (const size_t i : line.elements) direction.push_back(step.moves[i] / unit_[i]);
@@ -121,11 +135,13 @@ class Lines {
       moved += other ? 1 : 0;
       directions.push_back(std::move(direction));
       sizes.push_back(other ? left : 0);
+      wholes.push_back(whole);
     }
     if (2 * moved < lines_.size()) return false;
     for (size_t i = 0; i < lines_.size(); ++i) {
       lines_[i].directions.push_back(std::move(directions[i]));
       lines_[i].sizes.push_back(sizes[i]);
+      lines_[i].whole.push_back(wholes[i]);
     }
     return true;
   }
@@ -334,11 +350,14 @@ std::string SizeOfLines(const MeasuredLines& measured) {
                          TimesAsMuch(size, measured.size[d], "in any order tried"));
     // What elements err by alone moves a line too: by the root of their number less than each.
     constexpr double kDeviations = 5;
-    const std::vector<double> noise = measured.lines.Noise(measured.seen, d);
+    // Variances that are merged, or made in one pass, err by units of the mean.
+    const std::vector<double> noise = measured.lines.Noise(measured.seen, d),
+                              beside = measured.lines.Beside(d);
     size_t off = 0;
     double most = 0;
     for (size_t line = 0; line < steps.size(); ++line) {
-      if (std::fabs(steps[line]) <= room * measured.largest[d] + kOneLine + kDeviations * noise[line])
+      if (std::fabs(steps[line]) <=
+          room * measured.largest[d] + kOneLine * (1 + beside[line]) + kDeviations * noise[line])
         continue;
       ++off;
       most = std::max(most, std::fabs(steps[line]));

@@ -14,7 +14,7 @@ ACC_WORDS = {name: name for name in ("exact", "float64", "compensated", "float32
                                      "float16_via_float32",
                                      "bfloat16", "bfloat16_via_float32")}
 ACC_WORDS["float32_ftz"] = "float32+ftz"
-PROD_WORDS = {name: name for name in ("exact", "float32", "float16", "bfloat16")}
+PROD_WORDS = {**{name: name for name in ("exact", "float32", "float16", "bfloat16")}, "tf32": "p11"}
 MID_WORDS = {name: name for name in ("none", "bfloat16", "float16", "tf32", "float32")}
 BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 # Formats of operands that hold every value of a dtype: rounding to them is no rounding.
