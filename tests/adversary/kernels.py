@@ -7,6 +7,7 @@ import apart_narrow
 import apart_orders
 import apart_wrong
 import fresh
+import fresh_fifth
 import fresh_fourth
 import fresh_second
 import fresh_third
@@ -22,7 +23,7 @@ import wrongs
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
 APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
-FRESH = (fresh, fresh_second, fresh_third, fresh_fourth)  # names begin with n_, then with q_, r_ and f_
+FRESH = (fresh, fresh_second, fresh_third, fresh_fourth, fresh_fifth)  # names begin with n_, then with q_, r_, f_ and g_
 # Other formulas, each step of which is float32: what they are off by is accuracy, of which no contract speaks.
 FORMULAS = {"tanh_pade", "a_tanh_one_cubic", "h_gelu_short_erf", "h_silu_half_tanh", "h_tanh_by_sigmoid",
             "f_rms_norm_rsqrt_by_logarithm", "f_tanh_difference"}
