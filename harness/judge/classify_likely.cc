@@ -237,7 +237,8 @@ bool Classifier::Fits(const Trial& trial) const {
   const auto together = static_cast<double>(result_.elements) / static_cast<double>(sums);
   // Which way lines lean is asked of lines (DoubtLines): where an eps outweighs all squares, every line has the one inverse deviation,
   // and its rounding, and so many elements are not so many errors.
-  const bool asked_of_lines = !shape_.line_cuts.empty() && FormatOf(observed_.dtype) == &Binary32();
+  const bool asked_of_lines = !shape_.line_cuts.empty() && FormatOf(observed_.dtype) == &Binary32() && acc &&
+                              acc->rounding == Rounding::kNearestEven;
   return trial.fit / std::sqrt(together) >= (asked_of_lines ? 2 : 1) * options_.worst_fit &&
          (residuals.fits ||
           FitsOrders(residuals.ratio, residuals.largest, asked_of_lines ? 0 : residuals.lean,
