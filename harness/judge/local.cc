@@ -110,8 +110,9 @@ std::optional<Classification> StepJudge::Judge(size_t last) {
   if (stored && stored->kind == ClassificationKind::kNoReference) given_.insert(last);
   // A cast's reference is what it has to round to.
   const auto casts_down = [&] {
+    if (steps_[last].step.op != "cast") return false;  // zeros and its like read nothing
     const TensorData* read = DataOf(steps_[last].step.of.front().name);
-    return steps_[last].step.op == "cast" && read != nullptr && IsFloating(read->dtype) &&
+    return read != nullptr && IsFloating(read->dtype) &&
            FormatOf(read->dtype)->precision > FormatOf(values_.at(steps_[last].step.as).dtype)->precision;
   };
   if (stored && stored->kind == ClassificationKind::kExactOnly && stored->max_ulp == 0 && !casts_down())

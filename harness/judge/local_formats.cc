@@ -134,7 +134,10 @@ void StepJudge::InNarrowSums(size_t last, const Classification& stored, std::vec
         rounded.emplace_back(name, format);
     }
   }
-  const auto forms = FormsAroundSums(steps_[last].step, DataOf(steps_[last].step.of.front().name)->shape);
+  const std::vector<Operand>& of = steps_[last].step.of;
+  const TensorData* first = of.empty() ? nullptr : DataOf(of.front().name);
+  const auto forms =
+      first == nullptr ? std::vector<std::vector<Step>>() : FormsAroundSums(steps_[last].step, first->shape);
   for (const auto& [name, format] : rounded) {
     Changes changes = wide.changes;
     if (format != nullptr) changes[name].format = format;

@@ -229,6 +229,24 @@ TEST(Local, OfZerosInThePlaceOfSubnormalsNoRoundingOfANumberIsTold) {
   EXPECT_THAT(judged.facets_in.at("scalar.mul"), ::testing::IsSupersetOf({"as_is", "float32_rne"}));
 }
 
+TEST(Local, AStepThatReadsNothingIsJudged) {
+  // total = zeros(kCount); y = total + x
+  Case program;
+  program.id = "nothing~opened";
+  program.companion_of = "nothing";
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  Step zeros{.op = "zeros", .of = {}, .as = "total"};
+  zeros.attrs["shape"] = Attr{.value = Attr::List{Attr{.value = int64_t{kCount}}}};
+  zeros.attrs["dtype"] = Attr{.value = std::string("float32")};
+  program.program = {zeros, MakeStep("add", {"total", "x"}, "y")};
+  program.observe = {"total", "y"};
+  const auto inputs = NormalInputs(program, 3);
+  const auto judged = Judge(program, inputs,
+                            {{"total", TensorData::Zeros(DType::kFloat32, {kCount})}, {"y", inputs.at("x")}});
+  EXPECT_EQ(judged.at("total").max_ulp, 0) << judged.at("total").label;
+  EXPECT_EQ(judged.at("y").max_ulp, 0) << judged.at("y").label;
+}
+
 TEST(Local, OfNothingButZerosNoFormatIsTold) {
   TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
   for (int64_t i = 0; i < kCount; ++i)

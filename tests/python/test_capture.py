@@ -18,7 +18,7 @@ import blocks64  # noqa: E402
 import torch  # noqa: E402
 import ulpscope  # noqa: E402
 from programs import call  # noqa: E402
-from ulpscope import adapters, checking, faithful, names, places, vocabulary  # noqa: E402
+from ulpscope import adapters, capturing, checking, faithful, kernels, names, places, vocabulary  # noqa: E402
 from ulpscope.case import Input, elements  # noqa: E402
 
 BLOCKS = {}
@@ -454,6 +454,49 @@ class Command(unittest.TestCase):
                         beside={"PYTHONPATH": str(ROOT / "harness/python")})
             self.assertEqual(done.returncode, 4)
             self.assertIn("no missing in", done.stderr)
+
+
+class Devices(unittest.TestCase):
+    """Where tensors lie is where their program is asked. A GPU is not needed to say so."""
+    def test_a_name_is_read(self):
+        for text, read in (("torch-eager", ("torch-eager", "cpu", {})), ("jax@cuda", ("jax", "cuda", {})),
+                           ("torch-eager@cuda:1", ("torch-eager", "cuda:1", {})),
+                           ("torch-eager@cuda:1:threads=2,mkldnn=off", ("torch-eager", "cuda:1", {"threads": "2", "mkldnn": "off"})),
+                           ("torch-inductor:threads=2", ("torch-inductor", "cpu", {"threads": "2"}))):
+            self.assertEqual(adapters.parsed(text), read)
+
+    def test_names_without_a_device_go_where_the_tensors_are(self):
+        self.assertEqual(adapters.on(["torch-eager"], "cpu"), ("torch-eager", ))
+        self.assertEqual(adapters.on(["torch-eager", "torch-eager:threads=2", "jax@cpu"], "cuda"),
+                         ("torch-eager@cuda", "torch-eager@cuda:threads=2", "jax@cpu"))
+
+    def test_tensors_elsewhere_say_where(self):
+        elsewhere = torch.empty(2, device="meta")
+        self.assertEqual(adapters.device_of([1, torch.ones(2)]), "cpu")
+        self.assertEqual(adapters.device_of([torch.ones(2), elsewhere]), "meta")
+        self.assertEqual(capturing.device_of(torch.nn.Linear(2, 2, device="meta"), (), {}), "meta")
+        self.assertEqual(capturing.device_of(lambda x: x, ([torch.ones(2), {"w": elsewhere}], ), {}), "meta")
+
+    def test_a_kernel_gets_its_tensors_where_it_wants_them_and_raises_once(self):
+        seen = []
+
+        def kernel(a, b):
+            seen.append((a.device.type, b.device.type))
+            return torch.ones(4, 4)
+
+        made = kernels.backend("mine", {"matmul": kernel}, device="meta")
+        self.assertEqual(kernels._given(torch.ones(2), made).device.type, "meta")
+        with self.assertRaisesRegex(ValueError, "device says where torch tensors"):
+            kernels.backend("mine", {"matmul": kernel}, arrays="numpy", device="cuda")
+
+        def failing(a, b):
+            raise ValueError("no such pointer")
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaisesRegex(AssertionError, "no such pointer"):
+            # Once the kernel is called with what was given; the harness's inputs are others.
+            ulpscope.assert_precision(lambda a, b: failing(a, b) if len(seen) else kernel(a, b).clone(), (torch.rand(4, 4), torch.rand(4, 4)), acc="float32")
+        self.assertEqual(said.getvalue().count("ValueError: no such pointer"), 1, said.getvalue()[-2000:])
 
 
 if __name__ == "__main__":

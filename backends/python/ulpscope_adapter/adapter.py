@@ -1,5 +1,7 @@
 """Adapter: the class that a backend's author derives from, and the checks made on its behalf."""
 
+import traceback
+
 from ulpscope_adapter.request import SCOPES, Unsupported
 
 _LISTS = ("backends", "dtypes", "scopes", "capabilities", "devices")
@@ -40,6 +42,10 @@ class Adapter:
     def root_cause(self, error):
         """The exception to report, for a framework that wraps its errors."""
         return error
+
+    def report_error(self, error):
+        """Called with what `run` raised, for whoever reads this process's log."""
+        traceback.print_exception(error)
 
     def error_text(self, error):
         """What the framework says, without what it says about this adapter's own source."""

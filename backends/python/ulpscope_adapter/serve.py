@@ -7,7 +7,6 @@ import re
 import socket
 import sys
 import time
-import traceback
 
 from ulpscope_adapter.adapter import check_request, check_worker, filled_capabilities
 from ulpscope_adapter.dtypes import DTYPES
@@ -182,7 +181,7 @@ class _Worker:
         except Unsupported as error:
             answer["outcome"].update(kind="unsupported", text=plain_text(str(error)))
         except Exception as error:  # the framework's own: an answer, not a failure of this process
-            traceback.print_exc()
+            self._adapter.report_error(error)
             answer["outcome"].update(self._raised(self._adapter.root_cause(error)))
         else:
             _answer_with(answer, result, request, message["outputs"])

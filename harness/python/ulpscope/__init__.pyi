@@ -104,7 +104,8 @@ def assert_precision(
     out: str | list[str] | None = None, op: str = "matmul", attrs: dict[str, Any] | None = None, data: _Data = "auto", seed: int = 0,
     keep: str | Path | None = None
 ) -> Report: ...
-def backend(name: str, ops: Mapping[str, Callable[..., Any]], arrays: Literal["torch", "numpy", "jax"] = "torch") -> _Backend: ...
+def backend(name: str, ops: Mapping[str, Callable[..., Any]], arrays: Literal["torch", "numpy", "jax"] = "torch",
+            device: str = "cpu") -> _Backend: ...
 def shrink(
     f: Callable[..., Any] | Case | str | Path, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, *,
     backends: Sequence[str] = ..., kind: str | None = None, value: str | None = None, minutes: float = 10, seed: int = 0,

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import tempfile
@@ -18,10 +19,26 @@ class AdapterFailed(RuntimeError):
 
 
 def parsed(backend):
-    """(name, device, knobs) of NAME[@DEVICE][:knob=value,...]."""
-    head, _, knobs = backend.partition(":")
-    name, _, device = head.partition("@")
-    return name, device or "cpu", dict(each.split("=", 1) for each in knobs.split(",") if each)
+    """(name, device, knobs) of NAME[@DEVICE][:knob=value,...]; a device may have a number (cuda:1)."""
+    name, device, knobs = re.fullmatch(r"([^@:]*)(?:@([^@:]*(?::\d+)?))?(?::(.*))?", backend, re.DOTALL).groups()
+    return name, device or "cpu", dict(each.split("=", 1) for each in (knobs or "").split(",") if each)
+
+
+def device_of(values):
+    """Where the torch tensors among `values` lie, as a backend's name has it: "cpu", "cuda", "cuda:1"; that of the first elsewhere."""
+    import torch
+    for each in values:
+        if isinstance(each, torch.Tensor) and each.device.type != "cpu":
+            return each.device.type + (f":{each.device.index}" if each.device.index else "")
+    return "cpu"
+
+
+def on(backends, device):
+    """Names of backends, those without a device on `device`."""
+    if device == "cpu":
+        return tuple(backends)
+    heads = [each.partition(":") for each in backends]
+    return tuple(each if "@" in head else f"{head}@{device}{colon}{knobs}" for each, (head, colon, knobs) in zip(backends, heads))
 
 
 class Link:

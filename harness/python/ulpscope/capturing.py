@@ -14,7 +14,7 @@ import re
 import traceback
 
 from ulpscope import case as cases
-from ulpscope import names, places, vocabulary
+from ulpscope import adapters, names, places, vocabulary
 from ulpscope.vocabulary import CaptureError
 
 
@@ -30,7 +30,8 @@ def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, 
     backward  also the gradients of the (one) result with respect to parameters and to arguments that require one, for a gradient
               of ones.
     verify    torch backends on which the case is run, on the real values, and compared in bits with `f` itself, compiled as that
-              backend would; a difference raises Unfaithful. () leaves this out.
+              backend would; a difference raises Unfaithful. () leaves this out. A backend without a device is asked on that of the
+              tensors: torch-eager@cuda, where they lie on a GPU.
 
     Raises CaptureError for what a case cannot say, with the op and the line; Unfaithful, which is one.
     """
@@ -39,8 +40,15 @@ def capture(f, args=(), kwargs=None, *, name=None, data="auto", backward=False, 
     found.fit(data)
     if verify:
         from ulpscope import faithful
-        faithful.check(found, f, tuple(args), dict(kwargs or {}), [verify] if isinstance(verify, str) else verify)
+        asked = adapters.on([verify] if isinstance(verify, str) else verify, device_of(f, args, kwargs))
+        faithful.check(found, f, tuple(args), dict(kwargs or {}), asked)
     return found
+
+
+def device_of(f, args, kwargs):
+    """Where the tensors that `f` is called with lie, its parameters among them."""
+    from torch.utils import _pytree as tree
+    return adapters.device_of([*tree.tree_leaves((tuple(args), dict(kwargs or {}))), *wrapper(f).parameters()])
 
 
 def _captured(f, args, kwargs, name, backward):

@@ -111,8 +111,8 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
     """Runs `f(*args, **kwargs)` as a case on `backends` and gives the Report.
 
     `f` is a function, an nn.Module, a Case, or the path of a case file. A backend is named as on the command line
-    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(); without any, torch-eager and torch-inductor, or, where an argument
-    is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
+    (NAME[@DEVICE][:knob=value,...]) or made by ulpscope.backend(); without any, torch-eager and torch-inductor where the tensors lie
+    (@cuda, for those on a GPU), or, where an argument is an array of JAX's, jax-eager and jax. `verify` is capture()'s (or capture_jax()'s): without it, the case is compared in bits
     with the function on torch-eager (or jax-eager), and, where they are asked, on the compiled backends (where a difference is a
     finding, not an error). `steps` says what is judged: "asked", the program as it is, its steps from a second run that observes them, and
     what was rounded on the way to a result where that changes it, as it does where a compiler fuses; "observed", the program with every
@@ -129,7 +129,7 @@ def check(f, args=(), kwargs=None, *, backends=None, name=None, data="auto", bac
         if contract:
             case.contract = contract
         say(f"{case.name}: {sum(1 for _ in case.all_steps())} steps captured")
-    backends = backends or (("jax-eager", "jax") if own_jax else ("torch-eager", "torch-inductor"))
+    backends = backends or (("jax-eager", "jax") if own_jax else _torch_backends(f, args, kwargs))
     how = _how(case, steps, contract)
     parts, values = splitting.split(case) if how == "parts" else ([], {})
     kept = pathlib.Path(out or tempfile.mkdtemp(prefix="ulpscope-run-"))
@@ -206,6 +206,13 @@ def _captured(f, args, kwargs, own_jax, *, backward, verify, **options):
     if backward:
         raise ValueError("backward: of a function of JAX, jax.grad makes the function to check")
     return capturing_jax.capture_jax(f, args, kwargs, verify=("jax-eager",) if verify is None else verify, **options)
+
+
+def _torch_backends(f, args, kwargs):
+    """What is asked where nobody says: PyTorch's two, where the tensors are."""
+    from ulpscope import capturing
+    is_program = isinstance(f, (Case, str, pathlib.Path))
+    return adapters.on(("torch-eager", "torch-inductor"), "cpu" if is_program else capturing.device_of(f, args, kwargs))
 
 
 def _shown(report, show):

@@ -37,13 +37,15 @@ link.recv(1)
 class Backend:
     """Functions by the words of the case language; made by backend()."""
 
-    def __init__(self, name, ops, arrays="torch"):
+    def __init__(self, name, ops, arrays="torch", device="cpu"):
         unknown = [op for op in ops if op not in words.OPS and not op.startswith("aten::")]
         if unknown:
             raise ValueError(f"no such op: {', '.join(unknown)} (`ulpscope list ops` names them)")
         if arrays not in ("torch", "numpy", "jax"):
             raise ValueError(f"arrays are torch, numpy or jax, not {arrays!r}")
-        self.name, self.ops, self.arrays = name, dict(ops), arrays
+        if device != "cpu" and arrays != "torch":
+            raise ValueError(f"device says where torch tensors are handed over; arrays of {arrays} lie where {arrays} puts them")
+        self.name, self.ops, self.arrays, self.device = name, dict(ops), arrays, device
 
     def versions(self):
         """{module: its __version__} of the library whose arrays the functions take, and of the modules that they come from."""
@@ -55,18 +57,25 @@ class Backend:
         return f"ulpscope.backend({self.name!r}, {{{', '.join(map(repr, self.ops))}}})"
 
 
-def backend(name, ops, arrays="torch"):
+def backend(name, ops, arrays="torch", device="cpu"):
     """A backend called `name` that does the steps named in `ops` ({"matmul": f}) by these functions, all others by PyTorch eager.
 
     A function takes the operands in the order of PyTorch's arguments, the attributes as keywords, and gives the result; `arrays` says
-    of which library ("torch", "numpy", "jax"). `ulpscope list ops` has the words.
+    of which library ("torch", "numpy", "jax"), and `device` where torch tensors are handed over ("cuda", for kernels of a GPU).
+    `ulpscope list ops` has the words.
     """
-    return Backend(name, ops, arrays)
+    return Backend(name, ops, arrays, device)
 
 
 class _Adapter(Adapter):
     def __init__(self, made):
-        self._made = made
+        self._made, self._told = made, set()
+
+    def report_error(self, error):
+        """A kernel that raises does so on every input: one traceback is enough."""
+        if (type(error), str(error)) not in self._told:
+            self._told.add((type(error), str(error)))
+            super().report_error(error)
 
     def configure(self, backend_name, device, knobs):
         import torch
@@ -102,18 +111,20 @@ class _Adapter(Adapter):
                       parts={name: parts[name] for name in request.observe if name in parts})
 
     def _by_kernel(self, step, env):
-        operands = [_given(each, self._made.arrays) for each in step.operands(env)]
+        operands = [_given(each, self._made) for each in step.operands(env)]
         result = self._made.ops[step.op](*operands, **{key: _attribute(value, self._made.arrays) for key, value in step.attrs.items()})
         return _taken(result, step.op)
 
 
-def _given(value, arrays):
-    """A torch tensor as an array of the kernel's library, by its bits."""
+def _given(value, made):
+    """A torch tensor as an array of the kernel's library, by its bits, where the kernel wants it."""
     import torch
-    if arrays == "torch" or not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor):
         return value
+    if made.arrays == "torch":
+        return value.to(made.device)
     array = adapters.to_wire(value).numpy()
-    if arrays == "numpy":
+    if made.arrays == "numpy":
         return array
     import jax.numpy
     return jax.numpy.asarray(array)
@@ -123,7 +134,7 @@ def _taken(result, op):
     """What the kernel gave, as a torch tensor of the same bits."""
     import torch
     if isinstance(result, torch.Tensor):
-        return result
+        return result.cpu()
     if not hasattr(result, "dtype"):
         raise TypeError(f"{op}: the kernel gave {type(result).__name__}, and an array was expected")
     return adapters.from_wire(Tensor.of(result))

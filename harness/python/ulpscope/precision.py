@@ -5,7 +5,7 @@ import pathlib
 import re
 
 from ulpscope import case as cases
-from ulpscope import checking, kernels
+from ulpscope import adapters, checking, kernels
 
 # What a format asks for is that one or better: the language's words for it.
 _AT_LEAST = {"float32": "at_least_float32", "float64": ["float64", "compensated", "exact"]}
@@ -31,8 +31,8 @@ def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=No
                      seed=0, keep=None):
     """Proves that `kernel(*args, **attrs)` computes `op` in the precision asked, or raises.
 
-    args      arrays of torch, NumPy or jax: the kernel is called with arrays of the same library, on these and on inputs that the
-              harness adds because they tell (the same shapes and dtypes)
+    args      arrays of torch, NumPy or jax: the kernel is called with arrays of the same library (torch tensors: on the same device), on
+              these and on inputs that the harness adds because they tell (the same shapes and dtypes)
     acc       the accumulator: "float32" and "float64" mean that or better; any word of `ulpscope list models`, or a list of them
     mid, prod, operands, out    the other facets (a rounding before the store, products, operands, the store); not asked: not judged
     op, attrs what the kernel is to compute, a word of `ulpscope list ops`, and its attributes
@@ -52,7 +52,7 @@ def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=No
     if operands is not None:
         demand["in"] = operands
     case.contract = {"status": "specified", "prove": True, "accept": {case.observe[0]: demand}}
-    made = kernels.backend(_name_of(kernel), {op: kernel}, arrays)
+    made = kernels.backend(_name_of(kernel), {op: kernel}, arrays, adapters.device_of(args))
     import tempfile
     folder = pathlib.Path(keep or tempfile.mkdtemp(prefix="ulpscope-run-"))
     folder.mkdir(parents=True, exist_ok=True)
