@@ -36,8 +36,9 @@ class Jax(Adapter):
         self._device = device
         xla.set_before_import(knobs)
         kind, _, index = device.partition(":")
-        os.environ["JAX_PLATFORMS"] = kind
+        os.environ["JAX_PLATFORMS"] = "cpu"  # also where the device is none of JAX's: that is said after hello
         if kind == "cuda":
+            os.environ["JAX_PLATFORMS"] = kind
             cuda.require_device(device)
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the device is other adapters' too
             os.environ["CUDA_VISIBLE_DEVICES"] = index or "0"
@@ -56,7 +57,7 @@ class Jax(Adapter):
                 "jaxlib": jaxlib.__version__,
                 "numpy": numpy.__version__
             },
-            "devices": ["cpu", "cuda"] if self._device == "cpu" else ["cpu", self._device],
+            "devices": ["cpu", self._device if self._device.startswith("cuda") else "cuda"],
             "knobs": offered(self._backend, self._device),
             "ops": {
                 name: words.attributes(name, without=("out_dtype",))

@@ -93,6 +93,12 @@ const std::vector<int>& SumTrees::Blocks(unsigned set) {
         made.push_back(Add({.kind = Kind::kPlus, .left = x, .right = y, .slots = 0}));
     }
   }
+  if (acc_.fraction < 23) {
+    // A block of zeros cuts the running sum again: F bits below the least exponent are fewer than subnormal float32 numbers have.
+    const size_t count = made.size();
+    for (size_t i = 0; i < count; ++i)
+      made.push_back(Add({.kind = Kind::kIdle, .left = made[i], .right = -1, .slots = 0}));
+  }
   return blocks_[set] = made;
 }
 
@@ -155,6 +161,9 @@ void SumTrees::Evaluate(std::span<const SumTerm> terms, std::vector<double>* res
         values[i] = BlockStep(acc_, node.left < 0 ? 0 : values[left], {joined, count});
         break;
       }
+      case Kind::kIdle:
+        values[i] = BlockStep(acc_, values[left], {});
+        break;
       case Kind::kPartial:
         values[i] = RoundTo(values[left], *acc_.partial, Rounding::kNearestEven, acc_.subnormals);
         break;

@@ -32,7 +32,7 @@ class SumTrees {
   void Evaluate(std::span<const SumTerm> terms, std::vector<double>* results) const;
 
  private:
-  enum class Kind { kEnter, kFuse, kPlus, kPlusInside, kBlock, kPartial };
+  enum class Kind { kEnter, kFuse, kPlus, kPlusInside, kBlock, kIdle, kPartial };
   struct Node {
     Kind kind = Kind::kEnter;
     int left = -1, right = -1;  ///< operands; of kFuse right is a slot
