@@ -96,10 +96,12 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
 }
 
 void Classifier::TryProductsInTf32(std::set<PrecisionModel>* likely) {
-  if (only_ != nullptr) return;
+  // Where other products are as likely, none is said to be rounded.
+  const auto in_float16 = [](const PrecisionModel& model) { return model.prod == "float16"; };
+  if (only_ != nullptr || !std::ranges::all_of(*likely, in_float16)) return;
   std::vector<Proposal> proposals;
   for (const PrecisionModel& model : *likely) {
-    if (model.prod != "float16" || !model.in.empty() || !model.cuts.empty()) continue;
+    if (!model.in.empty() || !model.cuts.empty()) continue;
     proposals.push_back({.in = {}, .acc = model.acc, .mid = model.mid, .prod = "p11"});
   }
   if (proposals.empty()) return;
