@@ -98,7 +98,16 @@ class Answers {
       stored.push_back(data.At(elements.back()));
     }
     for (const PrecisionModel& member : answer.classification.models) {
-      const auto& hypotheses = by_model_[member];
+      auto& hypotheses = by_model_[member];
+      // One that no bank lists, and that stands beside one that it does (products of 11 bits beside float16's).
+      if (hypotheses.empty()) {
+        const Proposal proposal{
+            .in = member.in, .acc = member.acc, .mid = member.mid, .prod = member.prod, .out = member.out};
+        for (auto& made : oracle_.Propose(value_, data.dtype, std::span(&proposal, 1))) {
+          bank_.push_back(std::move(made));
+          hypotheses.push_back(bank_.back().get());
+        }
+      }
       if (std::any_of(hypotheses.begin(), hypotheses.end(), [&](const Hypothesis* hypothesis) {
             return ExactMatch(*hypothesis, elements, stored).matches > 0;
           }))
