@@ -113,7 +113,7 @@ void Classifier::TryProductsInTf32(std::set<PrecisionModel>* likely) {
   }
   // Out of float16's range the one of them is the likelier by far.
   std::erase_if(*likely,
-                [&](const PrecisionModel& model) { return model.prod == "float16" && !all.contains(model); });
+                [&](const PrecisionModel& model) { return in_float16(model) && !all.contains(model); });
 }
 
 bool Classifier::DoubtTwice(std::set<PrecisionModel>* likely) {
