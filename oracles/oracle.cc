@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/base/deadline.h"
+#include "harness/base/find.h"
 #include "oracles/bound_hypothesis.h"
 #include "oracles/emulated.h"
 #include "oracles/evaluate.h"
@@ -220,14 +221,20 @@ class ConcreteOracle : public CaseOracle {
     return ulpscope::LinesOf(*shared_, shared_->plan.values.at(value), elements);
   }
 
-  std::vector<SharedStep> SharedSteps(const std::string& value,
-                                      std::span<const int64_t> elements) const override {
+  std::vector<MovingStep> MovesOfSteps(const std::string& value, std::span<const int64_t> elements,
+                                       WhichSteps which) const override {
     const Plan& plan = shared_->plan;
     const int node = plan.values.at(value);
-    std::vector<SharedStep> steps;
-    for (const int cut : PathOf(plan, node, StepsCut::kNamed).cut_points) {
-      if (plan.size(cut) < plan.size(node))
-        steps.push_back({.name = NameOf(plan, cut), .moves = MovesOf(shared_.get(), node, cut, elements)});
+    std::vector<MovingStep> steps;
+    const ValuePath path = PathOf(plan, node, StepsCut::kNamed);
+    const auto asked = [&](int id) {
+      if (which == WhichSteps::kShared)
+        return Contains(path.cut_points, id) && plan.size(id) < plan.size(node);
+      return id != node && IsStep(plan.at(id)) && !plan.at(id).name.empty();
+    };
+    for (const int id : path.nodes) {
+      if (asked(id))
+        steps.push_back({.name = NameOf(plan, id), .moves = MovesOf(shared_.get(), node, id, elements)});
     }
     return steps;
   }

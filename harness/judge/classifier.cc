@@ -212,6 +212,7 @@ void Classifier::Conclude() {
   result_.models_proved.assign(proved.begin(), proved.end());
   result_.models.assign(likely.begin(), likely.end());
   if (search) DoubtSpecials();
+  if (search && odd_ == 0) MeasureBeyond(&likely);
   result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
   if (!result_.fits) result_.models.clear();
   if (!result_.models.empty() && only_ == nullptr && search) MeasureFloors();
@@ -219,7 +220,7 @@ void Classifier::Conclude() {
     result_.kind = ClassificationKind::kUnmodelled;
     SayWhatIsGone();
   } else {
-    result_.rests_on_likelihood = likely.size() < proved.size();
+    result_.rests_on_likelihood = likely.size() < proved.size() || result_.beyond > 0;
     const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
     result_.kind = nothing_fell && all_points_ ? ClassificationKind::kExactOnly
                    : likely.size() == 1        ? ClassificationKind::kIdentified

@@ -251,6 +251,18 @@ class Classifier {
   /// The step inside the op that, kept in fewer bits, errs as the results do, in whatever form the others are computed.
   std::string StepsErrors() const;
 
+  /// The step inside the op that is off by one share of itself in every element: a constant of few digits.
+  std::string StepsFactor() const;
+
+  /// The program as it is written, in float32 throughout: null where that was not tried; one that is not excluded before one that is.
+  const Trial* PlainFloat32() const;
+
+  /// Errors in those of float32 throughout, in any order tried: root mean square or largest. 0 where they are no larger than a library's
+  /// functions make them, or float32 is not what fits.
+  double Beyond() const;
+  /// Tells that, and where there is no sum doubts what no library's function errs by.
+  void MeasureBeyond(std::set<PrecisionModel>* likely);
+
   /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.
   double MedianError(std::span<const Reference> references, std::span<const double> stored) const;
@@ -345,6 +357,7 @@ class Classifier {
   bool too_near_ = false;         ///< nearer to the exact value than any order of a float32 sum
   int bits_ = 0;                  ///< that the results use, where that is too few; else 0
   int perhaps_bits_ = 0;          ///< that they all use by rounding or by chance; else 0
+  bool to_odd_ = false;           ///< of these the last one is set nearly everywhere
   std::string errors_;
 };
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "harness/base/find.h"
 #include "harness/judge/classifier.h"
+#include "harness/judge/label.h"
 #include "harness/judge/same_errors.h"
 #include "harness/num/float_format.h"
 #include "harness/words/facets.h"
@@ -79,7 +81,10 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   std::vector<Proposal> proposals;
   for (int bits = precision + 1; bits < Binary32().precision; ++bits) {
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
-    if (!HardOnly()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits), .mid = "none"});
+    if (HardOnly()) continue;
+    proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits), .mid = "none"});
+    if (shape_.has_products)
+      proposals.push_back({.in = {}, .acc = "float32", .mid = "none", .prod = fmt::format("p{}", bits)});
   }
   const auto found = KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals));
   likely->insert(found.begin(), found.end());
@@ -436,17 +441,26 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
   TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
   const std::set<PrecisionModel> all = Likely();
   bool open = false;
+  // Operands in fewer bits that no order shows err no more than the worst order tried does, but for chance. However their products are
+  // rounded: what is near enough of one is of the other.
+  const auto roundless = [](PrecisionModel model) {
+    model.prod = "exact";
+    return model;
+  };
+  std::set<PrecisionModel> near;
+  for (size_t i = before; i < trials_.size(); ++i) {
+    const PrecisionModel& model = trials_[i].hypothesis->model();
+    const Residuals& residuals = trials_[i].residuals;
+    if (trials_[i].match.matches > 0 || model.in.empty() ||
+        residuals.ratio <= 1 + 3 / std::sqrt(static_cast<double>(std::max<size_t>(1, residuals.count))))
+      near.insert(roundless(model));
+  }
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
     const bool narrow = acc && acc->bits() < Binary32().precision;
     const bool matches = trials_[i].match.matches > 0;
-    // Operands in fewer bits that no order shows err no more than the worst order tried does, but for chance.
-    const Residuals& residuals = trials_[i].residuals;
-    const bool near =
-        matches || model.in.empty() ||
-        residuals.ratio <= 1 + 3 / std::sqrt(static_cast<double>(std::max<size_t>(1, residuals.count)));
-    if (all.contains(model) && (!narrow || matches) && near) likely.insert(model);
+    if (all.contains(model) && (!narrow || matches) && near.contains(roundless(model))) likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
   // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded
@@ -541,6 +555,7 @@ bool Classifier::DoubtReading(std::set<PrecisionModel>* likely) {
   }
   if (found.empty() && shape_.has_steps && enough) found = StepKept(elements, stored);
   if (found.empty() && shape_.has_steps && enough) found = StepsErrors();
+  if (found.empty() && shape_.has_steps && enough) found = StepsFactor();
   if (found.empty()) return false;
   result_.says.push_back(found);
   likely->clear();
@@ -608,6 +623,97 @@ std::string Classifier::StepsErrors() const {
     }
   }
   return {};
+}
+
+std::string Classifier::StepsFactor() const {
+  // Products in float32 and constants of it are off by a quarter of this and an eighth.
+  constexpr double kFewest = 0x1p-22;
+  const Trial* plain = PlainFloat32();
+  if (plain == nullptr) return {};
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  const auto moving = oracle_.MovesOfSteps(value_, sample_, WhichSteps::kAll);
+  for (const int order : {-1, 0}) {
+    const auto whole = plain->hypothesis->Simulate(order, sample_);
+    for (const MovingStep& step : moving) {
+      std::vector<double> errors, moves;
+      double along = 0, square = 0;
+      for (size_t i = 0; i < sample_.size(); ++i) {
+        const double unit = Ulp(whole[i], format), move = step.moves[i] / unit;
+        const double error = (sample_stored_[i] - whole[i]) / unit;
+        if (!std::isfinite(error) || !std::isfinite(move)) continue;
+        errors.push_back(error);
+        moves.push_back(move);
+        along += error * move;
+        square += move * move;
+      }
+      const double share = square > 0 ? along / square : 0;
+      if (!(std::fabs(share) > kFewest)) continue;
+      for (double& move : moves) move *= share;
+      if (!AreThose(errors, moves, static_cast<double>(Distinct(moves).size()) - 1)) continue;
+      return fmt::format("as if {} inside were too {} by {:.1e} of itself in every element",
+                         StepInside(step.name, value_), share > 0 ? "large" : "small", std::fabs(share));
+    }
+  }
+  return {};
+}
+
+const Trial* Classifier::PlainFloat32() const {
+  const Trial* plain = nullptr;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (model.acc != "float32" || !model.cuts.empty() || !IsAsAsked(model)) continue;
+    if (trial.survived) return &trial;
+    if (plain == nullptr) plain = &trial;
+  }
+  return plain;
+}
+
+double Classifier::Beyond() const {
+  constexpr size_t kFewest = 16;
+  constexpr int64_t kMostWork = int64_t{1} << 20;
+  // One result may be where a library's function is at its worst.
+  constexpr double kTwice = 2, kOfLargest = 3;
+  const Trial* plain = PlainFloat32();
+  if (plain == nullptr || !IsKept(*plain) || sample_.size() < kFewest) return 0;
+  const bool every = WorkOfOrders(*plain->hypothesis, elements_.size()) <= kMostWork;
+  const std::vector<int64_t>& elements = every ? elements_ : sample_;
+  const auto centre = plain->hypothesis->Simulate(-1, elements);
+  // A root mean square and the largest, of what both are numbers of.
+  const auto measure = [&](const std::vector<double>& values) {
+    std::pair<double, double> measured;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double error = std::fabs(values[i] - centre[i]);
+      if (!std::isfinite(error)) continue;
+      measured.first = std::hypot(measured.first, error);
+      measured.second = std::max(measured.second, error);
+    }
+    return measured;
+  };
+  const auto [all, largest] = measure(every ? stored_ : sample_stored_);
+  double most_all = 0, most_largest = 0;
+  const auto names = plain->hypothesis->orders();
+  for (const int order : plain->hypothesis->Orders()) {
+    // Errors of functions that are drawn are larger than libraries' are.
+    if (order >= 0 && names[static_cast<size_t>(order)].ends_with(kInexact)) continue;
+    const auto [own_all, own_largest] = measure(plain->hypothesis->Stored(order, elements));
+    most_all = std::max(most_all, own_all);
+    most_largest = std::max(most_largest, own_largest);
+  }
+  if (!(most_all > 0)) return 0;
+  const double ratio = all / most_all, of_largest = largest / most_largest;
+  return ratio > kTwice ? ratio : of_largest > kOfLargest ? of_largest : 0;
+}
+
+void Classifier::MeasureBeyond(std::set<PrecisionModel>* likely) {
+  if (only_ != nullptr || !result_.says.empty() || likely->empty()) return;
+  result_.beyond = Beyond();
+  // What libraries' functions err by: beside steps that happen to be exact that is a large multiple of nothing.
+  constexpr double kNoFunction = 10, kUnits = 4;
+  if (shape_.reduction_length > 0 || result_.beyond <= kNoFunction || result_.max_ulp <= kUnits) return;
+  result_.says.push_back(fmt::format(
+      "errors {:.1f} times those of its steps in float32, and no step in fewer bits explains them",
+      std::exchange(result_.beyond, 0)));
+  likely->clear();
 }
 
 double Classifier::ErrorInUlps(const Reference& reference, double stored) const {

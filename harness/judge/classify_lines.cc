@@ -31,12 +31,12 @@ struct LineParts {
 class Lines {
  public:
   /// `steps`: what moves elements, `unit`: of each element the size that errors are told in.
-  Lines(const std::vector<int64_t>& line_of, const std::vector<SharedStep>& steps, std::vector<double> unit)
+  Lines(const std::vector<int64_t>& line_of, const std::vector<MovingStep>& steps, std::vector<double> unit)
       : unit_(std::move(unit)) {
     std::map<int64_t, std::vector<size_t>> members;
     for (size_t i = 0; i < line_of.size(); ++i) members[line_of[i]].push_back(i);
-    std::vector<std::pair<double, const SharedStep*>> by_size;
-    for (const SharedStep& step : steps) {
+    std::vector<std::pair<double, const MovingStep*>> by_size;
+    for (const MovingStep& step : steps) {
       double square = 0;
       for (size_t i = 0; i < step.moves.size(); ++i) square += std::pow(step.moves[i] / unit_[i], 2);
       if (std::isfinite(square) && square > 0) by_size.emplace_back(square, &step);
@@ -114,7 +114,7 @@ class Lines {
   };
 
   /// False where the step moves no line otherwise than those before it.
-  bool Add(const SharedStep& step) {
+  bool Add(const MovingStep& step) {
     // In units of an element: by its own size a step moves what it moves at all by millions.
     constexpr double kOther = 1e-3, kNothing = 1;
     size_t moved = 0;
@@ -162,6 +162,8 @@ namespace {
 /// Root mean square of what roots, reciprocals and quotients of libraries are off by, which moves a whole line: 1.5 units in the last
 /// place at the most. Of each element's own steps the same, in its units.
 constexpr double kUnits = 1.5, kLibrary = kUnits * 0x1p-23;
+/// What these are off by to one side, in the mean over lines: a reciprocal of Newton's is never too large.
+constexpr double kLeaning = kLibrary / 2;
 /// The largest that one of these is off by.
 constexpr double kOneLine = 0x1p-22;
 /// Lines that are looked at, and elements of each.
@@ -222,8 +224,9 @@ struct MeasuredLines {
   std::vector<std::string> names;  ///< of the step that is each direction, as a sentence has it
   LineParts seen;
   /// Of orders of sums alone, and of those with inexact functions besides: the errors of these are drawn, and larger than libraries'
-  /// are. By direction: the mean over lines at its largest with either, root mean square and largest line of the former.
-  std::vector<double> lean, size, largest;
+  /// are. By direction: the mean over lines at its largest with either and with the former, of the former root mean square and largest
+  /// line.
+  std::vector<double> lean, own_lean, size, largest;
   double each = 0;   ///< what elements err by beside their lines, at most, functions exact
   double alone = 0;  ///< the largest error of one element beside its line, in any order with any function
 };
@@ -258,11 +261,8 @@ std::vector<std::pair<int64_t, int64_t>> Classifier::SomeOfEveryLine() const {
 }
 
 std::optional<MeasuredLines> Classifier::MeasureLines() const {
-  const auto plain = std::ranges::find_if(trials_, [this](const Trial& trial) {
-    const PrecisionModel& model = trial.hypothesis->model();
-    return trial.survived && model.acc == "float32" && model.cuts.empty() && IsAsAsked(model);
-  });
-  if (plain == trials_.end()) return std::nullopt;
+  const Trial* plain = PlainFloat32();
+  if (plain == nullptr || !plain->survived) return std::nullopt;
   const Hypothesis& model = *plain->hypothesis;
   std::vector<int64_t> elements, line_of;
   for (const auto& [element, line] : SomeOfEveryLine()) {
@@ -270,13 +270,13 @@ std::optional<MeasuredLines> Classifier::MeasureLines() const {
     line_of.push_back(line);
   }
   if (elements.empty()) return std::nullopt;
-  const auto steps = oracle_.SharedSteps(value_, elements);
+  const auto steps = oracle_.MovesOfSteps(value_, elements, WhichSteps::kShared);
   const auto centre = model.Simulate(-1, elements);
   // Units in the last place of what the elements are made of: a bias may cancel it.
   std::vector<double> unit, errors;
   for (size_t i = 0; i < elements.size(); ++i) {
     double size = std::fabs(centre[i]);
-    for (const SharedStep& step : steps) size = std::max(size, std::fabs(step.moves[i]));
+    for (const MovingStep& step : steps) size = std::max(size, std::fabs(step.moves[i]));
     unit.push_back(Ulp(std::min(size, Binary32().max_finite), Binary32()));
     errors.push_back(observed_.At(elements[i]) - centre[i]);
     if (!std::isfinite(errors.back())) return std::nullopt;
@@ -294,6 +294,7 @@ std::optional<MeasuredLines> Classifier::MeasureLines() const {
                          .names = std::move(said),
                          .seen = std::move(seen),
                          .lean = zeros,
+                         .own_lean = zeros,
                          .size = zeros,
                          .largest = zeros};
   const auto names = model.orders();
@@ -306,8 +307,10 @@ std::optional<MeasuredLines> Classifier::MeasureLines() const {
     for (const double rest : own.rest) measured.alone = std::max(measured.alone, std::fabs(rest));
     if (!drawn) measured.each = std::max(measured.each, own.elements);
     for (size_t d = 0; d < zeros.size(); ++d) {
-      measured.lean[d] = std::max(measured.lean[d], std::fabs(Mean(own.steps[d])));
+      const double lean = std::fabs(Mean(own.steps[d]));
+      measured.lean[d] = std::max(measured.lean[d], lean);
       if (drawn) continue;
+      measured.own_lean[d] = std::max(measured.own_lean[d], lean);
       measured.size[d] = std::max(measured.size[d], RootMeanSquare(own.steps[d]));
       // What elements err by alone moves a line too; that is no order's doing.
       const std::vector<double> noise = measured.lines.Noise(own, d);
@@ -325,7 +328,9 @@ std::string LeanOfLines(const MeasuredLines& measured) {
   for (size_t d = 0; d < measured.lean.size(); ++d) {
     const std::vector<double>& steps = measured.seen.steps[d];
     const double mean = Mean(steps), lean = measured.lean[d];
-    if (std::fabs(mean) <= 2 * (kLibrary + lean) || Leaning(steps) < kNoCoincidence) continue;
+    if (std::fabs(mean) <= kLeaning + std::max(lean, 2 * measured.own_lean[d]) ||
+        Leaning(steps) < kNoCoincidence)
+      continue;
     return fmt::format(
         "as if {} inside were too {} in {} of {} lines, by {:.1e} of itself in the mean, where no order "
         "tried of its sums leans by more than {:.1e}",

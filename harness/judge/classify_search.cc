@@ -26,7 +26,7 @@ std::string Times(double ratio) {
 std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
   const Hypothesis& model = *natural.hypothesis;
   std::vector<Proposal> proposals;
-  if (bits_ > 1) {
+  if (bits_ > 1 && !to_odd_) {
     // Rounded to so many after the sum, or all along.
     proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
     if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
@@ -49,6 +49,7 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
         if (p < 4 || p >= std::min(wide, 52)) continue;
         proposals.push_back({.in = {}, .acc = "p" + std::to_string(p), .mid = "none"});
         proposals.push_back({.in = {}, .mid = "p" + std::to_string(p)});
+        if (shape_.has_products) proposals.push_back({.in = {}, .prod = "p" + std::to_string(p)});
       }
     }
   }

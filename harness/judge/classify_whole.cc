@@ -98,9 +98,15 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   constexpr int64_t kChance = 20;  // 2^-20: what likelihood sets aside
   const FloatFormat& format = *FormatOf(observed_.dtype);
   int bits = 0;
+  int64_t with_last = 0, numbers = 0;  // results whose last bit, of those that any has, is set
   for (const int64_t element : looked) {
     const double stored = observed_.At(element);
-    if (stored != 0 && std::isfinite(stored)) bits = std::max(bits, SignificantBits(stored));
+    if (stored == 0 || !std::isfinite(stored)) continue;
+    const int own = SignificantBits(stored);
+    if (own > bits) with_last = 0;
+    bits = std::max(bits, own);
+    with_last += own == bits ? 1 : 0;
+    ++numbers;
     if (bits >= format.precision) return;
   }
   if (bits < 2) return;
@@ -148,8 +154,12 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   }
   const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
                                                 : fmt::format("of which {} want more", missing.results);
+  // To nearest, half of all results have their last bit.
+  to_odd_ = numbers >= kNoAccident && with_last * 20 >= numbers * 19;
+  const std::string odd =
+      to_odd_ ? fmt::format("; the last of these is set in {}, as rounding to odd leaves it", with_last) : "";
   result_.says.push_back(
-      fmt::format("at most {} significant bits in {} results, {}", bits, looked.size(), more));
+      fmt::format("at most {} significant bits in {} results, {}{}", bits, looked.size(), more, odd));
   bits_ = bits;
 }
 

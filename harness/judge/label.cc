@@ -46,6 +46,8 @@ std::string StepInside(std::string_view cut, std::string_view value) {
   // As they are written in a formula. 1 + erf(t) is erfc(-t), in which nothing cancels.
   for (const auto& [step, written] : {std::pair{"one_plus_tanh", "1 + tanh"},
                                       {"erfc", "1 + erf"},
+                                      {"minus", "-x"},
+                                      {"sqrt_half", "1/sqrt(2)"},
                                       {"exp_in_denominator", "exp in the denominator"}}) {
     if (name == step) return written;
   }
@@ -275,6 +277,10 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
   const std::string store = "stored " + std::string(Name(observed)) + (nearest ? "" : " (" + Or(out) + ")");
   if (parts.empty() && shape.operands.empty() && nearest) return Stored(observed, classification);
   parts.push_back(store);
+  if (classification.beyond > 0)
+    parts.push_back(
+        fmt::format("with errors {:.1f} times those of {}", classification.beyond,
+                    shape.reduction_length > 0 ? "float32 in any order tried" : "its steps in float32"));
   return (classification.rests_on_likelihood ? "likely " : "") + Join(parts, ", ");
 }
 

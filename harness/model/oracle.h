@@ -127,11 +127,14 @@ constexpr double kNearby = 6;
 
 using Deviates = std::function<double(size_t element, double sum)>;
 
-/// How a step that several elements share (a total, a mean, an inverse deviation) moves them.
-struct SharedStep {
+/// How a step inside an op moves its elements.
+struct MovingStep {
   std::string name;
   std::vector<double> moves;  ///< of each element: its change, for a change of the step by its own size
 };
+
+/// All that have a name, or those that several elements share (a total, a mean, an inverse deviation).
+enum class WhichSteps { kAll, kShared };
 
 struct Search {
   std::vector<Proposal> proposals;
@@ -198,11 +201,12 @@ class CaseOracle {
     static_cast<void>(value);
     return {elements.begin(), elements.end()};
   }
-  /// Of each step inside an op that several elements share.
-  virtual std::vector<SharedStep> SharedSteps(const std::string& value,
-                                              std::span<const int64_t> elements) const {
+  /// Of steps inside an op, in the order in which they are computed.
+  virtual std::vector<MovingStep> MovesOfSteps(const std::string& value, std::span<const int64_t> elements,
+                                               WhichSteps which) const {
     static_cast<void>(value);
     static_cast<void>(elements);
+    static_cast<void>(which);
     return {};
   }
   /// Models that drop subnormals, for a value that nothing of the bank explains.

@@ -132,6 +132,17 @@ TEST(LinesOfAnOp, AFactorThatAllLinesShareIsNoOrdersDoing) {
               HasSubstr("as if total inside were too large in 40 of 40 lines, by 2.0e-06 of itself"));
 }
 
+// Two units of 2^-23, where a library's reciprocal may be off by one and a half to either side: all lines to one side are not.
+TEST(LinesOfAnOp, AFewUnitsToOneSideInAllLinesAreTold) {
+  const Program softmax = MakeProgram("softmax", 1);
+  const auto judge = [&](double factor) {
+    return softmax.Judge(Softmax(softmax.x(), Nothing, [factor](double total) { return total * factor; }));
+  };
+  EXPECT_THAT(Said(judge(1 + 3.2e-7)), HasSubstr("as if total inside were too large in 40 of 40 lines"));
+  const Classification half = judge(1 + 3e-8);
+  EXPECT_TRUE(half.fits) << Said(half);
+}
+
 TEST(LinesOfAnOp, EpsBesideTheRootMakesEveryDeviationTooLarge) {
   const Program norm = MakeProgram("layer_norm", 8);
   double due = 0;
@@ -169,9 +180,9 @@ TEST(LinesOfAnOp, ElementsOfALineShareItsSumsAndMoveWithThem) {
     EXPECT_EQ(lines[0] == lines[1], dim == 1);
     EXPECT_EQ(lines[0] == lines[2], dim == 0);
     EXPECT_NE(lines[0], lines[3]);
-    const auto steps = (*oracle)->SharedSteps("y", elements);
+    const auto steps = (*oracle)->MovesOfSteps("y", elements, WhichSteps::kShared);
     const auto total = std::find_if(steps.begin(), steps.end(),
-                                    [](const SharedStep& step) { return step.name == "y.total"; });
+                                    [](const MovingStep& step) { return step.name == "y.total"; });
     ASSERT_NE(total, steps.end());
     const auto exact = (*oracle)->References("y", elements);
     // y = e / total: its derivative by the logarithm of the total is -y.
