@@ -117,7 +117,7 @@ class Cells(unittest.TestCase):
 @unittest.skipUnless(ml_dtypes, "needs NumPy and ml_dtypes")
 class Score(unittest.TestCase):
     def row(self, **more):
-        return {"class": "honest", "verdict": "CONFORMS", "excluded": "", "false": [], "status": "PASS",
+        return {"class": "honest", "verdict": "CONFORMS", "excluded": "", "false": [], "status": "PASS", "label": "",
                 "cell": "f32_sequential__0",
                 "kernel": "f32_sequential", "about": "", "kind": "honest", **more}
 
@@ -128,6 +128,30 @@ class Score(unittest.TestCase):
         self.assertEqual({gate: len(bad) for gate, bad in score.findings(rows).items()}, dict.fromkeys(score.GATES, 0))
         score.plant(rows)
         self.assertEqual({gate: len(bad) for gate, bad in score.findings(rows).items()}, dict.fromkeys(score.GATES, 1))
+
+    def test_what_conforms_beyond_float32_says_so(self):
+        said = "likely each step in float32, stored float32"
+        rows = [self.row(**{"class": classes.VISIBLE, "label": label})
+                for label in (said, said + ", with errors 3.5 times those of its steps in float32")]
+        self.assertEqual(score.findings(rows)["wrong CONFORMS"], rows[:1])
+
+    def test_another_formula_is_accepted_as_near_as_functions_are(self):
+        exact = np.tanh(np.linspace(0.1, 2, 50)).astype(np.float32).astype(np.float64)
+        units = np.spacing(exact.astype(np.float32)).astype(np.float64)
+        near = {(name, by): score._is_near(score.KERNELS[name], (exact + by * units).astype(np.float32), (exact, 0.0))
+                for name in ("tanh_pade", "h_gelu_short_erf", "f32_sequential") for by in (7, 9, 63, 65)}
+        self.assertEqual([key for key, value in near.items() if value],
+                         [("tanh_pade", 7), *(("h_gelu_short_erf", by) for by in (7, 9, 63))])
+
+    def test_labels_of_kernels_without_a_recipe_are_refuted_by_their_errors(self):
+        """Three pieces of bfloat16 err as float32 does; pieces of which one is missing do not."""
+        rng = np.random.default_rng(11)
+        call = Call(operands=(data("normal", (9, 40), "float32", rng), data("normal", (40, 9), "float32", rng)),
+                    dtype="float32", attrs={})
+        model = "in=as_is;prod=exact;acc={};mid=none;out=float32_rne"
+        like = {(name, acc): bool(labels.errs_like(model.format(acc), score.KERNELS[name], call, score.KERNELS[name].run(call)))
+                for name in ("bf16x6", "bf16x2", "acc_bfloat16") for acc in ("float32", "bfloat16")}
+        self.assertEqual([key for key, value in like.items() if value], [("bf16x6", "float32")])
 
     def test_models_are_read(self):
         words = labels.parse("in=w:bf16x3,x:as_is;prod=exact;acc=blockfma(8,24,rz);mid=p20;out=float32_rne+ftz")
