@@ -628,6 +628,8 @@ std::string Classifier::StepsErrors() const {
 std::string Classifier::StepsFactor() const {
   // Products in float32 and constants of it are off by a quarter of this and an eighth.
   constexpr double kFewest = 0x1p-22;
+  // Where more of a result is wrong its errors are no longer as large as the step's: 1 + erf leaves nothing of a small one.
+  constexpr double kMostOfResult = 0x1p-7, kMostly = 0.75;
   const Trial* plain = PlainFloat32();
   if (plain == nullptr) return {};
   const FloatFormat& format = *FormatOf(observed_.dtype);
@@ -636,18 +638,25 @@ std::string Classifier::StepsFactor() const {
     const auto whole = plain->hypothesis->Simulate(order, sample_);
     for (const MovingStep& step : moving) {
       std::vector<double> errors, moves;
-      double along = 0, square = 0;
+      // Every other element is asked by itself: one share is theirs as well as the others'.
+      double along[2] = {0, 0}, square[2] = {0, 0};
       for (size_t i = 0; i < sample_.size(); ++i) {
         const double unit = Ulp(whole[i], format), move = step.moves[i] / unit;
         const double error = (sample_stored_[i] - whole[i]) / unit;
-        if (!std::isfinite(error) || !std::isfinite(move)) continue;
+        if (!std::isfinite(error) || !std::isfinite(move) ||
+            std::fabs(error * unit) > kMostOfResult * std::fabs(whole[i]))
+          continue;
+        const size_t half = errors.size() % 2;
+        along[half] += error * move;
+        square[half] += move * move;
         errors.push_back(error);
         moves.push_back(move);
-        along += error * move;
-        square += move * move;
       }
-      const double share = square > 0 ? along / square : 0;
-      if (!(std::fabs(share) > kFewest)) continue;
+      const double share = (along[0] + along[1]) / (square[0] + square[1]);
+      const double one = along[0] / square[0], other = along[1] / square[1];
+      if (!(std::fabs(share) > kFewest) || !(std::min(one / other, other / one) >= kMostly) ||
+          static_cast<double>(errors.size()) < kMostly * static_cast<double>(sample_.size()))
+        continue;
       for (double& move : moves) move *= share;
       if (!AreThose(errors, moves, static_cast<double>(Distinct(moves).size()) - 1)) continue;
       return fmt::format("as if {} inside were too {} by {:.1e} of itself in every element",

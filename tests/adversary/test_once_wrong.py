@@ -72,6 +72,12 @@ WRONG = {
     ("s33p", 72): ("h_rms_norm_f32_outside_in", 9),  # honest: all rows have the one inverse deviation, and its rounding
     ("s33r", 6): ("a_prod_tf32", 33),  # products in float16, where those in TF32 give the same bits
     ("s33r", 7): ("a_prod_tf32", 38),
+    ("s33z", 77): ("h_gelu_rsqrt2_bfloat16", 1),  # CONFORMS: the constant is off by 1e-4, which faint data shows little of
+    ("s33z", 142): ("r_in_second_p19_rna", 3),  # products in float32, where exact ones are as near
+    ("s33z", 189): ("a_mid_p13_rod", 4),  # one rounding to nearest, of results that are all odd
+    ("s33z", 193): ("n_softmax_total_1e5", 4),  # CONFORMS: all lines lean by two units
+    ("s34a", 45): ("h_silu_steeper", 0),  # CONFORMS: 15 units, of a function that may be off by 8 of each step
+    ("s34c", 35): ("gelu_f32", 2),  # honest: "a short constant", of results that cancel to zero
 }
 # The same where the contract has further inputs.
 WRONG_PROVED = {
