@@ -100,7 +100,7 @@ def check(
 ) -> Report: ...
 def assert_precision(
     kernel: Callable[..., Any], args: Sequence[Any], *, acc: str | list[str] | None = None, mid: str | list[str] | None = None,
-    prod: str | list[str] | None = None, operands: str | list[str] | dict[str, str | list[str]] | None = None,
+    prod: str | list[str] | None = None, operands: str | list[str] | dict[str, str | list[str]] | None = "default",
     out: str | list[str] | None = None, op: str = "matmul", attrs: dict[str, Any] | None = None, data: _Data = "auto", seed: int = 0,
     keep: str | Path | None = None
 ) -> Report: ...

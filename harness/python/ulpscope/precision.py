@@ -5,7 +5,10 @@ import pathlib
 import re
 
 from ulpscope import case as cases
-from ulpscope import adapters, checking, kernels
+from ulpscope import adapters, checking, kernels, places
+
+places.find_sdk()
+from ulpscope_adapter import words  # noqa: E402
 
 # What a format asks for is that one or better: the language's words for it.
 _AT_LEAST = {"float32": "at_least_float32", "float64": ["float64", "compensated", "exact"]}
@@ -27,14 +30,16 @@ class PrecisionError(AssertionError):
         self.witness, self.report = witness, report
 
 
-def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=None, out=None, op="matmul", attrs=None, data="auto",
+def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands="default", out=None, op="matmul", attrs=None, data="auto",
                      seed=0, keep=None):
     """Proves that `kernel(*args, **attrs)` computes `op` in the precision asked, or raises.
 
     args      arrays of torch, NumPy or jax: the kernel is called with arrays of the same library (torch tensors: on the same device), on
               these and on inputs that the harness adds because they tell (the same shapes and dtypes)
     acc       the accumulator: "float32" and "float64" mean that or better; any word of `ulpscope list models`, or a list of them
-    mid, prod, operands, out    the other facets (a rounding before the store, products, operands, the store); not asked: not judged
+    operands  of products, how they are read: with acc= "as_is" if nothing else is said, since a float32 sum of what was rounded to
+              bfloat16 or tf32 is no float32 product; None leaves it open
+    mid, prod, out    the other facets (a rounding before the store, products, the store); not asked: not judged
     op, attrs what the kernel is to compute, a word of `ulpscope list ops`, and its attributes
     keep      a folder for the run; without it the run of a failure stays in a temporary folder that the message names
 
@@ -42,6 +47,8 @@ def assert_precision(kernel, args, *, acc=None, mid=None, prod=None, operands=No
     NotProved, which is one too, where the bits prove neither.
     """
     __tracebackhide__ = True  # in pytest a refusal is told, not where it was raised
+    if operands == "default":
+        operands = "as_is" if acc is not None and op in words.ops("product") else None
     if all(each is None for each in (acc, mid, prod, operands, out)):
         raise ValueError("nothing is asked: give acc=, mid=, prod=, operands= or out=")
     arrays = kernels.library_of(args[0])
