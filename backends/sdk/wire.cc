@@ -50,6 +50,44 @@ Waited WaitFor(int fd, short events, const Deadline& deadline) {
   }
 }
 
+/// Stops at a key that its object has already: the library keeps the last of two equal ones without a word, and two
+/// readers could then see two different messages. By itself, because the library's parser with a callback looks
+/// through all of an array's objects at the end of each.
+class KeysOnce : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& twice() const { return twice_; }
+
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    twice_ = name;
+    return false;
+  }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool string(string_t&) override { return true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+  std::string twice_;
+};
+
 /// The deepest nesting of brackets outside strings; enough to refuse a message before a parser builds it.
 int NestingDepth(std::string_view text) {
   int depth = 0;
@@ -128,24 +166,13 @@ Result<Json> ParseMessage(std::string_view line, const WireLimits& limits) {
     return Fail("message nested " + std::to_string(depth) + " deep; the limit is " +
                 std::to_string(limits.max_depth));
   }
-  // nlohmann keeps the last of two equal keys without a word; two readers could then see two different
-  // messages.
-  std::string duplicate;
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      duplicate = parsed.get<std::string>();
-    }
-    return true;
-  };
-  Json message = Json::parse(line.begin(), line.end(), watch, /*allow_exceptions=*/false);
+  Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
   if (message.is_discarded()) {
     return Fail("message is no JSON: " +
                 FormatMessage(Json(std::string(line.substr(0, 80))))->substr(0, 120));
   }
-  if (!duplicate.empty()) return Fail("message has the key '" + duplicate + "' twice");
+  KeysOnce keys;
+  if (!Json::sax_parse(line, &keys)) return Fail("message has the key '" + keys.twice() + "' twice");
   if (!message.is_object()) return Fail(std::string("message is no JSON object but ") + message.type_name());
   return message;
 }

@@ -23,7 +23,9 @@ from ulpscope_adapter.tensor import Tensor, read_safetensors, write_safetensors 
 PYTHON = sys.executable
 XLA_PYTHON = os.path.join(ROOT, ".venv-torch-xla", "bin", "python")  # ci/setup --with torch-xla
 _FOLDERS = {"jax": "jax", "torch-xla": "torch_xla"}
-_INDUCTOR_CACHE = os.path.join(tempfile.gettempdir(), f"ulpscope-test-inductor-{os.getuid()}")
+# That of the harness (harness/run/environment.cc): what tests and runs both need is compiled once, the header of all kernels first.
+_CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or tempfile.gettempdir(), ".cache")
+_INDUCTOR_CACHE = os.path.join(_CACHE, "ulpscope", "inductor")
 
 
 def redundant(nodes, casts):

@@ -12,6 +12,7 @@
 #include "harness/casefile/generate.h"
 #include "harness/casefile/lint.h"
 #include "harness/casefile/load.h"
+#include "tests/support/draws.h"
 
 namespace ulpscope {
 namespace {
@@ -111,7 +112,7 @@ TEST(Mutation, CasesOrErrorsAndEveryCaseIsUsable) {
   ASSERT_GE(corpus.size(), 50u);
   std::mt19937_64 random(20240229);
   int64_t loaded = 0, refused = 0, tensors = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < testing::Draws(4000); ++i) {
     const std::string text = Mutate(corpus[random() % corpus.size()], random);
     const LoadResult result = LoadCaseText(text, "f.yaml", "f", Vocabulary{});
     ASSERT_NE(result.cases.empty(), result.errors.empty()) << text;
@@ -127,9 +128,9 @@ TEST(Mutation, CasesOrErrorsAndEveryCaseIsUsable) {
     }
     LoadDeviationsText(text, "f.yaml", Vocabulary{});
   }
-  EXPECT_GE(loaded, 50);
-  EXPECT_GE(refused, 1000);
-  EXPECT_GE(tensors, 100);
+  EXPECT_GE(loaded, testing::Draws(50));
+  EXPECT_GE(refused, testing::Draws(1000));
+  EXPECT_GE(tensors, testing::Draws(100));
   std::printf("%ld loaded, %ld refused, %ld tensors generated\n", loaded, refused, tensors);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/run/environment.h"
+#include "tests/support/draws.h"
 
 namespace ulpscope {
 namespace {
@@ -39,7 +40,7 @@ TEST(KillAllMarked, FindsWhatIsForkedWhileItLooks) {
   char* const argv[] = {shell.data(), flag.data(), text.data(), nullptr};
   char* const environment[] = {path.data(), marked.data(), nullptr};
   int left = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < testing::Draws(150); ++i) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
