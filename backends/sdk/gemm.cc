@@ -121,7 +121,7 @@ Capabilities GemmCapabilities(const std::string& name) {
   can.knobs = KnobsTakenBy(name, "cpu");
   can.ops = GlueOps();
   can.ops.insert(can.ops.end(), GemmOps().begin(), GemmOps().end());
-  for (const std::string& dtype : AllDTypeNames()) can.dtypes.push_back(dtype);
+  can.dtypes = AllDTypeNames();
   can.scopes = {"no_grad", "enable_grad"};
   can.capabilities = {"out", "preferred_element_type"};
   return can;
@@ -141,9 +141,7 @@ std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const St
   if (!Contains(GemmOps(), step.op)) return std::nullopt;
   std::optional<GemmOperands> operands = InRoles(step, context);
   if (!operands) return StepUnsupported(step.op + ": wrong number or kind of operands");
-  const tl::expected<DType, StepFailure> result = ResultDType(step, *operands, context);
-  if (!result) return tl::unexpected(result.error());
-  operands->result = *result;
+  operands->result = ULPSCOPE_TRY(ResultDType(step, *operands, context));
   if (const std::optional<StepFailure> wrong = WhatIsWrong(step, *operands)) return tl::unexpected(*wrong);
   return std::move(*operands);
 }
