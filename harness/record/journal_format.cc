@@ -23,6 +23,22 @@ Error AtLine(Error error, int line) {
   return error;
 }
 
+/// A line of a journal; nothing where it has no newline. A record is whole only with that: the next one would otherwise be
+/// appended to the same line.
+Result<void> TakeLine(const std::optional<std::string_view>& line, int number,
+                      const std::function<bool(std::string_view)>& wanted,
+                      const std::function<Result<void>(json record, int line)>& take, JournalText* journal) {
+  journal->torn = !line;
+  if (journal->torn) return {};
+  if (!wanted || wanted(*line)) {
+    auto record = ParseRecord(*line);
+    if (!record) return Fail(AtLine(record.error(), number));
+    ULPSCOPE_TRY(take(std::move(*record), number));
+  }
+  journal->whole_bytes += line->size() + 1;
+  return {};
+}
+
 }  // namespace
 
 Result<std::string_view> RecordText(std::string_view line) {
@@ -33,10 +49,8 @@ Result<std::string_view> RecordText(std::string_view line) {
   const std::string_view record = line.substr(kPrefix, line.size() - kPrefix - 1);
   const std::string crc = Crc32Text(record);
   if (crc != line.substr(kBeforeCrc.size(), 8)) {
-    return Fail(Error{.message = "the record's checksum is wrong",
-                      .pos = SourcePos(),
-                      .found = crc,
-                      .expected = std::string(line.substr(kBeforeCrc.size(), 8))});
+    return Fail(
+        Problem("the record's checksum is wrong", crc, std::string(line.substr(kBeforeCrc.size(), 8))));
   }
   return record;
 }
@@ -56,36 +70,18 @@ std::string JournalLine(const json& record) {
   return line;
 }
 
-Result<JournalText> ParseJournal(std::string_view text, const std::function<bool(std::string_view)>& wanted) {
-  std::vector<json> records;
-  std::vector<int> lines;
-  auto journal = ULPSCOPE_TRY(ForEachRecord(text, wanted, [&](json record, int line) -> Result<void> {
-    records.push_back(std::move(record));
-    lines.push_back(line);
-    return {};
-  }));
-  journal.records = std::move(records);
-  journal.lines = std::move(lines);
-  return journal;
-}
-
-Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
-                                  const std::function<Result<void>(json record, int line)>& take) {
+Result<JournalText> ParseJournal(std::string_view text) {
   JournalText journal;
-  int number = 0;
-  while (!text.empty()) {
-    ++number;
+  const auto keep = [&](json record, int line) -> Result<void> {
+    journal.records.push_back(std::move(record));
+    journal.lines.push_back(line);
+    return {};
+  };
+  for (int number = 1; !text.empty() && !journal.torn; ++number) {
     const size_t end = text.find('\n');
-    // A record is whole only with its newline: the next one would otherwise be appended to the same line.
-    journal.torn = end == std::string_view::npos;
-    if (journal.torn) return journal;
-    if (const std::string_view line = text.substr(0, end); !wanted || wanted(line)) {
-      auto record = ParseRecord(line);
-      if (!record) return Fail(AtLine(record.error(), number));
-      ULPSCOPE_TRY(take(std::move(*record), number));
-    }
-    journal.whole_bytes += end + 1;
-    text.remove_prefix(end + 1);
+    const auto line = end == text.npos ? std::nullopt : std::optional(text.substr(0, end));
+    ULPSCOPE_TRY(TakeLine(line, number, {}, keep, &journal));
+    text.remove_prefix(line ? end + 1 : 0);
   }
   return journal;
 }
@@ -95,19 +91,9 @@ Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t l
                                     const std::function<Result<void>(json record, int line)>& take) {
   JournalText journal;
   int number = 0;
-  const auto one = [&](const FileLine& line) -> Result<void> {
-    ++number;
-    journal.torn = !line.whole;
-    if (journal.torn) return {};
-    if (!wanted || wanted(line.line)) {
-      auto record = ParseRecord(line.line);
-      if (!record) return Fail(AtLine(record.error(), number));
-      ULPSCOPE_TRY(take(std::move(*record), number));
-    }
-    journal.whole_bytes = static_cast<size_t>(line.offset) + line.line.size() + 1;
-    return {};
-  };
-  ULPSCOPE_TRY(ForEachLine(file, limit, one));
+  ULPSCOPE_TRY(ForEachLine(file, limit, [&](const FileLine& line) {
+    return TakeLine(line.whole ? std::optional(line.line) : std::nullopt, ++number, wanted, take, &journal);
+  }));
   return journal;
 }
 
