@@ -85,9 +85,9 @@ void MergeHeader(RunHeader& header, const RunHeader& more) {
 }
 
 /// What the records after the header say, in journal order.
-class Collector {
+class RecordsSoFar {
  public:
-  explicit Collector(RecordedRun& run) : run_(run) {}
+  explicit RecordsSoFar(RecordedRun& run) : run_(run) {}
 
   Result<void> Add(const json& record) {
     std::string error;
@@ -179,7 +179,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
   RecordedRun run;
   run.dir = path.filename() == "journal.jsonl" ? path.parent_path() : path;
   const auto file = run.dir / "journal.jsonl";
-  Collector collector(run);
+  RecordsSoFar collector(run);
   size_t records = 0;
   const auto journal =
       ForEachRecordOf(file, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {

@@ -239,7 +239,7 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
   }
 }
 
-struct OpenedRun {
+struct WrittenRun {
   std::unique_ptr<JournalWriter> journal;
   std::optional<RecordedRun> recorded;
 };
@@ -284,9 +284,9 @@ Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   return {};
 }
 
-Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
-                          const std::filesystem::path& dir) {
-  OpenedRun opened;
+Result<WrittenRun> OpenRun(const RunOptions& options, const RunHeader& header,
+                           const std::filesystem::path& dir) {
+  WrittenRun opened;
   if (!options.resume || !HoldsRun(dir)) {
     opened.journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
     return opened;

@@ -32,11 +32,7 @@ std::optional<int> Number(std::string_view text, int low, int high) {
 
 std::string Alternatives(const std::vector<std::string>& words) { return "(" + Join(words, "|") + ")"; }
 
-std::vector<std::string> FormatNames() {
-  std::vector<std::string> names;
-  for (const FloatFormat* format : AllFormats()) names.emplace_back(format->name);
-  return names;
-}
+std::vector<std::string> FormatNames() { return Mapped<std::string>(AllFormats(), &FloatFormat::name); }
 
 /// A format by the bits that it keeps of float32: p12.
 const FloatFormat* FindBits(std::string_view word) {
