@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "backends/sdk/trace_json.h"
 #include "backends/sdk/vocabulary.h"
 #include "harness/base/find.h"
 
@@ -61,47 +63,16 @@ using Kept = std::set<int64_t>;
 int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
 
 Json ToJson(const Cast& cast, const Kept& kept) {
-  Json json{{"from", cast.from},
-            {"to", cast.to},
-            {"shape", cast.shape},
-            {"bytes", cast.bytes},
-            {"under", cast.under},
-            {"stage", cast.stage},
-            {"node", IfKept(cast.node, kept)}};
-  if (cast.us) json["us"] = FloatToJson(*cast.us);
+  Json json = sdk::ToJson(cast);
+  json["node"] = IfKept(cast.node, kept);
   return json;
 }
 
-// A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond:
-// nodes are moved into place, where lists in braces would copy each of them twice.
-Json ToJson(const std::vector<TraceTensor>& tensors) {
-  Json::array_t list;
-  list.reserve(tensors.size());
-  for (const TraceTensor& tensor : tensors) {
-    Json::array_t pair;
-    pair.reserve(2);
-    pair.emplace_back(tensor.dtype);
-    pair.emplace_back(tensor.shape);
-    list.emplace_back(std::move(pair));
-  }
-  return list;
-}
-
 Json ToJson(const TraceNode& node, const Kept& kept) {
-  Json::array_t from;
-  for (const int64_t id : node.from) {
-    if (kept.contains(id)) from.emplace_back(id);
-  }
-  Json::object_t json;
-  json.emplace("from", std::move(from));
-  json.emplace("id", node.id);
-  json.emplace("inputs", ToJson(node.inputs));
-  if (node.kind != TraceKind::kCompute) json.emplace("kind", Name(node.kind));
-  json.emplace("op", node.op);
-  json.emplace("outputs", ToJson(node.outputs));
-  json.emplace("parent", IfKept(node.parent, kept));
-  json.emplace("stage", node.stage);
-  if (node.us) json.emplace("us", FloatToJson(*node.us));
+  Json json = sdk::ToJson(node);
+  std::erase_if(json["from"].get_ref<Json::array_t&>(),
+                [&](const Json& id) { return !kept.contains(id.get<int64_t>()); });
+  json["parent"] = IfKept(node.parent, kept);
   return json;
 }
 
@@ -345,17 +316,9 @@ void PoisonElement(std::byte* element, size_t size) {
 }  // namespace
 
 std::string_view Name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kCompleted:
-      return "completed";
-    case Outcome::kRaised:
-      return "raised";
-    case Outcome::kUnsupported:
-      return "unsupported";
-    case Outcome::kOutOfMemory:
-      return "out_of_memory";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kNames{"completed", "raised", "unsupported",
+                                                          "out_of_memory"};
+  return kNames[static_cast<size_t>(outcome)];
 }
 
 RunReply RunReply::Unsupported(std::string reason) {

@@ -1,10 +1,10 @@
 // Matrix products: operands, result dtype, shapes.
 #include "backends/sdk/gemm.h"
 
-#include <charconv>
 #include <utility>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/words/knobs.h"
 #include "harness/words/promotion.h"
 
@@ -129,11 +129,8 @@ Capabilities GemmCapabilities(const std::string& name) {
 
 std::optional<int> ThreadCount(const std::string& text) {
   constexpr int kMostThreads = 1024;
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostThreads)
-    return std::nullopt;
-  return count;
+  const auto count = WholeNumber<int>(text);
+  return count && *count >= 1 && *count <= kMostThreads ? count : std::nullopt;
 }
 
 std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step,

@@ -97,14 +97,24 @@ Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t l
   return journal;
 }
 
+json ToJson(const PlannedCase& planned) {
+  json object{{"id", planned.id}, {"digest", planned.digest}};
+  if (!planned.backends.empty()) object["backends"] = planned.backends;
+  return object;
+}
+
+PlannedCase PlannedCaseFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  return {.id = fields.Text("id"), .digest = fields.Text("digest"), .backends = fields.Texts("backends")};
+}
+
 json ToJson(const RunHeader& header) {
   json environment = json::object();
   for (const auto& [name, value] : header.environment)
     environment[name] = value ? json(*value) : json(nullptr);
   json cases = json::array();
-  for (const auto& id : header.cases) {
-    cases.push_back({{"id", id}, {"digest", LookupOr(header.digests, id)}});
-  }
+  for (const auto& id : header.cases)
+    cases.push_back(ToJson(PlannedCase{.id = id, .digest = LookupOr(header.digests, id)}));
   json record = {{"type", "run"},
                  {"format", 1},
                  {"id", header.id},
@@ -119,10 +129,7 @@ json ToJson(const RunHeader& header) {
                  {"swept", header.swept},
                  {"not_installed", header.not_installed},
                  {"environment", environment}};
-  for (const auto& planned : header.plan) {
-    record["plan"].push_back({{"id", planned.id}, {"digest", planned.digest}});
-    if (!planned.backends.empty()) record["plan"].back()["backends"] = planned.backends;
-  }
+  for (const auto& planned : header.plan) record["plan"].push_back(ToJson(planned));
   return record;
 }
 
@@ -152,11 +159,7 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
   }
   if (const auto* plan = fields.Find("plan")) {
     if (!plan->is_array()) fields.Complain("plan", "array");
-    for (const auto& entry : *plan) {
-      JsonFields one(entry, error);
-      header.plan.push_back(
-          {.id = one.Text("id"), .digest = one.Text("digest"), .backends = one.Texts("backends")});
-    }
+    for (const auto& entry : *plan) header.plan.push_back(PlannedCaseFromJson(entry, error));
   }
   if (const auto* environment = fields.Find("environment");
       environment != nullptr && environment->is_object()) {

@@ -40,6 +40,9 @@ Result<std::string_view> RecordText(std::string_view line);
 /// The record in it.
 Result<nlohmann::json> ParseRecord(std::string_view line);
 
+nlohmann::json ToJson(const PlannedCase& planned);
+/// The first problem is left in `error`.
+PlannedCase PlannedCaseFromJson(const nlohmann::json& json, std::string& error);
 nlohmann::json ToJson(const RunHeader& header);
 Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);
 
