@@ -78,7 +78,7 @@ double LargestDifference(const TensorData& a, const TensorData& b) {
   return largest;
 }
 
-void CompareRuns(Observation& first, const Observation& again) {
+void CompareRepeats(Observation& first, const Observation& again) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (first.outcome.kind != again.outcome.kind || first.outcome.error_class != again.outcome.error_class) {
     first.nondeterministic["outcome"] = kInfinity;
