@@ -12,15 +12,15 @@
 namespace ulpscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string ReadBy(const DatasheetLine& line) {
   const std::string dots = Counted(line.dots, "dot product");
   return line.probes.empty() ? dots : Join(line.probes, " ") + ", " + dots;
 }
 
-Json MapOf(const std::map<std::string, std::string>& map) {
-  Json object = Json::object();
+OrderedJson MapOf(const std::map<std::string, std::string>& map) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [key, value] : map) object[Utf8Safe(key)] = Utf8Safe(value);
   return object;
 }
@@ -57,7 +57,7 @@ std::string WriteDatasheetText(const Datasheet& sheet) {
 }
 
 std::string WriteDatasheetJson(const Datasheet& sheet) {
-  Json json;
+  OrderedJson json;
   json["schema"] = "ulpscope.datasheet/1";
   json["ulpscope"] = sheet.ulpscope;
   json["outcome"] = Name(sheet.outcome);
@@ -75,16 +75,14 @@ std::string WriteDatasheetJson(const Datasheet& sheet) {
   json["launches"] = sheet.launches;
   json["models_tried"] = sheet.models_tried;
   json["models"] = sheet.models;
-  json["lines"] = Json::array();
+  json["lines"] = OrderedJson::array();
   for (const auto& line : sheet.lines) {
-    Json entry;
-    entry["key"] = line.key;
-    entry["state"] = Name(line.state);
-    entry["words"] = line.words;
-    entry["text"] = Utf8Safe(line.text);
-    entry["probes"] = line.probes;
-    entry["dots"] = line.dots;
-    json["lines"].push_back(std::move(entry));
+    json["lines"].push_back({{"key", line.key},
+                             {"state", Name(line.state)},
+                             {"words", line.words},
+                             {"text", Utf8Safe(line.text)},
+                             {"probes", line.probes},
+                             {"dots", line.dots}});
   }
   json["tree"] = sheet.tree;
   return json.dump(1) + "\n";

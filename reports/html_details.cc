@@ -128,9 +128,7 @@ class Collector {
       cells[i].push_back(std::move(errors));
     }
     const auto dumped = [](const std::vector<DetailJson>& list) {
-      std::vector<std::string> lines;
-      for (const auto& each : list) lines.push_back(ScriptSafe(each.dump()));
-      return "[" + Join(lines, ",\n") + "]";
+      return "[" + Join(Mapped(list, [&](const auto& each) { return ScriptSafe(each.dump()); }), ",\n") + "]";
     };
     collected.json = fmt::format("{{\"cases\":{},\n\"finds\":{},\n\"cells\":{},\n\"texts\":{}}}",
                                  dumped(cases_), dumped(finds_), dumped(cells), texts_.Dump());

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "harness/base/build_info.h"
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "reports/decisive.h"
 #include "reports/text_safe.h"
 
@@ -171,10 +171,8 @@ Json Values(const CaseResult& result, const DecisiveExclusions& decisive, Tables
 Json Observations(const std::map<std::string, std::string>& observations) {
   Json object = Json::object();
   for (const auto& [name, text] : observations) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = name == "peak_bytes" && error == std::errc() && end == text.data() + text.size();
-    object[Utf8Safe(name)] = is_number ? Json(number) : Text(text);
+    const auto number = name == "peak_bytes" ? WholeNumber<int64_t>(text) : std::nullopt;
+    object[Utf8Safe(name)] = number ? Json(*number) : Text(text);
   }
   return object;
 }

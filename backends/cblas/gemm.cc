@@ -74,8 +74,7 @@ bool FitsBlas(const TensorData& tensor) { return tensor.size() <= std::numeric_l
 std::optional<StepResult> GemmKernel(const Step& step, GlueContext& context) {
   auto taken = sdk::TakeGemmOperands(step, context);
   if (!taken) return std::nullopt;
-  if (!*taken) return tl::unexpected(taken->error());
-  GemmOperands operands = std::move(**taken);
+  GemmOperands operands = ULPSCOPE_TRY(*std::move(taken));
   if (!FitsBlas(operands.a) || !FitsBlas(operands.b))
     return StepUnsupported(step.op + ": too large for 32-bit BLAS");
   const bool wide = IsWide(operands);

@@ -2,12 +2,12 @@
 // parts.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "backends/cublas/device.h"
 #include "backends/cublas/library.h"
 #include "backends/cublas/product.h"
+#include "harness/base/text.h"
 
 namespace ulpscope::cublas {
 namespace {
@@ -124,15 +124,13 @@ class LtLibrary : public Library {
   std::string SetNumber(const std::string& knob, const std::string& value) {
     constexpr size_t kMost = size_t{1} << 32;
     const bool split = knob == "cublaslt_split_k";
-    size_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool whole = error == std::errc() && end == value.data() + value.size();
-    if (value != "default" && (!whole || number > kMost || (split && (number == 0 || number > 1024))))
+    const auto number = WholeNumber<size_t>(value);
+    if (value != "default" && (!number || *number > kMost || (split && (*number == 0 || *number > 1024))))
       return "knob " + knob + "=" + value + ": a number or default";
     if (split)
-      settings_.split_k = whole ? std::optional(static_cast<int>(number)) : std::nullopt;
+      settings_.split_k = number ? std::optional(static_cast<int>(*number)) : std::nullopt;
     else
-      settings_.workspace = whole ? number : kDefaultWorkspace;
+      settings_.workspace = number.value_or(kDefaultWorkspace);
     return {};
   }
 

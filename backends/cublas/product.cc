@@ -69,8 +69,7 @@ std::optional<tl::expected<PreparedProduct, StepFailure>> Prepare(const sdk::Ste
                                                                   Bias bias) {
   auto taken = sdk::TakeGemmOperands(step, context);
   if (!taken) return std::nullopt;
-  if (!*taken) return tl::unexpected(taken->error());
-  GemmOperands operands = std::move(**taken);
+  GemmOperands operands = ULPSCOPE_TRY(*std::move(taken));
   PreparedProduct product;
   product.asked = operands.result;
   operands.result = DestinationDType(operands);

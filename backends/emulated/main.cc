@@ -94,8 +94,7 @@ class EmulatedAdapter : public sdk::Adapter {
     capabilities.scopes = {"autocast", "no_grad", "enable_grad"};
     capabilities.capabilities = {"autograd", "out"};
     const auto knob = [&](const char* name, const char* otherwise) {
-      const auto entry = request.knobs.find(name);
-      return entry == request.knobs.end() ? std::string(otherwise) : entry->second;
+      return LookupOr(request.knobs, name, std::string(otherwise));
     };
     model_name_ = knob("model", kDefaultModel);
     order_ = knob("order", kDefaultOrder);

@@ -74,10 +74,7 @@ class FaultyAdapter : public sdk::Adapter {
   /// Four knobs of known behaviour: `idle` is accepted, read back and does nothing; `lie` reads back as off
   /// whatever was asked; `act` changes the last bit of every value; `refusal` is never served.
   static void AnswerPlanted(const std::map<std::string, std::string>& knobs, sdk::RunReply& reply) {
-    const auto asked = [&](const char* knob) {
-      const auto found = knobs.find(knob);
-      return found == knobs.end() ? std::string("off") : found->second;
-    };
+    const auto asked = [&](const char* knob) { return LookupOr(knobs, knob, std::string("off")); };
     reply.knobs["planted_idle"] = asked("planted_idle");
     reply.knobs["planted_lie"] = "off";
     reply.knobs["planted_act"] = asked("planted_act");

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "backends/faulty/faults.h"
+#include "harness/base/find.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -277,9 +278,7 @@ int64_t CasesRun() { return g_cases; }
 void CountCase() { ++g_cases; }
 
 std::vector<std::string> RunFaultNames() {
-  std::vector<std::string> names;
-  for (const auto& fault : kFaults) names.emplace_back(fault.name);
-  return names;
+  return Mapped<std::string>(kFaults, [](const auto& fault) { return fault.name; });
 }
 
 }  // namespace ulpscope::faulty

@@ -181,24 +181,20 @@ void StartExit(int) { ::_exit(127); }
 void StartHang(int) { Hang(); }
 /// Late, and then as it should be.
 void StartSlow(int) { ::usleep(1000000); }
-void StartGarbage(int fd) {
-  Send(fd, "Traceback (most recent call last):\n");
+void SendLineAndHang(int fd, const std::string& line) {
+  Send(fd, line + "\n");
   Hang();
 }
+void StartGarbage(int fd) { SendLineAndHang(fd, "Traceback (most recent call last):"); }
 void StartOtherProtocol(int fd) {
-  Send(fd, R"({"protocol": 99, "name": "faulty", "backends": ["faulty"], "error": ""})"
-           "\n");
-  Hang();
+  SendLineAndHang(fd, R"({"protocol": 99, "name": "faulty", "backends": ["faulty"], "error": ""})");
 }
 void StartOtherBackend(int fd) {
-  Send(fd, R"({"protocol": 1, "name": "faulty", "backends": ["someone-else"], "error": ""})"
-           "\n");
-  Hang();
+  SendLineAndHang(fd, R"({"protocol": 1, "name": "faulty", "backends": ["someone-else"], "error": ""})");
 }
 void StartRefused(int fd) {
-  Send(fd, R"({"protocol": 1, "name": "faulty", "backends": ["faulty"], "error": "no accelerator found"})"
-           "\n");
-  Hang();
+  SendLineAndHang(
+      fd, R"({"protocol": 1, "name": "faulty", "backends": ["faulty"], "error": "no accelerator found"})");
 }
 
 constexpr std::array kStartFaults{

@@ -119,8 +119,7 @@ std::string Operands(const GemmProblem& problem) {
 std::optional<StepResult> MatmulKernel(const Step& step, GlueContext& context) {
   auto taken = sdk::TakeGemmOperands(step, context);
   if (!taken) return std::nullopt;
-  if (!*taken) return tl::unexpected(taken->error());
-  GemmOperands operands = std::move(**taken);
+  GemmOperands operands = ULPSCOPE_TRY(*std::move(taken));
   const DType asked = operands.result;
   operands.result = DestinationDType(operands, step);
   if (operands.c && step.op != "linear") operands.c = context.Cast(*operands.c, operands.result, step.op);

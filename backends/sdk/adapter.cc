@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "backends/sdk/trace_json.h"
 #include "backends/sdk/vocabulary.h"
 #include "harness/base/find.h"
 
@@ -61,47 +63,16 @@ using Kept = std::set<int64_t>;
 int64_t IfKept(int64_t id, const Kept& kept) { return kept.contains(id) ? id : -1; }
 
 Json ToJson(const Cast& cast, const Kept& kept) {
-  Json json{{"from", cast.from},
-            {"to", cast.to},
-            {"shape", cast.shape},
-            {"bytes", cast.bytes},
-            {"under", cast.under},
-            {"stage", cast.stage},
-            {"node", IfKept(cast.node, kept)}};
-  if (cast.us) json["us"] = FloatToJson(*cast.us);
+  Json json = sdk::ToJson(cast);
+  json["node"] = IfKept(cast.node, kept);
   return json;
 }
 
-// A trace may have thousands of nodes, and a library of C++ runs a small case in a tenth of a millisecond:
-// nodes are moved into place, where lists in braces would copy each of them twice.
-Json ToJson(const std::vector<TraceTensor>& tensors) {
-  Json::array_t list;
-  list.reserve(tensors.size());
-  for (const TraceTensor& tensor : tensors) {
-    Json::array_t pair;
-    pair.reserve(2);
-    pair.emplace_back(tensor.dtype);
-    pair.emplace_back(tensor.shape);
-    list.emplace_back(std::move(pair));
-  }
-  return list;
-}
-
 Json ToJson(const TraceNode& node, const Kept& kept) {
-  Json::array_t from;
-  for (const int64_t id : node.from) {
-    if (kept.contains(id)) from.emplace_back(id);
-  }
-  Json::object_t json;
-  json.emplace("from", std::move(from));
-  json.emplace("id", node.id);
-  json.emplace("inputs", ToJson(node.inputs));
-  if (node.kind != TraceKind::kCompute) json.emplace("kind", Name(node.kind));
-  json.emplace("op", node.op);
-  json.emplace("outputs", ToJson(node.outputs));
-  json.emplace("parent", IfKept(node.parent, kept));
-  json.emplace("stage", node.stage);
-  if (node.us) json.emplace("us", FloatToJson(*node.us));
+  Json json = sdk::ToJson(node);
+  std::erase_if(json["from"].get_ref<Json::array_t&>(),
+                [&](const Json& id) { return !kept.contains(id.get<int64_t>()); });
+  json["parent"] = IfKept(node.parent, kept);
   return json;
 }
 
@@ -143,6 +114,8 @@ Result<std::string> TextField(const Json& message, const char* key) {
   return found->get<std::string>();
 }
 
+Result<TextMap> KnobsOf(const Json& message) { return ParseTextMap(message.value("knobs", Json()), "knobs"); }
+
 bool Flag(const Json& message, const char* key) {
   const auto found = message.find(key);
   return found != message.end() && found->is_boolean() && found->get<bool>();
@@ -156,12 +129,11 @@ int64_t Number(const Json& message, const char* key) {
 /// The inputs file must hold the program's tensors, no more and no less.
 Result<void> CheckInputs(const Program& program, const TensorMap& inputs) {
   for (const ProgramTensor& tensor : program.tensors) {
-    const auto found = inputs.find(tensor.name);
-    if (found == inputs.end()) return Fail("the inputs file lacks tensor '" + tensor.name + "'");
-    if (found->second.dtype != tensor.dtype || found->second.shape != tensor.shape) {
+    const TensorData* found = Lookup(inputs, tensor.name);
+    if (found == nullptr) return Fail("the inputs file lacks tensor '" + tensor.name + "'");
+    if (found->dtype != tensor.dtype || found->shape != tensor.shape) {
       return Fail("tensor '" + tensor.name + "' is " + Describe(tensor.dtype, tensor.shape) +
-                  " in the program, " + Describe(found->second.dtype, found->second.shape) +
-                  " in the inputs file");
+                  " in the program, " + Describe(found->dtype, found->shape) + " in the inputs file");
     }
   }
   if (inputs.size() != program.tensors.size())
@@ -216,20 +188,17 @@ void CheckAnswered(const Program& program, RunReply& reply) {
 /// "" or what of the hello the capabilities do not hold: the backend, the device, a knob's name, a count of
 /// threads. Values of other knobs are the adapter's to check.
 std::string CheckWorker(const Capabilities& can, const HelloRequest& request) {
-  const auto has = [](const std::vector<std::string>& words, const std::string& word) {
-    return Contains(words, word);
-  };
-  if (!has(can.backends, request.backend))
+  if (!Contains(can.backends, request.backend))
     return "this adapter does not serve the backend '" + request.backend + "'";
   const std::string kind = request.device.substr(0, request.device.find(':'));
-  if (!has(can.devices, request.device) && !has(can.devices, kind))
+  if (!Contains(can.devices, request.device) && !Contains(can.devices, kind))
     return "device " + request.device + " is not served";
   for (const auto& [knob, value] : request.knobs) {
-    const auto offered = can.knobs.find(knob);
-    if (offered == can.knobs.end()) return "unknown knob '" + knob + "'";
+    const auto* offered = Lookup(can.knobs, knob);
+    if (offered == nullptr) return "unknown knob '" + knob + "'";
     const bool count =
         !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value != "0";
-    if (knob == "threads" && !has(offered->second, value) && !(count && has(offered->second, "N")))
+    if (knob == "threads" && !Contains(*offered, value) && !(count && Contains(*offered, "N")))
       return "knob threads=" + value + " is not offered";
   }
   return {};
@@ -241,40 +210,37 @@ class Session {
 
   int Serve() {
     while (true) {
-      const Result<ReadOutcome> read = reader_.Read();
-      if (!read) return Broken(read.error());
-      if (read->state == ReadState::kClosed) return 0;
-      const Result<Json> message = ParseMessage(read->line);
-      if (!message) return Broken(message.error());
-      const Result<std::string> verb = TextField(*message, "verb");
-      if (!verb) return Broken(verb.error());
-      if (*verb == "bye") return 0;
-      Result<void> answered = *verb == "hello" ? Hello(*message)
-                              : *verb == "run" ? Run(*message)
-                                               : Result<void>(Fail("unknown verb '" + *verb + "'"));
-      if (!answered) return Broken(answered.error());
+      const Result<bool> goes_on = Answer();
+      if (!goes_on) {
+        std::fprintf(stderr, "adapter: the harness broke the protocol: %s\n",
+                     goes_on.error().message.c_str());
+        return 3;
+      }
+      if (!*goes_on) return 0;
     }
   }
 
  private:
-  static int Broken(const Error& error) {
-    std::fprintf(stderr, "adapter: the harness broke the protocol: %s\n", error.message.c_str());
-    return 3;
+  /// One message; false when it was the last.
+  Result<bool> Answer() {
+    const ReadOutcome read = ULPSCOPE_TRY(reader_.Read());
+    if (read.state == ReadState::kClosed) return false;
+    const Json message = ULPSCOPE_TRY(ParseMessage(read.line));
+    const std::string verb = ULPSCOPE_TRY(TextField(message, "verb"));
+    if (verb == "bye") return false;
+    if (verb != "hello" && verb != "run") return Fail("unknown verb '" + verb + "'");
+    ULPSCOPE_TRY(verb == "hello" ? Hello(message) : Run(message));
+    return true;
   }
 
   Result<void> Hello(const Json& message) {
     HelloRequest request{
         .protocol = Number(message, "protocol"),
     };
-    const Result<std::string> backend = TextField(message, "backend");
-    const Result<std::string> device = TextField(message, "device");
-    const Result<TextMap> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
-    if (!backend) return Fail(backend.error());
-    if (!device) return Fail(device.error());
-    if (!knobs) return Fail(knobs.error());
-    request.backend = *backend;
-    request.device = device->empty() ? "cpu" : *device;
-    request.knobs = *knobs;
+    request.backend = ULPSCOPE_TRY(TextField(message, "backend"));
+    request.device = ULPSCOPE_TRY(TextField(message, "device"));
+    if (request.device.empty()) request.device = "cpu";
+    request.knobs = ULPSCOPE_TRY(KnobsOf(message));
     Capabilities can;
     if (request.protocol == kProtocolVersion) {
       try {
@@ -296,30 +262,22 @@ class Session {
     request.seed = Number(message, "seed");
     request.trace = Flag(message, "trace");
     request.poison = Flag(message, "poison");
-    const Result<std::string> inputs = TextField(message, "inputs");
-    const Result<std::string> outputs = TextField(message, "outputs");
-    const Result<std::string> case_id = TextField(message, "case");
-    const Result<TextMap> knobs = ParseTextMap(message.value("knobs", Json()), "knobs");
-    for (const Result<std::string>* text : {&inputs, &outputs, &case_id}) {
-      if (!*text) return Fail(text->error());
-    }
-    if (!knobs) return Fail(knobs.error());
-    request.case_id = *case_id;
-    request.knobs = *knobs;
-    Result<Program> program = ParseProgram(message.value("program", Json()));
-    if (!program) return Fail(program.error());
-    request.program = std::move(*program);
+    const std::string inputs = ULPSCOPE_TRY(TextField(message, "inputs"));
+    const std::string outputs = ULPSCOPE_TRY(TextField(message, "outputs"));
+    request.case_id = ULPSCOPE_TRY(TextField(message, "case"));
+    request.knobs = ULPSCOPE_TRY(KnobsOf(message));
+    request.program = ULPSCOPE_TRY(ParseProgram(message.value("program", Json())));
     // `trace` may be asked for as an observation; what it gives travels in `casts` and `nodes`, with
     // durations that leave out what a first call sets up.
     if (std::erase(request.program.observe, "trace") > 0) request.trace = request.timed = true;
-    if (!inputs->empty()) {
-      Result<TensorMap> tensors = ReadSafetensors(*inputs);
+    if (!inputs.empty()) {
+      Result<TensorMap> tensors = ReadSafetensors(inputs);
       if (!tensors) return Refuse(request.id, "inputs: " + tensors.error().Text());
       request.inputs = std::move(*tensors);
     }
     if (const Result<void> ok = CheckInputs(request.program, request.inputs); !ok)
       return Refuse(request.id, "inputs: " + ok.error().message);
-    return Execute(request, *outputs);
+    return Execute(request, outputs);
   }
 
   /// An answer without a run: a tensor file is no message, and a bad one no reason to end.
@@ -358,17 +316,9 @@ void PoisonElement(std::byte* element, size_t size) {
 }  // namespace
 
 std::string_view Name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kCompleted:
-      return "completed";
-    case Outcome::kRaised:
-      return "raised";
-    case Outcome::kUnsupported:
-      return "unsupported";
-    case Outcome::kOutOfMemory:
-      return "out_of_memory";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kNames{"completed", "raised", "unsupported",
+                                                          "out_of_memory"};
+  return kNames[static_cast<size_t>(outcome)];
 }
 
 RunReply RunReply::Unsupported(std::string reason) {

@@ -1,10 +1,10 @@
 // Matrix products: operands, result dtype, shapes.
 #include "backends/sdk/gemm.h"
 
-#include <charconv>
 #include <utility>
 
 #include "harness/base/find.h"
+#include "harness/base/text.h"
 #include "harness/words/knobs.h"
 #include "harness/words/promotion.h"
 
@@ -121,7 +121,7 @@ Capabilities GemmCapabilities(const std::string& name) {
   can.knobs = KnobsTakenBy(name, "cpu");
   can.ops = GlueOps();
   can.ops.insert(can.ops.end(), GemmOps().begin(), GemmOps().end());
-  for (const std::string& dtype : AllDTypeNames()) can.dtypes.push_back(dtype);
+  can.dtypes = AllDTypeNames();
   can.scopes = {"no_grad", "enable_grad"};
   can.capabilities = {"out", "preferred_element_type"};
   return can;
@@ -129,11 +129,8 @@ Capabilities GemmCapabilities(const std::string& name) {
 
 std::optional<int> ThreadCount(const std::string& text) {
   constexpr int kMostThreads = 1024;
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostThreads)
-    return std::nullopt;
-  return count;
+  const auto count = WholeNumber<int>(text);
+  return count && *count >= 1 && *count <= kMostThreads ? count : std::nullopt;
 }
 
 std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const Step& step,
@@ -141,9 +138,7 @@ std::optional<tl::expected<GemmOperands, StepFailure>> TakeGemmOperands(const St
   if (!Contains(GemmOps(), step.op)) return std::nullopt;
   std::optional<GemmOperands> operands = InRoles(step, context);
   if (!operands) return StepUnsupported(step.op + ": wrong number or kind of operands");
-  const tl::expected<DType, StepFailure> result = ResultDType(step, *operands, context);
-  if (!result) return tl::unexpected(result.error());
-  operands->result = *result;
+  operands->result = ULPSCOPE_TRY(ResultDType(step, *operands, context));
   if (const std::optional<StepFailure> wrong = WhatIsWrong(step, *operands)) return tl::unexpected(*wrong);
   return std::move(*operands);
 }

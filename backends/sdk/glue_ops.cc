@@ -74,6 +74,19 @@ TensorData Materialised(const Operand& operand, const GlueContext& context) {
   return scalar;
 }
 
+/// What cannot be read of a step is nothing that this adapter can run.
+template <class T>
+tl::expected<T, StepFailure> OrUnsupported(Result<T> read) {
+  if (read) return *std::move(read);
+  return StepUnsupported(std::move(read).error().message);
+}
+
+/// The attribute `dtype`; without it, `otherwise`.
+tl::expected<DType, StepFailure> DTypeOr(const Step& step, DType otherwise) {
+  if (step.Find("dtype") == nullptr) return otherwise;
+  return OrUnsupported(ReadDType(step, "dtype"));
+}
+
 StepResult BadArity(const Step& step) {
   return StepUnsupported("step " + step.op + ": wrong number or kind of operands for this adapter");
 }
@@ -81,27 +94,21 @@ StepResult BadArity(const Step& step) {
 // --- making tensors
 
 StepResult Make(const Step& step, const GlueContext& context) {
-  Result<Shape> shape = ReadInts(step, "shape");
-  if (!shape) return StepUnsupported(shape.error().message);
-  DType dtype = DType::kFloat32;
-  if (step.Find("dtype") != nullptr) {
-    const Result<DType> asked = ReadDType(step, "dtype");
-    if (!asked) return StepUnsupported(asked.error().message);
-    dtype = *asked;
-  }
-  for (const int64_t extent : *shape) {
+  Shape shape = ULPSCOPE_TRY(OrUnsupported(ReadInts(step, "shape")));
+  const DType dtype = ULPSCOPE_TRY(DTypeOr(step, DType::kFloat32));
+  for (const int64_t extent : shape) {
     if (extent < 0) return StepRaised("RuntimeError", "negative dimension in shape");
   }
-  TensorData made = TensorData::Zeros(dtype, std::move(*shape));
+  TensorData made = TensorData::Zeros(dtype, std::move(shape));
   if (step.op == "empty" && context.poison()) FillPoison(made.bytes, SizeOf(dtype));
   if (step.op == "ones" || step.op == "full") {
-    const Result<double> value = step.op == "ones" ? Result<double>(1.0) : ReadNumber(step, "value");
-    if (!value) return StepUnsupported(value.error().message);
+    const double value =
+        ULPSCOPE_TRY(OrUnsupported(step.op == "ones" ? Result<double>(1.0) : ReadNumber(step, "value")));
     for (int64_t i = 0; i < made.size(); ++i) {
       if (IsFloating(dtype)) {
-        SetRounded(made, i, {*value, 0});
+        SetRounded(made, i, {value, 0});
       } else {
-        SetInteger(made, i, Truncated(*value));
+        SetInteger(made, i, Truncated(value));
       }
     }
   }
@@ -150,15 +157,14 @@ StepResult Binary(const Step& step, GlueContext& context) {
   }
   a = BroadcastTo(a, *shape);
   b = BroadcastTo(b, *shape);
-  const Result<double> alpha = ReadNumber(step, "alpha", 1.0);
-  if (!alpha) return StepUnsupported(alpha.error().message);
+  const double alpha = ULPSCOPE_TRY(OrUnsupported(ReadNumber(step, "alpha", 1.0)));
   TensorData result = TensorData::Zeros(*dtype, *shape);
   for (int64_t i = 0; i < result.size(); ++i) {
     if (IsFloating(*dtype)) {
-      SetRounded(result, i, BinaryExact(step.op, a.At(i), b.At(i), *alpha));
+      SetRounded(result, i, BinaryExact(step.op, a.At(i), b.At(i), alpha));
     } else {
       SetInteger(result, i,
-                 BinaryInteger(step.op, IntegerElement(a, i), IntegerElement(b, i), Truncated(*alpha)));
+                 BinaryInteger(step.op, IntegerElement(a, i), IntegerElement(b, i), Truncated(alpha)));
     }
   }
   return result;
@@ -191,9 +197,8 @@ StepResult Unary(const Step& step, GlueContext& context) {
 StepResult CastStep(const Step& step, GlueContext& context) {
   const TensorData* a = step.of.size() == 1 ? context.Tensor(step.of[0]) : nullptr;
   if (a == nullptr) return BadArity(step);
-  const Result<DType> dtype = ReadDType(step, "dtype");
-  if (!dtype) return StepUnsupported(dtype.error().message);
-  return context.Cast(*a, *dtype, "cast");
+  const DType dtype = ULPSCOPE_TRY(OrUnsupported(ReadDType(step, "dtype")));
+  return context.Cast(*a, dtype, "cast");
 }
 
 // --- reductions
@@ -202,9 +207,8 @@ StepResult CastStep(const Step& step, GlueContext& context) {
 Result<std::vector<bool>> ReducedAxes(const Step& step, size_t rank) {
   std::vector<bool> reduced(rank, step.Find("dim") == nullptr);
   if (step.Find("dim") == nullptr) return reduced;
-  const Result<Shape> dims = ReadInts(step, "dim");
-  if (!dims) return Fail(dims.error());
-  for (const int64_t dim : *dims) {
+  const Shape dims = ULPSCOPE_TRY(ReadInts(step, "dim"));
+  for (const int64_t dim : dims) {
     const int64_t axis = dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
     if (axis < 0 || axis >= static_cast<int64_t>(rank)) return Fail("dim out of range");
     reduced[static_cast<size_t>(axis)] = true;
@@ -217,14 +221,8 @@ StepResult Reduce(const Step& step, GlueContext& context) {
   if (a == nullptr) return BadArity(step);
   const Result<std::vector<bool>> reduced = ReducedAxes(step, a->shape.size());
   if (!reduced) return StepRaised("IndexError", reduced.error().message);
-  const Result<bool> keepdim = ReadBool(step, "keepdim", false);
-  if (!keepdim) return StepUnsupported(keepdim.error().message);
-  DType dtype = a->dtype;
-  if (step.Find("dtype") != nullptr) {
-    const Result<DType> asked = ReadDType(step, "dtype");
-    if (!asked) return StepUnsupported(asked.error().message);
-    dtype = *asked;
-  }
+  const bool keepdim = ULPSCOPE_TRY(OrUnsupported(ReadBool(step, "keepdim", false)));
+  const DType dtype = ULPSCOPE_TRY(DTypeOr(step, a->dtype));
   if (!IsFloating(dtype)) return StepUnsupported(step.op + " of integers");
   const TensorData source = dtype == a->dtype ? *a : context.Cast(*a, dtype, step.op);
   Shape shape;
@@ -232,7 +230,7 @@ StepResult Reduce(const Step& step, GlueContext& context) {
   for (size_t axis = 0; axis < source.shape.size(); ++axis) {
     ((*reduced)[axis] ? gone : kept).push_back(axis);
     if (!(*reduced)[axis]) shape.push_back(source.shape[axis]);
-    if ((*reduced)[axis] && *keepdim) shape.push_back(1);
+    if ((*reduced)[axis] && keepdim) shape.push_back(1);
   }
   std::vector<size_t> order = kept;
   order.insert(order.end(), gone.begin(), gone.end());

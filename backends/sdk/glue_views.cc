@@ -29,38 +29,31 @@ Result<TensorData> Transpose(const Step& step, const TensorData& a) {
     std::reverse(order.begin(), order.end());
     return Permuted(a, order);
   }
-  const Result<int64_t> dim0 = ReadInt(step, "dim0");
-  const Result<int64_t> dim1 = ReadInt(step, "dim1");
-  if (!dim0) return Fail(dim0.error());
-  if (!dim1) return Fail(dim1.error());
-  const Result<size_t> axis0 = Axis(*dim0, a.shape.size());
-  const Result<size_t> axis1 = Axis(*dim1, a.shape.size());
-  if (!axis0) return Fail(axis0.error());
-  if (!axis1) return Fail(axis1.error());
-  std::swap(order[*axis0], order[*axis1]);
+  const int64_t dim0 = ULPSCOPE_TRY(ReadInt(step, "dim0"));
+  const int64_t dim1 = ULPSCOPE_TRY(ReadInt(step, "dim1"));
+  const size_t axis0 = ULPSCOPE_TRY(Axis(dim0, a.shape.size()));
+  const size_t axis1 = ULPSCOPE_TRY(Axis(dim1, a.shape.size()));
+  std::swap(order[axis0], order[axis1]);
   return Permuted(a, order);
 }
 
 Result<TensorData> Permute(const Step& step, const TensorData& a) {
-  const Result<Shape> dims = ReadInts(step, "dims");
-  if (!dims) return Fail(dims.error());
+  const Shape dims = ULPSCOPE_TRY(ReadInts(step, "dims"));
   std::vector<size_t> order;
-  for (const int64_t dim : *dims) {
-    const Result<size_t> axis = Axis(dim, a.shape.size());
-    if (!axis) return Fail(axis.error());
-    if (std::ranges::count(order, *axis) > 0) return Fail("permute: a dimension twice");
-    order.push_back(*axis);
+  for (const int64_t dim : dims) {
+    const size_t axis = ULPSCOPE_TRY(Axis(dim, a.shape.size()));
+    if (std::ranges::count(order, axis) > 0) return Fail("permute: a dimension twice");
+    order.push_back(axis);
   }
   if (order.size() != a.shape.size()) return Fail("permute: not all dimensions named");
   return Permuted(a, order);
 }
 
 Result<TensorData> Reshape(const Step& step, const TensorData& a) {
-  Result<Shape> shape = ReadInts(step, "shape");
-  if (!shape) return Fail(shape.error());
+  Shape shape = ULPSCOPE_TRY(ReadInts(step, "shape"));
   int64_t known = 1;
   int64_t* inferred = nullptr;
-  for (int64_t& extent : *shape) {
+  for (int64_t& extent : shape) {
     if (extent == -1 && inferred == nullptr) {
       inferred = &extent;
     } else if (extent < 0) {
@@ -73,49 +66,46 @@ Result<TensorData> Reshape(const Step& step, const TensorData& a) {
     if (known == 0 || a.size() % known != 0) return Fail("reshape: the -1 extent cannot be inferred");
     *inferred = a.size() / known;
   }
-  if (ElementCount(*shape) != a.size()) return Fail("reshape: the shapes hold different numbers of elements");
-  return TensorData{.dtype = a.dtype, .shape = std::move(*shape), .bytes = a.bytes};
+  if (ElementCount(shape) != a.size()) return Fail("reshape: the shapes hold different numbers of elements");
+  return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
 }
 
 Result<TensorData> Expand(const Step& step, const TensorData& a) {
-  Result<Shape> shape = ReadInts(step, "shape");
-  if (!shape) return Fail(shape.error());
-  if (shape->size() < a.shape.size()) return Fail("expand: fewer dimensions than the tensor has");
-  const size_t lead = shape->size() - a.shape.size();
+  Shape shape = ULPSCOPE_TRY(ReadInts(step, "shape"));
+  if (shape.size() < a.shape.size()) return Fail("expand: fewer dimensions than the tensor has");
+  const size_t lead = shape.size() - a.shape.size();
   for (size_t axis = 0; axis < a.shape.size(); ++axis) {
-    int64_t& extent = (*shape)[lead + axis];
+    int64_t& extent = shape[lead + axis];
     if (extent == -1) extent = a.shape[axis];
     if (extent != a.shape[axis] && a.shape[axis] != 1) return Fail("expand: a dimension that is not 1");
   }
-  return BroadcastTo(a, *shape);
+  return BroadcastTo(a, shape);
 }
 
 Result<TensorData> SelectOrSqueeze(const Step& step, const TensorData& a) {
   Shape shape = a.shape;
+  const auto reshaped = [&] { return TensorData{.dtype = a.dtype, .shape = shape, .bytes = a.bytes}; };
   if (step.op == "squeeze" && step.Find("dim") == nullptr) {
     std::erase(shape, 1);
-    return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
+    return reshaped();
   }
-  const Result<int64_t> dim = ReadInt(step, "dim");
-  if (!dim) return Fail(dim.error());
-  const Result<size_t> axis = Axis(*dim, a.shape.size() + (step.op == "unsqueeze" ? 1 : 0));
-  if (!axis) return Fail(axis.error());
-  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(*axis);
+  const int64_t dim = ULPSCOPE_TRY(ReadInt(step, "dim"));
+  const size_t axis = ULPSCOPE_TRY(Axis(dim, a.shape.size() + (step.op == "unsqueeze" ? 1 : 0)));
+  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
   if (step.op == "unsqueeze") {
     shape.insert(at, 1);
-    return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
+    return reshaped();
   }
   if (step.op == "squeeze") {
     if (*at == 1) shape.erase(at);
-    return TensorData{.dtype = a.dtype, .shape = std::move(shape), .bytes = a.bytes};
+    return reshaped();
   }
-  const Result<int64_t> index = ReadInt(step, "index");
-  if (!index) return Fail(index.error());
-  const int64_t picked = *index < 0 ? *index + *at : *index;
+  const int64_t index = ULPSCOPE_TRY(ReadInt(step, "index"));
+  const int64_t picked = index < 0 ? index + *at : index;
   if (picked < 0 || picked >= *at) return Fail("select: index out of range");
-  std::vector<size_t> order = {*axis};
+  std::vector<size_t> order = {axis};
   for (size_t i = 0; i < a.shape.size(); ++i) {
-    if (i != *axis) order.push_back(i);
+    if (i != axis) order.push_back(i);
   }
   const TensorData front = Permuted(a, order);
   shape.erase(at);

@@ -42,33 +42,25 @@ Result<void> CheckShape(const Shape& shape, const std::string& what) {
 Result<ProgramTensor> ParseTensor(const Json& value) {
   if (!value.is_object()) return Fail("a tensor of the program is no object");
   ProgramTensor tensor;
-  const Result<std::string> name = Text(value, "name", "tensor");
-  const Result<std::string> dtype = Text(value, "dtype", "tensor");
-  if (!name) return Fail(name.error());
-  if (!dtype) return Fail(dtype.error());
-  if (name->empty()) return Fail("a tensor of the program has no name");
-  tensor.name = *name;
-  const std::optional<DType> parsed = ParseDType(*dtype);
-  if (!parsed) return Fail("tensor " + tensor.name + ": unknown dtype '" + *dtype + "'");
+  tensor.name = ULPSCOPE_TRY(Text(value, "name", "tensor"));
+  const std::string dtype = ULPSCOPE_TRY(Text(value, "dtype", "tensor"));
+  if (tensor.name.empty()) return Fail("a tensor of the program has no name");
+  const std::string what = "tensor " + tensor.name;
+  const std::optional<DType> parsed = ParseDType(dtype);
+  if (!parsed) return Fail(what + ": unknown dtype '" + dtype + "'");
   tensor.dtype = *parsed;
-  Result<Shape> shape = Counts(value.value("shape", Json()), "tensor " + tensor.name + ": shape");
-  if (!shape) return Fail(shape.error());
-  if (const Result<void> ok = CheckShape(*shape, "tensor " + tensor.name); !ok) return Fail(ok.error());
-  tensor.shape = std::move(*shape);
+  tensor.shape = ULPSCOPE_TRY(Counts(value.value("shape", Json()), what + ": shape"));
+  ULPSCOPE_TRY(CheckShape(tensor.shape, what));
   if (value.contains("strides")) {
-    Result<std::vector<int64_t>> strides = Counts(value["strides"], "tensor " + tensor.name + ": strides");
-    if (!strides) return Fail(strides.error());
-    if (!strides->empty() && strides->size() != tensor.shape.size()) {
-      return Fail("tensor " + tensor.name + ": strides and shape differ in length");
+    tensor.strides = ULPSCOPE_TRY(Counts(value["strides"], what + ": strides"));
+    if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
+      return Fail(what + ": strides and shape differ in length");
+    for (const int64_t stride : tensor.strides) {
+      if (stride < 0 || stride > kMaxElements) return Fail(what + ": stride out of range");
     }
-    for (const int64_t stride : *strides) {
-      if (stride < 0 || stride > kMaxElements) return Fail("tensor " + tensor.name + ": stride out of range");
-    }
-    tensor.strides = std::move(*strides);
   }
   if (value.contains("requires_grad")) {
-    if (!value["requires_grad"].is_boolean())
-      return Fail("tensor " + tensor.name + ": requires_grad is no boolean");
+    if (!value["requires_grad"].is_boolean()) return Fail(what + ": requires_grad is no boolean");
     tensor.requires_grad = value["requires_grad"].get<bool>();
   }
   return tensor;
@@ -99,9 +91,8 @@ class StepParser {
     if (!value.is_array()) return Fail("steps are no list");
     std::vector<Step> steps;
     for (const Json& item : value) {
-      Result<Step> step = ParseStep(item);
-      if (!step) return Fail(step.error());
-      steps.push_back(std::move(*step));
+      Step step = ULPSCOPE_TRY(ParseStep(item));
+      steps.push_back(std::move(step));
     }
     return steps;
   }
@@ -130,17 +121,14 @@ class StepParser {
     if (!value.is_object()) return Fail("a step is no object");
     Step step;
     for (const auto& [key, target] : {std::pair{"op", &step.op}, {"out", &step.out}, {"as", &step.as}}) {
-      Result<std::string> text = Text(value, key, "step");
-      if (!text) return Fail(text.error());
-      *target = std::move(*text);
+      *target = ULPSCOPE_TRY(Text(value, key, "step"));
     }
     if (step.op.empty()) return Fail("a step has no op");
     const Json operands = value.value("of", Json::array());
     if (!operands.is_array()) return Fail("step " + step.op + ": 'of' is no list");
     for (const Json& item : operands) {
-      Result<Operand> operand = ParseOperand(item, step.op);
-      if (!operand) return Fail(operand.error());
-      step.of.push_back(std::move(*operand));
+      Operand operand = ULPSCOPE_TRY(ParseOperand(item, step.op));
+      step.of.push_back(std::move(operand));
     }
     if (!step.out.empty() && !names_.contains(step.out)) {
       return Fail("step " + step.op + ": out '" + step.out + "' names nothing made before it");
@@ -149,9 +137,7 @@ class StepParser {
     if (!attrs.is_object()) return Fail("step " + step.op + ": attrs are no object");
     for (const auto& [key, attr] : attrs.items()) step.attrs.emplace(key, ToAttr(attr));
     if (value.contains("steps")) {
-      Result<std::vector<Step>> body = ParseAll(value["steps"]);
-      if (!body) return Fail(body.error());
-      step.steps = std::move(*body);
+      step.steps = ULPSCOPE_TRY(ParseAll(value["steps"]));
     }
     if (!step.as.empty()) names_.insert(step.as);
     return step;
@@ -208,16 +194,13 @@ Result<Program> ParseProgram(const Json& value) {
   if (!tensors.is_array()) return Fail("the program's tensors are no list");
   std::set<std::string> names;
   for (const Json& item : tensors) {
-    Result<ProgramTensor> tensor = ParseTensor(item);
-    if (!tensor) return Fail(tensor.error());
-    if (!names.insert(tensor->name).second)
-      return Fail("two tensors of the program are named '" + tensor->name + "'");
-    program.tensors.push_back(std::move(*tensor));
+    ProgramTensor tensor = ULPSCOPE_TRY(ParseTensor(item));
+    if (!names.insert(tensor.name).second)
+      return Fail("two tensors of the program are named '" + tensor.name + "'");
+    program.tensors.push_back(std::move(tensor));
   }
   StepParser parser(std::move(names));
-  Result<std::vector<Step>> steps = parser.ParseAll(value.value("steps", Json::array()));
-  if (!steps) return Fail(steps.error());
-  program.steps = std::move(*steps);
+  program.steps = ULPSCOPE_TRY(parser.ParseAll(value.value("steps", Json::array())));
   const Json observe = value.value("observe", Json::array());
   if (!observe.is_array()) return Fail("the program's observe is no list");
   for (const Json& item : observe) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/sdk/wire.h"
+#include "harness/base/find.h"
 
 namespace ulpscope::sdk {
 namespace {
@@ -42,11 +43,7 @@ std::string Quote(std::string_view name) {
 /// Bytes of a tensor, or nothing when the product overflows what a file can hold.
 Result<uint64_t> TensorBytes(DType dtype, const Shape& shape) {
   uint64_t bytes = SizeOf(dtype);
-  bool empty = false;
-  for (const int64_t extent : shape) {
-    if (extent == 0) empty = true;
-  }
-  if (empty) return uint64_t{0};
+  if (Contains(shape, 0)) return uint64_t{0};
   for (const int64_t extent : shape) {
     if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / static_cast<uint64_t>(extent)) {
       return Fail("the shape's product overflows");
@@ -88,24 +85,22 @@ Result<Entry> ParseEntry(const std::string& name, const Json& value, uint64_t da
   const std::optional<DType> dtype =
       dtype_name.is_string() ? ParseSafetensorsName(dtype_name.get<std::string>()) : std::nullopt;
   if (!dtype) return Fail("unknown dtype " + dtype_name.dump(-1, ' ', true, Json::error_handler_t::replace));
-  Result<Shape> shape = ParseShape(value.at("shape"), limits);
-  if (!shape) return Fail(shape.error());
+  Shape shape = ULPSCOPE_TRY(ParseShape(value.at("shape"), limits));
   const Json& offsets = value.at("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2 || !IsCount(offsets[0]) || !IsCount(offsets[1])) {
     return Fail("data_offsets are not two counts");
   }
   Entry entry{
-      .name = name, .dtype = *dtype, .shape = std::move(*shape), .begin = offsets[0], .end = offsets[1]};
+      .name = name, .dtype = *dtype, .shape = std::move(shape), .begin = offsets[0], .end = offsets[1]};
   if (entry.begin > entry.end) return Fail("data_offsets run backwards");
   if (entry.end > data_bytes) {
     return Fail("data_offsets end at " + std::to_string(entry.end) + ", the data at " +
                 std::to_string(data_bytes));
   }
-  const Result<uint64_t> bytes = TensorBytes(entry.dtype, entry.shape);
-  if (!bytes) return Fail(bytes.error());
-  if (*bytes != entry.end - entry.begin) {
+  const uint64_t bytes = ULPSCOPE_TRY(TensorBytes(entry.dtype, entry.shape));
+  if (bytes != entry.end - entry.begin) {
     return Fail("data_offsets span " + std::to_string(entry.end - entry.begin) +
-                " bytes, dtype and shape need " + std::to_string(*bytes));
+                " bytes, dtype and shape need " + std::to_string(bytes));
   }
   return entry;
 }
@@ -150,16 +145,14 @@ Result<std::vector<Entry>> ParseHeader(std::string_view header, uint64_t data_by
   std::vector<Entry> entries;
   for (const auto& [name, value] : json->items()) {
     if (name == kMetadata) {
-      const Result<void> metadata = CheckMetadata(value);
-      if (!metadata) return Fail(metadata.error());
+      ULPSCOPE_TRY(CheckMetadata(value));
       continue;
     }
     Result<Entry> entry = ParseEntry(name, value, data_bytes, limits);
     if (!entry) return Fail("tensor " + Quote(name) + ": " + entry.error().message);
     entries.push_back(std::move(*entry));
   }
-  const Result<void> tiling = CheckTiling(entries, data_bytes);
-  if (!tiling) return Fail(tiling.error());
+  ULPSCOPE_TRY(CheckTiling(entries, data_bytes));
   return entries;
 }
 

@@ -213,9 +213,8 @@ Result<void> WriteLine(int fd, std::string_view line, int timeout_ms) {
 }
 
 Result<void> WriteMessage(int fd, const Json& message, int timeout_ms, const WireLimits& limits) {
-  const Result<std::string> line = FormatMessage(message, limits);
-  if (!line) return Fail(line.error());
-  return WriteLine(fd, *line, timeout_ms);
+  const std::string line = ULPSCOPE_TRY(FormatMessage(message, limits));
+  return WriteLine(fd, line, timeout_ms);
 }
 
 Json FloatToJson(double value) {

@@ -214,10 +214,7 @@ void Machine::CallStep(const sdk::Step& step) {
     arguments.keywords[LookupOr(word->renamed, key, key)] = value;
   }
   if (!step.out.empty()) arguments.out = Value(step.out);
-  arguments.lookup = [this](const std::string& name) {
-    const auto found = values_.find(name);
-    return found == values_.end() ? at::Tensor() : found->second;
-  };
+  arguments.lookup = [this](const std::string& name) { return LookupOr(values_, name, at::Tensor()); };
   if (step.op == "index") ListIndices(step, arguments);
   if (step.op == "split" && step.Find("split_size") != nullptr)
     arguments.keywords.at("split_size").If<Attr::List>() != nullptr ? void(op += ".sizes")

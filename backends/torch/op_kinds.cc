@@ -9,6 +9,8 @@
 #include <map>
 #include <mutex>
 
+#include "harness/base/find.h"
+
 namespace ulpscope::torch_backend {
 namespace {
 
@@ -25,8 +27,7 @@ TraceKind KindByName(const std::string& plain) {
       kinds[name] = kView;
     return kinds;
   }();
-  const auto known = kKinds.find(plain);
-  return known == kKinds.end() ? TraceKind::kCompute : known->second;
+  return LookupOr(kKinds, plain, TraceKind::kCompute);
 }
 
 /// True where a schema says that the first result shows an operand's memory and that nothing is written.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ulpscope {
 
@@ -11,6 +14,13 @@ namespace ulpscope {
 template <class Range, class Value>
 bool Contains(const Range& all, const Value& wanted) {
   return std::find(std::begin(all), std::end(all), wanted) != std::end(all);
+}
+
+/// The first of `all` that `fits`; null where none does.
+template <class Range, class Fits>
+auto FindIf(Range& all, Fits fits) -> decltype(&*std::begin(all)) {
+  const auto found = std::find_if(std::begin(all), std::end(all), fits);
+  return found == std::end(all) ? nullptr : &*found;
 }
 
 /// What `map` has for `key`; null where it has nothing.
@@ -25,6 +35,21 @@ template <class Map, class Key>
 typename Map::mapped_type LookupOr(const Map& map, const Key& key, typename Map::mapped_type otherwise = {}) {
   const auto found = map.find(key);
   return found == map.end() ? std::move(otherwise) : found->second;
+}
+
+/// What `make` gives for each of `all`, in their order; as `Made` where that is said.
+template <class Made = void, class Range, class Make>
+auto Mapped(const Range& all, Make make) {
+  using Given = std::decay_t<decltype(std::invoke(make, *std::begin(all)))>;
+  std::vector<std::conditional_t<std::is_void_v<Made>, Given, Made>> made;
+  for (const auto& each : all) made.emplace_back(std::invoke(make, each));
+  return made;
+}
+
+/// The keys of `map`, in their order.
+template <class Map>
+std::vector<typename Map::key_type> Keys(const Map& map) {
+  return Mapped(map, [](const auto& entry) { return entry.first; });
 }
 
 }  // namespace ulpscope

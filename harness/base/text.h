@@ -1,8 +1,10 @@
 // Small text helpers shared by every layer: nearest-name suggestions, joins and what parts them.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,15 @@ namespace ulpscope {
 
 /// ASCII alone, whatever the locale.
 inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// The number that all of `text` is, as std::from_chars reads it; nothing where it is none or does not fit.
+template <class Number>
+std::optional<Number> WholeNumber(std::string_view text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
 
 /// The candidate nearest to `word` by edit distance, or "" when none is within a third of its length (at
 /// least 2).

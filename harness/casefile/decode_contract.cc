@@ -13,9 +13,7 @@ namespace {
 
 std::vector<std::string> Words(const Node& node) {
   if (node.kind == Node::Kind::kScalar) return {node.text};
-  std::vector<std::string> words;
-  for (const Node& item : node.children) words.push_back(item.text);
-  return words;
+  return Mapped(node.children, &Node::text);
 }
 
 /// True for a `{` that is not escaped: std::regex unrolls counted repetitions, and (((a{99}){99}){99}) takes

@@ -1,6 +1,7 @@
 // Programs: steps in order, names defined before they are used, attributes by the op table.
 #include <algorithm>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/decode.h"
 #include "harness/casefile/number.h"
@@ -70,8 +71,8 @@ void DecodeAttributes(const Node& node, Step& step, ErrorSink& errors) {
   for (size_t i = 0; i < node.entry_count(); ++i) {
     const std::string& key = node.key(i).text;
     if (IsStepKey(key)) continue;
-    const auto field = std::ranges::find_if(fields, [&](const Field& f) { return f.key == key; });
-    step.attrs[key] = DecodeAttr(node.value(i), field == fields.end() ? anything : *field->type, errors);
+    const Field* field = FindIf(fields, [&](const Field& each) { return each.key == key; });
+    step.attrs[key] = DecodeAttr(node.value(i), field == nullptr ? anything : *field->type, errors);
   }
   if (step.op == "autocast") {  // resolved here, so that no adapter has a default of its own
     step.attrs.try_emplace("device", Attr{.value = std::string("auto")});
@@ -184,11 +185,7 @@ NameTable::Entry* NameTable::Use(const Mark& mark, const std::string& name, Erro
   return &place->second;
 }
 
-std::vector<std::string> NameTable::Names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : entries) names.push_back(name);
-  return names;
-}
+std::vector<std::string> NameTable::Names() const { return Keys(entries); }
 
 Attr DecodeNumber(const Node& node, ErrorSink& errors) {
   auto number = ParseNumber(node.text);

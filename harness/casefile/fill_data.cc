@@ -34,11 +34,22 @@ struct ProbeFill {
 
 /// The text of a parameter; "" where it is not given.
 Result<std::string> Word(const Attr::Map& map, const std::string& key) {
-  const auto place = map.find(key);
-  if (place == map.end()) return std::string();
-  if (const auto* text = std::get_if<std::string>(&place->second.value)) return *text;
-  if (const auto* integer = std::get_if<int64_t>(&place->second.value)) return std::to_string(*integer);
+  const Attr* given = Lookup(map, key);
+  if (given == nullptr) return std::string();
+  if (const auto* text = given->If<std::string>()) return *text;
+  if (const auto* integer = given->If<int64_t>()) return std::to_string(*integer);
   return Fail("'" + key + "' is one word");
+}
+
+tl::unexpected<Error> NoSuch(const std::string& what, const std::string& name,
+                             const std::vector<std::string>& known) {
+  return Fail(Problem("no such " + what, "'" + name + "'", Join(known, ", "), DidYouMean(name, known)));
+}
+
+/// What stands under `fill` in the tensor's fill; null where it is another one.
+const Attr* ParametersOf(const TensorSpec& spec, const std::string& fill) {
+  const auto* map = spec.fill.If<Attr::Map>();
+  return map == nullptr ? nullptr : Lookup(*map, fill);
 }
 
 Result<int64_t> IntegerOr(const Attr::Map& map, const std::string& key, int64_t otherwise) {
@@ -101,9 +112,7 @@ Result<ProbeFill> ReadProbe(const Attr& parameters, const TensorSpec& spec) {
     fill.name = ULPSCOPE_TRY(Word(*map, "name"));
   }
   const auto& families = ProbeFamilies();
-  if (!Contains(families, fill.name))
-    return Fail(Problem("no such probe", "'" + fill.name + "'", Join(families, ", "),
-                        DidYouMean(fill.name, families)));
+  if (!Contains(families, fill.name)) return NoSuch("probe", fill.name, families);
   if (FormatOf(spec.dtype) == nullptr)
     return Fail("probe: for floating dtypes, not " + std::string(Name(spec.dtype)));
   const auto role = ULPSCOPE_TRY(RoleOf(*map));
@@ -168,9 +177,7 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
   if (map == nullptr) return Fail("fill 'cross' takes named parameters, {cross: {name: ...}}");
   const auto name = ULPSCOPE_TRY(Word(*map, "name"));
   const auto& names = CrossNames();
-  if (!Contains(names, name))
-    return Fail(
-        Problem("no such crossed probe", "'" + name + "'", Join(names, ", "), DidYouMean(name, names)));
+  if (!Contains(names, name)) return NoSuch("crossed probe", name, names);
   const auto role = ULPSCOPE_TRY(RoleOf(*map));
   if (role == Role::kAddend) return Fail(Problem("no such role", "'addend'", "a, b or sum"));
   const auto from = ULPSCOPE_TRY(IntegerOr(*map, "from", 0));
@@ -199,10 +206,9 @@ Result<std::vector<uint64_t>> CrossElements(const Attr& parameters, const Tensor
 }
 
 std::optional<ProbeShare> ShareOfProbe(const TensorSpec& spec) {
-  const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  const auto place = map == nullptr ? Attr::Map::const_iterator() : map->find("probe");
-  if (map == nullptr || place == map->end()) return std::nullopt;
-  const auto fill = ReadProbe(place->second, spec);
+  const Attr* parameters = ParametersOf(spec, "probe");
+  if (parameters == nullptr) return std::nullopt;
+  const auto fill = ReadProbe(*parameters, spec);
   if (!fill) return std::nullopt;
   const auto all = static_cast<int64_t>(fill->dots.size());
   return ProbeShare{.name = fill->name,
@@ -226,17 +232,11 @@ Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const Tenso
                         names.empty() ? "no record is there" : Join(names, ", "), DidYouMean(name, names)));
   const FloatFormat* format = FormatOf(spec.dtype);
   if (format == nullptr) return Fail("record: for floating dtypes, not " + std::string(Name(spec.dtype)));
-  const auto record =
-      sdk::ReadSafetensors(RecordFolder() / (name + ".safetensors"), {.max_file_bytes = kMostRecordBytes});
-  if (!record) return Fail(record.error());
-  const auto found = record->find(tensor);
-  if (found == record->end()) {
-    std::vector<std::string> tensors;
-    for (const auto& [key, data] : *record) tensors.push_back(key);
-    return Fail(Problem("no such tensor in record " + name, "'" + tensor + "'", Join(tensors, ", "),
-                        DidYouMean(tensor, tensors)));
-  }
-  const TensorData& data = found->second;
+  const auto record = ULPSCOPE_TRY(
+      sdk::ReadSafetensors(RecordFolder() / (name + ".safetensors"), {.max_file_bytes = kMostRecordBytes}));
+  const TensorData* found = Lookup(record, tensor);
+  if (found == nullptr) return NoSuch("tensor in record " + name, tensor, Keys(record));
+  const TensorData& data = *found;
   if (ElementCount(spec.shape) > data.size()) {
     return Fail("tensor '" + tensor + "' of record " + name + " has " + std::to_string(data.size()) +
                 " elements, too few for " + Describe(spec.dtype, spec.shape));
@@ -249,10 +249,8 @@ Result<std::vector<uint64_t>> RecordElements(const Attr& parameters, const Tenso
 }
 
 std::filesystem::path FileOfFill(const TensorSpec& spec) {
-  const auto* map = std::get_if<Attr::Map>(&spec.fill.value);
-  const auto place = map == nullptr ? Attr::Map::const_iterator() : map->find("file");
-  if (map == nullptr || place == map->end()) return {};
-  const auto* parameters = std::get_if<Attr::Map>(&place->second.value);
+  const Attr* file = ParametersOf(spec, "file");
+  const auto* parameters = file == nullptr ? nullptr : file->If<Attr::Map>();
   const auto path = parameters == nullptr ? Result<std::string>("") : Word(*parameters, "path");
   if (!path || path->empty()) return {};
   return fs::path(spec.pos.file).parent_path() / *path;
@@ -263,34 +261,28 @@ Result<std::vector<uint64_t>> FileElements(const Attr& parameters, const TensorS
   const auto* map = std::get_if<Attr::Map>(&parameters.value);
   if (map == nullptr)
     return Fail("fill 'file' takes named parameters, {file: {path: ..., tensor: ..., sha256: ...}}");
-  auto path = Word(*map, "path"), tensor = Word(*map, "tensor"), due = Word(*map, "sha256");
-  for (const auto* word : {&path, &tensor, &due}) {
-    if (!*word) return Fail(word->error());
-  }
-  if (!TensorFilePattern().matches(*path))
-    return Fail(Problem("no file of tensors", "'" + *path + "'", std::string(TensorFilePattern().what)));
-  const fs::path file = fs::path(spec.pos.file).parent_path() / *path;
+  const auto path = ULPSCOPE_TRY(Word(*map, "path"));
+  const auto tensor = ULPSCOPE_TRY(Word(*map, "tensor"));
+  const auto due = ULPSCOPE_TRY(Word(*map, "sha256"));
+  if (!TensorFilePattern().matches(path))
+    return Fail(Problem("no file of tensors", "'" + path + "'", std::string(TensorFilePattern().what)));
+  const fs::path file = fs::path(spec.pos.file).parent_path() / path;
   const auto tensors = sdk::ReadSafetensors(file.string(), {.max_file_bytes = kMostFileBytes});
   if (!tensors) {
     return Fail(Problem(file.generic_string() + " cannot be read", tensors.error().message,
                         "the tensors of the case, beside its file"));
   }
-  const auto found = tensors->find(*tensor);
-  if (found == tensors->end()) {
-    std::vector<std::string> names;
-    for (const auto& [key, data] : *tensors) names.push_back(key);
-    return Fail(Problem("no such tensor in " + file.generic_string(), "'" + *tensor + "'", Join(names, ", "),
-                        DidYouMean(*tensor, names)));
-  }
-  const TensorData& data = found->second;
+  const TensorData* found = Lookup(*tensors, tensor);
+  if (found == nullptr) return NoSuch("tensor in " + file.generic_string(), tensor, Keys(*tensors));
+  const TensorData& data = *found;
   if (data.dtype != spec.dtype || data.shape != spec.shape) {
     return Fail(Problem("another tensor than the case's", Describe(data.dtype, data.shape),
                         Describe(spec.dtype, spec.shape)));
   }
-  if (const std::string digest = Sha256(data.bytes); digest != *due) {
-    return Fail(Problem("tensor '" + *tensor + "' of " + file.generic_string() +
+  if (const std::string digest = Sha256(data.bytes); digest != due) {
+    return Fail(Problem("tensor '" + tensor + "' of " + file.generic_string() +
                             " is not the one that the case was written for",
-                        "sha256 " + digest, *due));
+                        "sha256 " + digest, due));
   }
   std::vector<uint64_t> elements;
   if (with_values == WithValues::kNo) return elements;

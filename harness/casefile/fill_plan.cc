@@ -36,9 +36,7 @@ class Parameters {
   explicit Parameters(const Attr::Map& map) : map_(map) {}
 
   Result<SmallFraction> Fraction(const std::string& name, std::string fallback) const {
-    const auto place = map_.find(name);
-    auto text =
-        ULPSCOPE_TRY(place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second));
+    auto text = ULPSCOPE_TRY(Text(name, std::move(fallback)));
     auto number = ULPSCOPE_TRY(ParseNumber(text));
     auto fraction = ToSmallFraction(number);
     if (!fraction) return Fail("'" + name + "': " + fraction.error().message);
@@ -47,19 +45,21 @@ class Parameters {
 
   /// Without a fallback ("") the parameter is required.
   Result<int64_t> Integer(const std::string& name, std::string fallback = "") const {
-    const auto place = map_.find(name);
-    if (place == map_.end() && fallback.empty()) return Fail("fill needs '" + name + "'");
-    auto text =
-        ULPSCOPE_TRY(place == map_.end() ? Result<std::string>(std::move(fallback)) : TextOf(place->second));
-    auto value = ParseInteger(text);
-    if (!value) return Fail(value.error());
-    if (*value >= kParameterLimit || *value <= -kParameterLimit) return Fail("'" + name + "' is too large");
-    return *value;
+    if (Get(name) == nullptr && fallback.empty()) return Fail("fill needs '" + name + "'");
+    auto text = ULPSCOPE_TRY(Text(name, std::move(fallback)));
+    auto value = ULPSCOPE_TRY(ParseInteger(text));
+    if (value >= kParameterLimit || value <= -kParameterLimit) return Fail("'" + name + "' is too large");
+    return value;
   }
 
   const Attr* Get(const std::string& name) const { return Lookup(map_, name); }
 
  private:
+  Result<std::string> Text(const std::string& name, std::string fallback) const {
+    const Attr* given = Get(name);
+    return given == nullptr ? Result<std::string>(std::move(fallback)) : TextOf(*given);
+  }
+
   const Attr::Map& map_;
 };
 

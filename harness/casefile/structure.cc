@@ -16,9 +16,7 @@ namespace ulpscope {
 namespace {
 
 std::vector<std::string> Keys(const std::vector<Field>& fields) {
-  std::vector<std::string> keys;
-  for (const Field& field : fields) keys.emplace_back(field.key);
-  return keys;
+  return Mapped<std::string>(fields, &Field::key);
 }
 
 std::string OneOf(const std::vector<std::string>& words) {

@@ -106,7 +106,6 @@ bool MatchesDigest(std::string_view text) {
 }
 
 bool MatchesNumber(std::string_view text) { return ParseNumber(text).has_value(); }
-bool MatchesInteger(std::string_view text) { return ParseInteger(text).has_value(); }
 bool MatchesLine(std::string_view text) { return !text.empty(); }
 
 }  // namespace
@@ -175,10 +174,6 @@ const Pattern& NumberPattern() {
       "^(nan|bits:0x[0-9A-Fa-f]{1,16}|-?(inf|0x[0-9A-Fa-f]+([.][0-9A-Fa-f]+)?[pP][+-]?[0-9]+"
       "|(0|[1-9][0-9]*)(/[1-9][0-9]*|([.][0-9]+)?([eE][+-]?[0-9]+)?)))$",
       MatchesNumber};
-  return pattern;
-}
-const Pattern& IntegerPattern() {
-  static const Pattern pattern{"an integer", "^-?(0|[1-9][0-9]*)$", MatchesInteger};
   return pattern;
 }
 const Pattern& LinePattern() {

@@ -34,7 +34,6 @@ const Pattern& TensorFilePattern();  ///< NAME.safetensors, without a folder
 const Pattern& DigestPattern();      ///< 64 hexadecimal digits
 const Pattern& OpPattern();          ///< aten::NAME, torch.NAME (vocabulary words come from the op table)
 const Pattern& NumberPattern();
-const Pattern& IntegerPattern();
 const Pattern& LinePattern();  ///< any non-empty text
 
 /// The words of one facet (harness/words/facets.h): in, prod, acc, mid, out.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/load.h"
 #include "harness/casefile/number.h"
@@ -67,9 +68,7 @@ std::string Spell(const Attr& attr, Strings strings) {
       return strings == Strings::kRaw ? Raw(value) : SpellText(value);
     }
     std::string operator()(const Attr::List& list) const {
-      std::vector<std::string> parts;
-      for (const Attr& item : list) parts.push_back(Spell(item, strings));
-      return "[" + Join(parts, ", ") + "]";
+      return "[" + Join(Mapped(list, [&](const Attr& item) { return Spell(item, strings); }), ", ") + "]";
     }
     std::string operator()(const Attr::Map& map) const {
       std::vector<std::string> parts;
@@ -83,9 +82,7 @@ std::string Spell(const Attr& attr, Strings strings) {
 std::string Integers(const std::vector<int64_t>& numbers) { return "[" + Join(numbers, ", ") + "]"; }
 
 std::string Texts(const std::vector<std::string>& texts) {
-  std::vector<std::string> parts;
-  for (const auto& text : texts) parts.push_back(SpellText(text));
-  return "[" + Join(parts, ", ") + "]";
+  return "[" + Join(Mapped(texts, SpellText), ", ") + "]";
 }
 
 std::string TextMap(const std::map<std::string, std::string>& entries) {

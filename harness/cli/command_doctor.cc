@@ -1,7 +1,6 @@
 // ulpscope doctor: is this machine fit to measure on, which backends can run, and what installs the others.
 // With --adapter: does that adapter keep the protocol?
 #include <fmt/format.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -17,6 +16,7 @@
 #include "harness/cli/choose_backends.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/judging/case_classifier.h"
+#include "harness/cli/recorded_run.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/workspace.h"
 #include "harness/conform/adapter_check.h"
@@ -117,7 +117,7 @@ std::vector<Finding> CheckBackends(const Registry& registry) {
   return findings;
 }
 
-class Collector : public RunObserver {
+class ObservationsByBackend : public RunObserver {
  public:
   void OnResult(const Case&, const BackendSpec& backend, const Observation& observation) override {
     observations[backend.Text()] = observation;
@@ -132,46 +132,41 @@ Result<std::map<std::string, Observation>> RunSelfCheck(const Case& test_case,
   for (const auto& backend : backends) {
     specs.push_back(ULPSCOPE_TRY(ParseBackend(backend, registry)));
   }
-  std::string name = (fs::temp_directory_path() / "ulpscope-doctor-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return Fail("cannot make a temporary folder");
+  const auto folder = ULPSCOPE_TRY(TemporaryFolder::Make());
   RunOptions options;
-  options.out = fs::path(name) / "run";
-  Collector collector;
-  const auto ran = RunCases(
-      {test_case}, specs, registry, [](const Case& c) { return MakeInputs(c, 0); }, options, collector);
-  std::error_code code;
-  fs::remove_all(name, code);
-  if (!ran) return Fail(ran.error());
-  return std::move(collector.observations);
+  options.out = folder.path() / "run";
+  ObservationsByBackend kept;
+  ULPSCOPE_TRY(RunCases(
+      {test_case}, specs, registry, [](const Case& c) { return MakeInputs(c, 0); }, options, kept));
+  return std::move(kept.observations);
 }
 
 /// The classifier's known answers: what is emulated at a model must be classified as a set that holds it.
 std::vector<Finding> CheckClassifier(const Case& test_case, const Registry& registry) {
   std::vector<Finding> findings;
-  std::vector<std::string> backends;
-  for (const char* model : kSelfCheckModels) backends.push_back(std::string("emulated:model=") + model);
-  const auto observed = RunSelfCheck(test_case, backends, registry);
+  const auto backend_of = [](const char* model) { return std::string("emulated:model=") + model; };
+  const auto observed = RunSelfCheck(test_case, Mapped(kSelfCheckModels, backend_of), registry);
   if (!observed) return {Bad("classifier", observed.error().Text())};
   CaseClassifier classifier(test_case, 0);
   for (const char* model : kSelfCheckModels) {
     const auto truth = ParsePrecisionModel(model);
-    const auto spec = ParseBackend(std::string("emulated:model=") + model, registry);
-    const auto entry = truth && spec ? observed->find(spec->Text()) : observed->end();
-    if (entry == observed->end()) {
+    const auto spec = ParseBackend(backend_of(model), registry);
+    const Observation* entry = truth && spec ? Lookup(*observed, spec->Text()) : nullptr;
+    if (entry == nullptr) {
       findings.push_back(Bad("classifier", std::string("nothing came back for ") + model));
       continue;
     }
-    const Classified classified = classifier.Classify(entry->second);
-    const auto value = classified.values.find("product");
-    if (value == classified.values.end()) {
-      const std::string why = classified.fault.empty() ? entry->second.outcome.text : classified.fault;
+    const Classified classified = classifier.Classify(*entry);
+    const Classification* value = Lookup(classified.values, "product");
+    if (value == nullptr) {
+      const std::string why = classified.fault.empty() ? entry->outcome.text : classified.fault;
       findings.push_back(Bad("classifier", fmt::format("{}: {}", model, why)));
       continue;
     }
-    const auto& proved = value->second.models_proved;
+    const auto& proved = value->models_proved;
     const bool found = Contains(proved, *truth);
     const std::string text =
-        fmt::format("{}: {} of {} models survive", model, proved.size(), value->second.models_tried);
+        fmt::format("{}: {} of {} models survive", model, proved.size(), value->models_tried);
     findings.push_back(found ? Good("classifier", text)
                              : Bad("classifier", text + ", the true one does not"));
   }

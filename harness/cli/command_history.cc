@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/exit_codes.h"
@@ -93,14 +94,12 @@ Result<HistoryIndex> OpenIndex(const HistoryArguments& arguments) {
 }
 
 Result<void> Update(const std::vector<std::string>& places, HistoryIndex* index) {
-  auto known = index->Stamps();
-  if (!known) return tl::unexpected(known.error());
+  auto known = ULPSCOPE_TRY(index->Stamps());
   for (const auto& place : places) {
     for (const fs::path& folder : RunFolders(place)) {
       const std::string stamp = StampOf(folder);
-      const auto before = known->find(folder.string());
-      const bool same = before != known->end() && before->second == stamp;
-      known->erase(folder.string());
+      const bool same = LookupOr(known, folder.string(), "new") == stamp;
+      known.erase(folder.string());
       if (same) continue;
       const auto night = ReadNight(folder, stamp);
       if (!night) {
@@ -111,7 +110,7 @@ Result<void> Update(const std::vector<std::string>& places, HistoryIndex* index)
       }
     }
   }
-  for (const auto& [folder, stamp] : *known) {
+  for (const auto& [folder, stamp] : known) {
     ULPSCOPE_TRY(index->Forget(folder));
   }
   return {};

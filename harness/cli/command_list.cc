@@ -18,7 +18,7 @@
 namespace ulpscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct ListArguments {
   std::vector<std::string> cases, adapters;
@@ -35,9 +35,9 @@ struct Listing {
 
 void PrintListing(const Listing& listing, const ListArguments& arguments) {
   if (arguments.json) {
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     for (const auto& row : listing.rows) {
-      Json object = Json::object();
+      OrderedJson object = OrderedJson::object();
       for (size_t i = 0; i < listing.keys.size(); ++i) object[listing.keys[i]] = Utf8Safe(row[i]);
       list.push_back(std::move(object));
     }

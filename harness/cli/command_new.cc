@@ -9,6 +9,7 @@
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/judge/judge.h"
+#include "harness/record/file_bytes.h"
 
 namespace ulpscope {
 namespace {
@@ -60,9 +61,9 @@ struct NewArguments {
 Result<void> WriteNew(const fs::path& file, const std::string& text) {
   std::error_code code;
   if (fs::exists(fs::symlink_status(file, code))) return Fail(file.string() + " exists already");
-  code.clear();  // "no such file" is what was hoped for
-  if (!file.parent_path().empty()) fs::create_directories(file.parent_path(), code);
-  if (code) return Fail("cannot make " + file.parent_path().string() + ": " + code.message());
+  if (!file.parent_path().empty()) {
+    ULPSCOPE_TRY(MakeFolders(file.parent_path()));
+  }
   return WriteFile(file, text);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/sdk/safetensors.h"
+#include "harness/base/find.h"
 #include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
 #include "harness/cli/commands.h"
@@ -15,6 +16,7 @@
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/terminal.h"
 #include "harness/judge/judge.h"
+#include "harness/record/file_bytes.h"
 
 namespace ulpscope {
 namespace {
@@ -43,9 +45,7 @@ std::string Readme(const Case& test_case, const std::string& backend, int64_t se
 /// The recorded result with its tensors, its inputs, and everything that says how to repeat it.
 Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, const std::string& backend,
                                 const fs::path& dir, const std::string& flags) {
-  std::error_code code;
-  fs::create_directories(dir, code);
-  if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
+  ULPSCOPE_TRY(MakeFolders(dir));
   const auto yaml = ULPSCOPE_TRY(WriteCaseYaml(test_case, backend));
   ULPSCOPE_TRY(CopyTensorFiles(test_case, dir));
   const auto inputs = ULPSCOPE_TRY(MakeInputs(test_case, run.header.seed));
@@ -59,13 +59,10 @@ Result<std::string> WriteBundle(const Case& test_case, const RecordedRun& run, c
     if (!values.empty()) {
       ULPSCOPE_TRY(sdk::WriteSafetensors((dir / "observed.safetensors").string(), values));
     }
-    const auto versions = run.versions.find(backend);
-    const auto script = WriteReproScript(
-        test_case,
-        {.backend = backend,
-         .versions = versions == run.versions.end() ? std::map<std::string, std::string>() : versions->second,
-         .knobs = result.observation.knobs_asked,
-         .outcome = result.observation.outcome});
+    const auto script = WriteReproScript(test_case, {.backend = backend,
+                                                     .versions = LookupOr(run.versions, backend),
+                                                     .knobs = result.observation.knobs_asked,
+                                                     .outcome = result.observation.outcome});
     about = script ? "    python3 repro.py\n\ncomputes it without ulpscope, and says whether the recorded "
                      "bits come back."
                    : "No repro.py: " + script.error().Text() + ".";

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "harness/base/deadline.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/casefile/prove.h"
@@ -229,9 +229,8 @@ RunOptions OptionsFor(const RunArguments& arguments, const Selection& selection)
 std::string SlowestResults(const RecordedRun& run, int most) {
   std::vector<std::pair<double, std::string>> all;
   for (const RecordedResult& result : run.results) {
-    const auto& durations = result.observation.durations_ms;
-    if (const auto took = durations.find("exchange"); took != durations.end())
-      all.emplace_back(took->second, fmt::format("{}  {}", result.backend, result.case_id));
+    if (const double* took = Lookup(result.observation.durations_ms, "exchange"))
+      all.emplace_back(*took, fmt::format("{}  {}", result.backend, result.case_id));
   }
   std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first > b.first; });
   const size_t kept = std::min(all.size(), static_cast<size_t>(most));
@@ -373,12 +372,11 @@ Result<int> Run(const RunArguments& asked) {
 }
 
 std::string CheckSeconds(const std::string& text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   constexpr double kMost = 1e6;
-  const bool good =
-      error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds <= kMost;
-  return good ? "" : "'" + text + "' is no number of seconds above 0 and up to a million";
+  const auto seconds = WholeNumber<double>(text);
+  return seconds && *seconds > 0 && *seconds <= kMost
+             ? ""
+             : "'" + text + "' is no number of seconds above 0 and up to a million";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/casefile/generate.h"
 #include "harness/cli/case_yaml.h"
@@ -16,6 +17,7 @@
 #include "harness/cli/run_report_files.h"
 #include "harness/cli/shrink.h"
 #include "harness/cli/terminal.h"
+#include "harness/record/file_bytes.h"
 #include "oracles/oracle.h"
 
 namespace ulpscope {
@@ -36,16 +38,12 @@ constexpr DivergenceKind kShrinkable[] = {
     DivergenceKind::kBits,    DivergenceKind::kValue, DivergenceKind::kSpecial,   DivergenceKind::kCasts};
 
 std::vector<std::string> KindNames() {
-  std::vector<std::string> names;
-  for (const DivergenceKind kind : kShrinkable) names.emplace_back(Name(kind));
-  return names;
+  return Mapped<std::string>(kShrinkable, [](DivergenceKind kind) { return Name(kind); });
 }
 
 std::optional<DivergenceKind> KindCalled(const std::string& name) {
-  for (const DivergenceKind kind : kShrinkable) {
-    if (Name(kind) == name) return kind;
-  }
-  return std::nullopt;
+  const auto* kind = FindIf(kShrinkable, [&](DivergenceKind each) { return Name(each) == name; });
+  return kind == nullptr ? std::nullopt : std::optional(*kind);
 }
 
 Result<std::vector<BackendSpec>> TwoBackends(const std::string& text, const Registry& registry) {
@@ -97,9 +95,7 @@ Result<ShrinkOutput> Write(const Shrunk& shrunk, const std::vector<BackendSpec>&
 
 Result<void> WriteShrunkFiles(const ShrinkOutput& output, const Shrunk& shrunk, const fs::path& dir,
                               int64_t trials) {
-  std::error_code code;
-  fs::create_directories(dir, code);
-  if (code) return Fail("cannot make " + dir.string() + ": " + code.message());
+  ULPSCOPE_TRY(MakeFolders(dir));
   const nlohmann::json about{{"kind", Name(shrunk.target.kind)},
                              {"value", shrunk.target.value},
                              {"op", shrunk.target.op},

@@ -6,9 +6,11 @@
 
 #include "backends/sdk/wire.h"
 #include "harness/base/build_info.h"
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/record/crc.h"
 #include "harness/record/file_bytes.h"
+#include "harness/record/journal_format.h"
 #include "harness/record/json_fields.h"
 
 namespace ulpscope {
@@ -23,10 +25,8 @@ json PlanJson(const FrozenPlan& plan) {
   const Selection& asked = plan.selection;
   json cases = json::array();
   for (const PlannedCase& planned : plan.cases) {
-    cases.push_back({{"id", planned.id}, {"digest", planned.digest}});
-    if (!planned.backends.empty()) cases.back()["backends"] = planned.backends;
-    const auto took = plan.milliseconds.find(planned.id);
-    if (took != plan.milliseconds.end()) cases.back()["ms"] = took->second;
+    cases.push_back(ToJson(planned));
+    if (const double* took = Lookup(plan.milliseconds, planned.id)) cases.back()["ms"] = *took;
   }
   return {{"schema", kPlanSchema},
           {"version", plan.version},
@@ -54,9 +54,8 @@ void ReadPlannedCases(JsonFields& fields, FrozenPlan* plan) {
   const json* cases = fields.Find("cases");
   if (cases == nullptr || !cases->is_array()) return fields.Complain("cases", "array");
   for (const auto& entry : *cases) {
+    plan->cases.push_back(PlannedCaseFromJson(entry, fields.error()));
     JsonFields one(entry, fields.error());
-    plan->cases.push_back(
-        {.id = one.Text("id"), .digest = one.Text("digest"), .backends = one.Texts("backends")});
     if (one.Find("ms") != nullptr) plan->milliseconds[plan->cases.back().id] = one.Number("ms");
   }
 }
@@ -111,24 +110,22 @@ Result<FrozenPlan> ReadFrozenPlan(const std::string& file) {
 }
 
 Result<void> CheckAgainst(const FrozenPlan& frozen, const Preparation& prepared) {
-  std::vector<std::string> backends;
-  for (const BackendSpec& backend : prepared.backends) backends.push_back(backend.Text());
+  const auto backends = Mapped(prepared.backends, &BackendSpec::Text);
   if (backends != frozen.backends)
     return Fail(
         Problem("the backends are not those of the plan", Join(backends, ", "), Join(frozen.backends, ", ")));
   const auto find = [](const std::vector<PlannedCase>& cases, const std::string& id) {
-    return std::ranges::find_if(cases, [&](const PlannedCase& one) { return one.id == id; });
+    return FindIf(cases, [&](const PlannedCase& one) { return one.id == id; });
   };
   for (const PlannedCase& planned : frozen.cases) {
-    const auto here = find(prepared.plan, planned.id);
-    if (here == prepared.plan.end())
-      return Fail(Problem("case " + planned.id + " of the plan is not here", {}, {}));
+    const PlannedCase* here = find(prepared.plan, planned.id);
+    if (here == nullptr) return Fail(Problem("case " + planned.id + " of the plan is not here", {}, {}));
     if (*here != planned)
       return Fail(Problem("case " + planned.id + " is not what it was when the plan was made", here->digest,
                           planned.digest));
   }
   for (const PlannedCase& here : prepared.plan) {
-    if (find(frozen.cases, here.id) == frozen.cases.end())
+    if (find(frozen.cases, here.id) == nullptr)
       return Fail(Problem("case " + here.id + " is not in the plan", {}, {}));
   }
   if (prepared.plan != frozen.cases) return Fail("the cases stand in another order than in the plan");

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -79,11 +78,9 @@ Result<std::vector<Case>> Select(std::vector<Case> cases, const Selection& argum
 
 /// What a number is read as must be what it says: no octal, nothing cut off.
 std::string CheckSeed(const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool plain =
-      error == std::errc() && end == text.data() + text.size() && std::to_string(number) == text;
-  return plain ? "" : "'" + text + "' is no whole number from -2^63 to 2^63-1";
+  const auto number = WholeNumber<int64_t>(text);
+  return number && std::to_string(*number) == text ? ""
+                                                   : "'" + text + "' is no whole number from -2^63 to 2^63-1";
 }
 
 }  // namespace

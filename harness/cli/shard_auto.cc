@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <vector>
 
 #include "harness/base/text.h"
@@ -34,9 +33,7 @@ constexpr std::array<Scheduler, 6> kSchedulers{{
 
 Result<int64_t> ReadNumber(const EnvironmentReader& read, const char* name) {
   const std::string text = read(name).value_or("");
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0) return number;
+  if (const auto number = WholeNumber<int64_t>(text); number && *number >= 0) return *number;
   return Fail(Problem(fmt::format("--shard auto cannot read {}", name),
                       text.empty() ? "nothing" : "'" + text + "'", "a number of 0 or more"));
 }

@@ -78,9 +78,7 @@ CaseIndex::CaseIndex(const Workspace& workspace) {
 const Case* CaseIndex::Find(std::string_view id) const { return LookupOr(cases_, id); }
 
 std::string Workspace::ExtraFlags() const {
-  std::vector<std::string> flags;
-  for (const auto& adapter : adapters) flags.push_back("--adapter " + ShellQuote(adapter));
-  return Join(flags, " ");
+  return Join(Mapped(adapters, [&](const auto& adapter) { return "--adapter " + ShellQuote(adapter); }), " ");
 }
 
 Result<Workspace> OpenWorkspace(const std::vector<std::string>& adapters) {

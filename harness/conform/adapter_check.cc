@@ -31,9 +31,8 @@ std::string MissingFields(const std::string& hello) {
 
 /// Words of a list that no case can say.
 std::vector<std::string> Unknown(const std::vector<std::string>& words, bool (*known)(const std::string&)) {
-  std::vector<std::string> unknown;
-  std::copy_if(words.begin(), words.end(), std::back_inserter(unknown),
-               [&](const auto& word) { return !known(word); });
+  std::vector<std::string> unknown = words;
+  std::erase_if(unknown, known);
   return unknown;
 }
 
@@ -58,7 +57,7 @@ void CheckHelloFields(CheckContext& context, const std::string& hello) {
                  "all there");
   context.Expect("hello.error", info.error, "none: it was asked for what it offers", "none");
   context.Expect("hello.name", info.adapter.empty() ? "none" : "", "a name", info.adapter);
-  context.Expect("hello.backends", context.Claims(info.backends, spec.name) ? "" : Join(info.backends, ", "),
+  context.Expect("hello.backends", Contains(info.backends, spec.name) ? "" : Join(info.backends, ", "),
                  spec.name + " among them", Join(info.backends, ", "));
   context.Expect("hello.versions", info.versions.empty() ? "none" : "", "of what computes",
                  Join(info.versions));
@@ -102,18 +101,17 @@ void CheckRefusedHellos(CheckContext& context) {
   spec = context.subject().backend;
   spec.device = "no-such-device";
   ExpectRefused(context, "hello.unknown_device", spec, "no-such-device");
-  spec = context.subject().backend;
-  spec.knobs["no_such_knob"] = "1";
-  ExpectRefused(context, "hello.unknown_knob", spec, "no_such_knob");
-  spec = context.subject().backend;
-  spec.knobs["threads"] = "no-such-count";
-  ExpectRefused(context, "hello.bad_value threads", spec, "threads");
+  const auto expect_refused = [&](const std::string& check, const std::string& knob, const char* value) {
+    spec = context.subject().backend;
+    spec.knobs[knob] = value;
+    ExpectRefused(context, check, spec, knob);
+  };
+  expect_refused("hello.unknown_knob", "no_such_knob", "1");
+  expect_refused("hello.bad_value threads", "threads", "no-such-count");
   for (const auto& [knob, values] : context.info().knobs) {
     const bool open = Contains(values, "N") || ChoosesWhatRuns(knob);
     if (open) continue;
-    spec = context.subject().backend;
-    spec.knobs[knob] = "no-such-value";
-    ExpectRefused(context, "hello.bad_value " + knob, spec, knob);
+    expect_refused("hello.bad_value " + knob, knob, "no-such-value");
     break;  // one knob with a closed list stands for the others: each costs a process
   }
 }
@@ -153,10 +151,6 @@ void CheckContext::Expect(std::string check, std::string problem, std::string ex
     Fail(std::move(check), std::move(problem), std::move(expected));
 }
 
-bool CheckContext::Claims(const std::vector<std::string>& list, std::string_view word) const {
-  return Contains(list, word);
-}
-
 std::unique_ptr<AdapterSession> CheckContext::Fresh() const {
   return std::make_unique<AdapterSession>(subject_, registry_, scratch_);
 }
@@ -174,10 +168,8 @@ AdapterSession& CheckContext::Warm() {
 std::vector<DType> ClaimedDTypes(const CheckContext& context) {
   std::vector<DType> dtypes;
   for (const DType dtype : AllDTypes()) {
-    const bool asked =
-        context.subject().dtypes.empty() || std::ranges::count(context.subject().dtypes, dtype) > 0;
-    if (asked && IsFloating(dtype) && context.Claims(context.info().dtypes, Name(dtype)))
-      dtypes.push_back(dtype);
+    const bool asked = context.subject().dtypes.empty() || Contains(context.subject().dtypes, dtype);
+    if (asked && IsFloating(dtype) && Contains(context.info().dtypes, Name(dtype))) dtypes.push_back(dtype);
   }
   return dtypes;
 }

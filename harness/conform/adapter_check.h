@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/conform/adapter_programs.h"
 #include "harness/conform/adapter_session.h"
 
 namespace ulpscope {
@@ -19,6 +20,12 @@ struct CheckLine {
   std::string check;          ///< "run.exact float32"
   std::string found;          ///< what was seen, or why it is skipped
   std::string expected = {};  ///< of failing lines
+};
+
+/// A program of the checks, and what it must give.
+struct Prepared {
+  Case test_case;
+  ExactAnswer exact;
 };
 
 /// Everything about one backend of one adapter.
@@ -40,7 +47,6 @@ class CheckContext {
   const AdapterSubject& subject() const { return subject_; }
   const BackendInfo& info() const { return info_; }
   void set_info(BackendInfo info) { info_ = std::move(info); }
-  bool Claims(const std::vector<std::string>& list, std::string_view word) const;
 
   /// A session of its own, not yet started.
   std::unique_ptr<AdapterSession> Fresh() const;

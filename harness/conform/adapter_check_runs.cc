@@ -27,9 +27,9 @@ std::string Said(const SessionRun& run) {
 /// "" if every observed value is exact; else the first that is not.
 std::string WrongValue(const SessionRun& run, const std::map<std::string, TensorData>& exact) {
   for (const auto& [name, expected] : exact) {
-    const auto found = run.observation.values.find(name);
-    if (found == run.observation.values.end()) return name + " was not answered";
-    if (const std::string difference = DifferenceOf(found->second, expected); !difference.empty())
+    const TensorData* found = Lookup(run.observation.values, name);
+    if (found == nullptr) return name + " was not answered";
+    if (const std::string difference = DifferenceOf(*found, expected); !difference.empty())
       return name + ": " + difference;
   }
   return run.observation.tainted;
@@ -91,10 +91,9 @@ class DTypeRuns {
  private:
   void Compare(const Rows& rows, const SessionRun& run, const std::map<std::string, TensorData>& exact) {
     for (const OpRow* row : rows) {
-      const auto found = run.observation.values.find(ResultName(*row));
-      std::string difference = found == run.observation.values.end()
-                                   ? "not answered"
-                                   : DifferenceOf(found->second, exact.at(ResultName(*row)));
+      const std::string name = NameOfResult(*row);
+      const TensorData* found = Lookup(run.observation.values, name);
+      std::string difference = found == nullptr ? "not answered" : DifferenceOf(*found, exact.at(name));
       if (difference.empty()) difference = run.observation.tainted;
       if (difference.empty())
         exact_.emplace_back(row->name);
@@ -104,9 +103,7 @@ class DTypeRuns {
   }
 
   void Wrong(const Rows& rows, const std::string& what) {
-    std::vector<std::string> ops;
-    for (const OpRow* row : rows) ops.emplace_back(row->name);
-    wrong_.emplace_back(Join(ops, " "), what);
+    wrong_.emplace_back(Join(Mapped<std::string>(rows, &OpRow::name), " "), what);
   }
 
   CheckContext& context_;
@@ -116,13 +113,7 @@ class DTypeRuns {
   bool broken_ = false;  ///< the worker or its answer, at least once
 };
 
-/// A program of the checks below: its case and exact answer, or a line that says that the check itself is
-/// broken.
-struct Prepared {
-  Case test_case;
-  ExactAnswer exact;
-};
-
+/// A program of the checks below, or a line that says that the check itself is broken.
 std::optional<Prepared> Prepare(CheckContext& context, const std::string& check, std::string_view body,
                                 DType dtype) {
   auto test_case = SmallProgram(body, dtype);
@@ -138,6 +129,15 @@ std::optional<Prepared> Prepare(CheckContext& context, const std::string& check,
   return Prepared{.test_case = std::move(*test_case), .exact = std::move(*exact)};
 }
 
+/// A run that did not complete: a refusal with a reason is the adapter's to make.
+void SkipIfRefused(CheckContext& context, const std::string& check, const SessionRun& run,
+                   const std::string& expected) {
+  if (run.broken.empty() && !run.observation.outcome.text.empty())
+    context.Skip(check, Said(run));
+  else
+    context.Fail(check, Said(run), expected);
+}
+
 /// Runs a program that may be refused with a reason and must else be exact.
 void ExactOrRefused(CheckContext& context, const std::string& check, std::string_view body, DType dtype) {
   const auto program = Prepare(context, check, body, dtype);
@@ -145,27 +145,36 @@ void ExactOrRefused(CheckContext& context, const std::string& check, std::string
   const SessionRun run = context.Warm().Run(program->test_case, program->exact.inputs);
   if (run.Completed())
     return context.Expect(check, WrongValue(run, program->exact.values), "the exact result", "exact");
-  const bool reason = run.broken.empty() && !run.observation.outcome.text.empty();
-  if (reason)
-    context.Skip(check, Said(run));
-  else
-    context.Fail(check, Said(run), "the exact result, or a refusal with a reason");
+  SkipIfRefused(context, check, run, "the exact result, or a refusal with a reason");
 }
 
-/// An op that takes one or two tensors of any shape, of those claimed; "" if none is.
-std::string_view Pointwise(const CheckContext& context) {
-  for (const std::string_view op : {"add", "mul", "sub"}) {
-    if (context.Claims(context.info().ops, op)) return op;
+/// The case and inputs of a program whose result is not looked at; or a line, as above.
+std::optional<Prepared> PrepareUnanswered(CheckContext& context, const std::string& check,
+                                          std::string_view body, DType dtype) {
+  auto test_case = SmallProgram(body, dtype);
+  if (!test_case) {
+    context.Fail(check, test_case.error().Text(), "a bug of ulpscope");
+    return std::nullopt;
   }
-  return "";
+  auto inputs = MakeInputs(*test_case, 0);
+  if (!inputs) {
+    context.Fail(check, inputs.error().Text(), "a bug of ulpscope");
+    return std::nullopt;
+  }
+  return Prepared{.test_case = std::move(*test_case), .exact = {.inputs = std::move(*inputs), .values = {}}};
 }
+
+/// The first of `ops` that is claimed; "" if none is.
+std::string_view Claimed(const CheckContext& context, std::initializer_list<std::string_view> ops) {
+  const auto* op = FindIf(ops, [&](auto each) { return Contains(context.info().ops, each); });
+  return op == nullptr ? "" : *op;
+}
+
+/// An op that takes one or two tensors of any shape.
+std::string_view Pointwise(const CheckContext& context) { return Claimed(context, {"add", "mul", "sub"}); }
 
 std::string_view AnyBinary(const CheckContext& context) {
-  if (const auto op = Pointwise(context); !op.empty()) return op;
-  for (const std::string_view op : {"matmul", "mm"}) {
-    if (context.Claims(context.info().ops, op)) return op;
-  }
-  return "";
+  return Claimed(context, {"add", "mul", "sub", "matmul", "mm"});
 }
 
 std::string Binary(std::string_view op, std::string_view first, std::string_view second,
@@ -185,30 +194,26 @@ void CheckOut(CheckContext& context, std::string_view op, DType dtype) {
           "    program:\n      - {{op: empty, shape: [2, 2], dtype: $d, as: buffer}}\n"
           "      - {{op: {}, of: [a, b], out: buffer, as: r}}\n    observe: [buffer, r]\n",
           op);
-  const bool claimed = context.Claims(context.info().capabilities, "out");
+  const bool claimed = Contains(context.info().capabilities, "out");
   if (claimed) return ExactOrRefused(context, "form.out", body, dtype);
-  auto test_case = SmallProgram(body, dtype);
-  if (!test_case) return context.Fail("form.out", test_case.error().Text(), "a bug of ulpscope");
-  const auto inputs = MakeInputs(*test_case, 0);
-  if (!inputs) return context.Fail("form.out", inputs.error().Text(), "a bug of ulpscope");
-  const SessionRun run = context.Warm().Run(*test_case, *inputs);
+  const auto program = PrepareUnanswered(context, "form.out", body, dtype);
+  if (!program) return;
+  const SessionRun run = context.Warm().Run(program->test_case, program->exact.inputs);
   const bool refused = run.Refused() && !run.observation.outcome.text.empty();
   context.Expect("form.out", refused ? "" : Said(run), "unsupported with a reason: out is not claimed",
                  Said(run));
 }
 
 void CheckPoison(CheckContext& context, std::string_view op, DType dtype) {
-  if (!context.Claims(context.info().ops, "empty"))
-    return context.Skip("form.poison", "empty is not claimed");
+  if (!Contains(context.info().ops, "empty")) return context.Skip("form.poison", "empty is not claimed");
   const std::string body =
       std::string(kTwoByTwo) + fmt::format(
                                    "    program:\n      - {{op: empty, shape: [5], dtype: $d, as: buffer}}\n"
                                    "      - {{op: {}, of: [a, b], as: r}}\n    observe: [buffer, r]\n",
                                    op);
-  const auto test_case = SmallProgram(body, dtype);
-  if (!test_case) return context.Fail("form.poison", test_case.error().Text(), "a bug of ulpscope");
-  const auto inputs = MakeInputs(*test_case, 0);
-  const SessionRun run = context.Warm().Run(*test_case, *inputs);
+  const auto program = PrepareUnanswered(context, "form.poison", body, dtype);
+  if (!program) return;
+  const SessionRun run = context.Warm().Run(program->test_case, program->exact.inputs);
   if (!run.Completed()) {
     if (run.broken.empty()) return context.Skip("form.poison", Said(run));
     return context.Fail("form.poison", Said(run), "uninitialised memory filled with the poison pattern");
@@ -246,33 +251,30 @@ void CheckShapes(CheckContext& context, DType dtype) {
                           DifferenceOf(run.observation.values.at("r"), TensorData::Zeros(dtype, {0, 3})),
                           "no elements, the same shape", "[0, 3] stays so");
   }
-  if (run.broken.empty() && !run.observation.outcome.text.empty())
-    return context.Skip("form.no_elements", Said(run));
-  context.Fail("form.no_elements", Said(run), "no elements, or a refusal with a reason");
+  SkipIfRefused(context, "form.no_elements", run, "no elements, or a refusal with a reason");
 }
 
 /// The same program twice on data that has to be rounded: the same bits.
 void CheckRepeat(CheckContext& context, std::string_view op, DType dtype) {
-  const auto test_case = SmallProgram(
+  const auto program = PrepareUnanswered(
+      context, "run.repeat",
       "    tensors:\n      a: {dtype: $d, shape: [16, 16], fill: normal}\n      b: {dtype: $d, shape: [16, "
       "16], fill: normal}\n" +
           Binary(op, "a", "b") + "    observe: [r, a]\n",
       dtype);
-  if (!test_case) return context.Fail("run.repeat", test_case.error().Text(), "a bug of ulpscope");
-  const auto inputs = MakeInputs(*test_case, 0);
-  const SessionRun first = context.Warm().Run(*test_case, *inputs);
-  const SessionRun second = context.Warm().Run(*test_case, *inputs);
+  if (!program) return;
+  const SessionRun first = context.Warm().Run(program->test_case, program->exact.inputs);
+  const SessionRun second = context.Warm().Run(program->test_case, program->exact.inputs);
   if (!first.Completed() || !second.Completed()) {
     return context.Fail("run.repeat", Said(first.Completed() ? second : first), "two results");
   }
   std::string problem;
   for (const auto& [name, tensor] : first.observation.values) {
-    const auto again = second.observation.values.find(name);
-    if (again == second.observation.values.end() || !(again->second == tensor))
-      problem = name + " differs between two runs";
+    const TensorData* again = Lookup(second.observation.values, name);
+    if (again == nullptr || *again != tensor) problem = name + " differs between two runs";
   }
   context.Expect("run.repeat", problem, "the same bits", "the same bits twice");
-  const bool same = first.observation.values.at("a") == inputs->at("a");
+  const bool same = first.observation.values.at("a") == program->exact.inputs.at("a");
   context.Expect("run.observe_input", same ? "" : "other bits than were handed over",
                  "a tensor of the program, as it is at the end", "as handed over");
 }
@@ -296,7 +298,7 @@ void CheckPrograms(CheckContext& context) {
   Rows claimed;
   std::map<std::string, std::string> refused_everywhere;
   for (const OpRow& row : Ops()) {
-    if (row.example.empty() || !context.Claims(context.info().ops, row.name)) continue;
+    if (row.example.empty() || !Contains(context.info().ops, row.name)) continue;
     claimed.push_back(&row);
     refused_everywhere[std::string(row.name)] = "";
   }
@@ -314,8 +316,7 @@ void CheckPrograms(CheckContext& context) {
     runs.Report(&refused_everywhere);
     if (context.GaveUp()) return;
   }
-  std::vector<std::string> never;
-  for (const auto& [op, ignored] : refused_everywhere) never.push_back(op);
+  const auto never = Keys(refused_everywhere);
   context.Expect("run.claimed", Join(never, ", ") + (never.empty() ? "" : " refused in every dtype"),
                  "what is claimed is computed in some dtype", fmt::format("{} ops computed", claimed.size()));
 }

@@ -1,6 +1,7 @@
 // The trace, the knobs, and messages that no harness sends.
 #include <fmt/format.h>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/conform/adapter_check.h"
 #include "harness/conform/adapter_programs.h"
@@ -9,23 +10,18 @@
 namespace ulpscope {
 namespace {
 
-struct TraceCheck {
-  Case test_case;
-  ExactAnswer exact;
-};
-
 /// A program of casts where `cast` is claimed, else of any op.
-std::optional<TraceCheck> TraceProgram(CheckContext& context) {
+std::optional<Prepared> TraceProgram(CheckContext& context) {
   const auto dtypes = ClaimedDTypes(context);
   if (dtypes.empty()) return std::nullopt;
   std::string body =
       "    tensors:\n      a: {dtype: $d, shape: [2, 2], fill: {values: [1, 2, -1, 1]}}\n    program:\n";
-  if (context.Claims(context.info().ops, "cast")) {
+  if (Contains(context.info().ops, "cast")) {
     body += fmt::format("      - {{op: cast, of: [a], dtype: {}, as: other}}\n", Name(dtypes.back()));
     body += "      - {op: cast, of: [other], dtype: $d, as: r}\n    observe: [r]\n";
   } else {
     for (const OpRow& row : Ops()) {
-      if (!row.example.starts_with("of: [a]") || !context.Claims(context.info().ops, row.name)) continue;
+      if (!row.example.starts_with("of: [a]") || !Contains(context.info().ops, row.name)) continue;
       body += fmt::format("      - {{op: {}, {}, as: r}}\n    observe: [r]\n", row.name, row.example);
       break;
     }
@@ -34,7 +30,7 @@ std::optional<TraceCheck> TraceProgram(CheckContext& context) {
   if (!test_case) return std::nullopt;
   auto exact = AnswerExactly(*test_case);
   if (!exact) return std::nullopt;
-  return TraceCheck{.test_case = std::move(*test_case), .exact = std::move(*exact)};
+  return Prepared{.test_case = std::move(*test_case), .exact = std::move(*exact)};
 }
 
 /// Casts whose bytes are not those of their result.
@@ -54,7 +50,7 @@ std::string WrongCast(const std::vector<Cast>& casts) {
 
 /// Asks for one value of one knob in a worker of its own.
 void CheckKnob(CheckContext& context, const std::string& knob, const std::string& value,
-               const TraceCheck& probe) {
+               const Prepared& probe) {
   const std::string check = fmt::format("knob {}={}", knob, value);
   BackendSpec spec = context.subject().backend;
   spec.knobs[knob] = value;
@@ -68,13 +64,11 @@ void CheckKnob(CheckContext& context, const std::string& knob, const std::string
   }
   const SessionRun run = session->Run(probe.test_case, probe.exact.inputs);
   if (!run.broken.empty()) return context.Fail(check, run.broken, "an answer");
-  const auto& effective = run.observation.knobs_effective;
-  const auto back = effective.find(knob);
+  const std::string* back = Lookup(run.observation.knobs_effective, knob);
   if (!run.observation.tainted.empty())
     return context.Fail(check, run.observation.tainted, "the state that was asked for");
-  if (back == effective.end()) return context.Skip(check, "accepted, not read back");
-  context.Expect(check, back->second == value ? "" : "reads back " + back->second, value,
-                 "reads back " + back->second);
+  if (back == nullptr) return context.Skip(check, "accepted, not read back");
+  context.Expect(check, *back == value ? "" : "reads back " + *back, value, "reads back " + *back);
 }
 
 /// A message that is none: the adapter has to end by itself, or to answer; not to hang, nor to die by a

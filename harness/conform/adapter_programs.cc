@@ -90,7 +90,7 @@ Result<TensorData> ExactValue(const CaseOracle& oracle, const std::string& name)
 
 }  // namespace
 
-std::string ResultName(const OpRow& op) { return "r_" + std::string(op.name); }
+std::string NameOfResult(const OpRow& op) { return "r_" + std::string(op.name); }
 
 Result<Case> SmallProgram(std::string_view body, DType dtype) {
   const std::string text =
@@ -106,7 +106,7 @@ Result<Case> ProgramOf(std::span<const OpRow* const> ops, DType dtype) {
   std::vector<std::string> observed;
   for (const OpRow* op : ops) {
     for (const auto& name : InputsOf(*op)) used.insert(name.substr(name.find_first_not_of(' ')));
-    observed.push_back(ResultName(*op));
+    observed.push_back(NameOfResult(*op));
     steps += fmt::format("      - {{op: {}, {}, as: {}}}\n", op->name, op->example, observed.back());
   }
   std::string tensors;

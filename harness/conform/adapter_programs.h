@@ -27,7 +27,7 @@ Result<Case> ProgramOf(std::span<const OpRow* const> ops, DType dtype);
 Result<Case> SmallProgram(std::string_view body, DType dtype);
 
 /// Name of the result of an op's example.
-std::string ResultName(const OpRow& op);
+std::string NameOfResult(const OpRow& op);
 
 /// The inputs of `test_case`, and for each observed value the exact result in its declared dtype. Fails where
 /// the exact oracle has none or where it is no number of the dtype.

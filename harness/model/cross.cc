@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "harness/base/find.h"
 #include "harness/base/hash.h"
 #include "harness/num/float_format.h"
 
@@ -270,9 +271,7 @@ bool IsOfOneOperand(std::string_view name) {
 
 const std::vector<std::string>& CrossNames() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const CrossFamily& family : kCrossFamilies) all.emplace_back(family.name);
-    return all;
+    return Mapped<std::string>(kCrossFamilies, &CrossFamily::name);
   }();
   return names;
 }

@@ -52,19 +52,8 @@ struct Datasheet {
 
 /// read unmodelled nondeterministic refused broken
 inline std::string Name(Datasheet::Outcome outcome) {
-  switch (outcome) {
-    case Datasheet::Outcome::kRead:
-      return "read";
-    case Datasheet::Outcome::kUnmodelled:
-      return "unmodelled";
-    case Datasheet::Outcome::kNondeterministic:
-      return "nondeterministic";
-    case Datasheet::Outcome::kRefused:
-      return "refused";
-    case Datasheet::Outcome::kBroken:
-      return "broken";
-  }
-  return "";
+  static constexpr const char* kNames[] = {"read", "unmodelled", "nondeterministic", "refused", "broken"};
+  return kNames[static_cast<size_t>(outcome)];
 }
 
 /// read partly not_read

@@ -416,9 +416,7 @@ constexpr Family kFamilies[] = {{"single", Single}, {"range", Range},       {"do
 
 const std::vector<std::string>& ProbeFamilies() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Family& family : kFamilies) all.emplace_back(family.name);
-    return all;
+    return Mapped<std::string>(kFamilies, &Family::name);
   }();
   return names;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/base/check.h"
+#include "harness/base/find.h"
 
 namespace ulpscope {
 namespace {
@@ -199,9 +200,7 @@ std::optional<Rounding> ParseRounding(std::string_view name) {
 
 const std::vector<std::string>& AllRoundingNames() {
   static const auto names = [] {
-    std::vector<std::string> all;
-    for (const auto& row : kRoundings) all.emplace_back(row.second);
-    return all;
+    return Mapped<std::string>(kRoundings, [&](const auto& row) { return row.second; });
   }();
   return names;
 }

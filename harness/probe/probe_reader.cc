@@ -449,28 +449,28 @@ class Reader {
                        gives, list(witness.predicted));
   }
 
+  /// What the models that are left say of a facet; that none is left, where they say nothing.
+  void AddFacet(const char* key, const char* title, const Words& words, const std::string& text,
+                const Words& probes) {
+    if (words.empty()) return AddNotRead(key, title, "no model survives", probes);
+    Add(key, title, words, text, probes);
+  }
+
   void DescribeRoundings() {
     const Words single{"single", "range", "residual"};
     const Words in = Facet([](const DotModel& model) {
       return model.name.in.empty() ? std::string("as_is") : WithoutFlag(model.name.in.begin()->second);
     });
-    if (in.empty())
-      AddNotRead("input_rounding", "input rounding", "no model survives", single);
-    else
-      Add("input_rounding", "input rounding", in,
-          in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
+    AddFacet("input_rounding", "input rounding", in,
+             in == Words{"as_is"} ? "none: every bit of an operand takes part" : AnyOf(in), single);
     const Words prod = Facet([](const DotModel& model) { return model.name.prod; });
-    if (prod.empty())
-      AddNotRead("product", "product", "no model survives", single);
-    else
-      Add("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
+    AddFacet("product", "product", prod, prod == Words{"exact"} ? "exact" : AnyOf(prod), single);
     const Words sums{"swamp", "mode", "wide", "pair", "mask", "random"};
     const Words acc = Facet([](const DotModel& model) { return model.name.acc; });
     if (acc.empty() || question_.k < 2) {
-      AddNotRead("accumulator", "accumulator",
-                 acc.empty() ? "no model survives" : "a sum of one term has none", sums);
-      AddNotRead("accumulator_rounding", "accumulator rounding",
-                 acc.empty() ? "no model survives" : "a sum of one term has none", {"mode", "swamp", "mask"});
+      const std::string why = acc.empty() ? "no model survives" : "a sum of one term has none";
+      AddNotRead("accumulator", "accumulator", why, sums);
+      AddNotRead("accumulator_rounding", "accumulator rounding", why, {"mode", "swamp", "mask"});
       return;
     }
     const std::string joined = JoinAccumulators(acc);
@@ -590,16 +590,10 @@ class Reader {
   void DescribeStores() {
     const Words probes{"single", "double_round", "pair", "wide"};
     const Words mid = Facet([](const DotModel& model) { return model.name.mid; });
-    if (mid.empty())
-      AddNotRead("intermediate_rounding", "rounding before the store", "no model survives", probes);
-    else
-      Add("intermediate_rounding", "rounding before the store", mid,
-          mid == Words{"none"} ? "none" : AnyOf(mid), probes);
+    AddFacet("intermediate_rounding", "rounding before the store", mid,
+             mid == Words{"none"} ? "none" : AnyOf(mid), probes);
     const Words out = Facet([](const DotModel& model) { return model.name.out; });
-    if (out.empty())
-      AddNotRead("final_rounding", "final rounding", "no model survives", probes);
-    else
-      Add("final_rounding", "final rounding", out, AnyOf(out), probes);
+    AddFacet("final_rounding", "final rounding", out, AnyOf(out), probes);
     sheet_.lines.push_back(consumer_);
   }
 

@@ -45,11 +45,10 @@ Result<std::map<std::string, RecordedCase>> ReadRecordedCases(const std::filesys
 
 Result<void> WriteRecordedCases(const std::filesystem::path& dir, const std::string& run_id,
                                 const std::map<std::string, RecordedCase>& cases) {
-  auto all = ReadRecordedCases(dir, run_id);
-  if (!all) return tl::unexpected(all.error());
-  for (const auto& [id, one] : cases) (*all)[id] = one;
+  auto all = ULPSCOPE_TRY(ReadRecordedCases(dir, run_id));
+  for (const auto& [id, one] : cases) all[id] = one;
   std::string text = JournalLine({{"type", "run"}, {"id", run_id}});
-  for (const auto& [id, one] : *all) {
+  for (const auto& [id, one] : all) {
     text += JournalLine({{"type", "case"},
                          {"id", id},
                          {"digest", one.digest},

@@ -225,10 +225,8 @@ Result<ClassifiedFile> ForEachClassified(const std::filesystem::path& file, cons
         if (std::exchange(first, false)) found.belongs = JsonFields(record, problem).Text("id") == run_id;
         problem = found.belongs ? take(record) : "";
         if (problem.empty()) return {};
-        return Fail(Error{
-            .message = "no classification: " + problem,
-            .pos = {.file = "", .line = line, .column = 1},
-        });
+        return Fail(Error{.message = "no classification: " + problem,
+                          .pos = {.file = "", .line = line, .column = 1}});
       });
   if (!journal) return Fail(Damaged(journal.error(), file));
   found.whole_bytes = journal->whole_bytes;
@@ -347,7 +345,7 @@ Result<void> RecordedClassifications::Index(const RecordedRun& run, ClassifiedRu
   const ResultIndex results(run);
   bool first = true, belongs = false;
   int number = 0;
-  const auto read = ForEachLine(file_, kMostBytes, [&](const FileLine& line) -> Result<void> {
+  return ForEachLine(file_, kMostBytes, [&](const FileLine& line) -> Result<void> {
     ++number;
     if (!line.whole) return {};
     const auto wrong = [&](Error error) {
@@ -376,7 +374,6 @@ Result<void> RecordedClassifications::Index(const RecordedRun& run, ClassifiedRu
         .offset = line.offset, .size = line.line.size(), .line = number};
     return {};
   });
-  return read;
 }
 
 bool RecordedClassifications::Has(const std::string& case_id, const std::string& backend) const {

@@ -98,6 +98,13 @@ Result<void> ForEachLine(const std::filesystem::path& file, int64_t limit,
   }
 }
 
+Result<void> MakeFolders(const std::filesystem::path& folder, const std::string& what) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Fail("cannot make " + what + folder.string() + ": " + error.message());
+  return {};
+}
+
 Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view bytes) {
   const FileHandle handle{::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (handle.fd < 0) return Fail("cannot write " + file.string() + ": " + std::strerror(errno));

@@ -28,6 +28,9 @@ struct FileLine {
 Result<void> ForEachLine(const std::filesystem::path& file, int64_t limit,
                          const std::function<Result<void>(const FileLine& line)>& take);
 
+/// Makes `folder` and those above it; `what` it is stands before its name in the error.
+Result<void> MakeFolders(const std::filesystem::path& folder, const std::string& what = "");
+
 /// Creates `file` (mode 0600) or replaces what it holds.
 Result<void> WriteFileBytes(const std::filesystem::path& file, std::string_view bytes);
 

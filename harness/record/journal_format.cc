@@ -23,6 +23,22 @@ Error AtLine(Error error, int line) {
   return error;
 }
 
+/// A line of a journal; nothing where it has no newline. A record is whole only with that: the next one would otherwise be
+/// appended to the same line.
+Result<void> TakeLine(const std::optional<std::string_view>& line, int number,
+                      const std::function<bool(std::string_view)>& wanted,
+                      const std::function<Result<void>(json record, int line)>& take, JournalText* journal) {
+  journal->torn = !line;
+  if (journal->torn) return {};
+  if (!wanted || wanted(*line)) {
+    auto record = ParseRecord(*line);
+    if (!record) return Fail(AtLine(record.error(), number));
+    ULPSCOPE_TRY(take(std::move(*record), number));
+  }
+  journal->whole_bytes += line->size() + 1;
+  return {};
+}
+
 }  // namespace
 
 Result<std::string_view> RecordText(std::string_view line) {
@@ -33,10 +49,8 @@ Result<std::string_view> RecordText(std::string_view line) {
   const std::string_view record = line.substr(kPrefix, line.size() - kPrefix - 1);
   const std::string crc = Crc32Text(record);
   if (crc != line.substr(kBeforeCrc.size(), 8)) {
-    return Fail(Error{.message = "the record's checksum is wrong",
-                      .pos = SourcePos(),
-                      .found = crc,
-                      .expected = std::string(line.substr(kBeforeCrc.size(), 8))});
+    return Fail(
+        Problem("the record's checksum is wrong", crc, std::string(line.substr(kBeforeCrc.size(), 8))));
   }
   return record;
 }
@@ -56,36 +70,18 @@ std::string JournalLine(const json& record) {
   return line;
 }
 
-Result<JournalText> ParseJournal(std::string_view text, const std::function<bool(std::string_view)>& wanted) {
-  std::vector<json> records;
-  std::vector<int> lines;
-  auto journal = ULPSCOPE_TRY(ForEachRecord(text, wanted, [&](json record, int line) -> Result<void> {
-    records.push_back(std::move(record));
-    lines.push_back(line);
-    return {};
-  }));
-  journal.records = std::move(records);
-  journal.lines = std::move(lines);
-  return journal;
-}
-
-Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
-                                  const std::function<Result<void>(json record, int line)>& take) {
+Result<JournalText> ParseJournal(std::string_view text) {
   JournalText journal;
-  int number = 0;
-  while (!text.empty()) {
-    ++number;
+  const auto keep = [&](json record, int line) -> Result<void> {
+    journal.records.push_back(std::move(record));
+    journal.lines.push_back(line);
+    return {};
+  };
+  for (int number = 1; !text.empty() && !journal.torn; ++number) {
     const size_t end = text.find('\n');
-    // A record is whole only with its newline: the next one would otherwise be appended to the same line.
-    journal.torn = end == std::string_view::npos;
-    if (journal.torn) return journal;
-    if (const std::string_view line = text.substr(0, end); !wanted || wanted(line)) {
-      auto record = ParseRecord(line);
-      if (!record) return Fail(AtLine(record.error(), number));
-      ULPSCOPE_TRY(take(std::move(*record), number));
-    }
-    journal.whole_bytes += end + 1;
-    text.remove_prefix(end + 1);
+    const auto line = end == text.npos ? std::nullopt : std::optional(text.substr(0, end));
+    ULPSCOPE_TRY(TakeLine(line, number, {}, keep, &journal));
+    text.remove_prefix(line ? end + 1 : 0);
   }
   return journal;
 }
@@ -95,20 +91,21 @@ Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t l
                                     const std::function<Result<void>(json record, int line)>& take) {
   JournalText journal;
   int number = 0;
-  const auto one = [&](const FileLine& line) -> Result<void> {
-    ++number;
-    journal.torn = !line.whole;
-    if (journal.torn) return {};
-    if (!wanted || wanted(line.line)) {
-      auto record = ParseRecord(line.line);
-      if (!record) return Fail(AtLine(record.error(), number));
-      ULPSCOPE_TRY(take(std::move(*record), number));
-    }
-    journal.whole_bytes = static_cast<size_t>(line.offset) + line.line.size() + 1;
-    return {};
-  };
-  ULPSCOPE_TRY(ForEachLine(file, limit, one));
+  ULPSCOPE_TRY(ForEachLine(file, limit, [&](const FileLine& line) {
+    return TakeLine(line.whole ? std::optional(line.line) : std::nullopt, ++number, wanted, take, &journal);
+  }));
   return journal;
+}
+
+json ToJson(const PlannedCase& planned) {
+  json object{{"id", planned.id}, {"digest", planned.digest}};
+  if (!planned.backends.empty()) object["backends"] = planned.backends;
+  return object;
+}
+
+PlannedCase PlannedCaseFromJson(const json& object, std::string& error) {
+  JsonFields fields(object, error);
+  return {.id = fields.Text("id"), .digest = fields.Text("digest"), .backends = fields.Texts("backends")};
 }
 
 json ToJson(const RunHeader& header) {
@@ -116,9 +113,8 @@ json ToJson(const RunHeader& header) {
   for (const auto& [name, value] : header.environment)
     environment[name] = value ? json(*value) : json(nullptr);
   json cases = json::array();
-  for (const auto& id : header.cases) {
-    cases.push_back({{"id", id}, {"digest", LookupOr(header.digests, id)}});
-  }
+  for (const auto& id : header.cases)
+    cases.push_back(ToJson(PlannedCase{.id = id, .digest = LookupOr(header.digests, id)}));
   json record = {{"type", "run"},
                  {"format", 1},
                  {"id", header.id},
@@ -133,10 +129,7 @@ json ToJson(const RunHeader& header) {
                  {"swept", header.swept},
                  {"not_installed", header.not_installed},
                  {"environment", environment}};
-  for (const auto& planned : header.plan) {
-    record["plan"].push_back({{"id", planned.id}, {"digest", planned.digest}});
-    if (!planned.backends.empty()) record["plan"].back()["backends"] = planned.backends;
-  }
+  for (const auto& planned : header.plan) record["plan"].push_back(ToJson(planned));
   return record;
 }
 
@@ -166,11 +159,7 @@ Result<RunHeader> RunHeaderFromJson(const json& record) {
   }
   if (const auto* plan = fields.Find("plan")) {
     if (!plan->is_array()) fields.Complain("plan", "array");
-    for (const auto& entry : *plan) {
-      JsonFields one(entry, error);
-      header.plan.push_back(
-          {.id = one.Text("id"), .digest = one.Text("digest"), .backends = one.Texts("backends")});
-    }
+    for (const auto& entry : *plan) header.plan.push_back(PlannedCaseFromJson(entry, error));
   }
   if (const auto* environment = fields.Find("environment");
       environment != nullptr && environment->is_object()) {

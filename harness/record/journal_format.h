@@ -25,17 +25,12 @@ struct JournalText {
 };
 
 /// Splits a journal into records. A last line without its newline is torn: a write that did not finish leaves
-/// a prefix. Anything else that is not a record is an error with its line number. Lines that `wanted` refuses are
-/// passed over unread.
-Result<JournalText> ParseJournal(std::string_view text,
-                                 const std::function<bool(std::string_view)>& wanted = {});
+/// a prefix. Anything else that is not a record is an error with its line number.
+Result<JournalText> ParseJournal(std::string_view text);
 
-/// The same, a record at a time: `take` gets each with its line, and the first error ends it. What lies in memory is the text and
-/// one record. The JournalText that comes back holds no records.
-Result<JournalText> ForEachRecord(std::string_view text, const std::function<bool(std::string_view)>& wanted,
-                                  const std::function<Result<void>(nlohmann::json record, int line)>& take);
-
-/// The same of a file of at most `limit` bytes, of which a few lines lie in memory.
+/// The same of a file of at most `limit` bytes, a record at a time: `take` gets each with its line, and the first error ends it.
+/// Lines that `wanted` refuses are passed over unread. A few lines lie in memory, and the JournalText that comes back holds no
+/// records.
 Result<JournalText> ForEachRecordOf(const std::filesystem::path& file, int64_t limit,
                                     const std::function<bool(std::string_view)>& wanted,
                                     const std::function<Result<void>(nlohmann::json record, int line)>& take);
@@ -45,6 +40,9 @@ Result<std::string_view> RecordText(std::string_view line);
 /// The record in it.
 Result<nlohmann::json> ParseRecord(std::string_view line);
 
+nlohmann::json ToJson(const PlannedCase& planned);
+/// The first problem is left in `error`.
+PlannedCase PlannedCaseFromJson(const nlohmann::json& json, std::string& error);
 nlohmann::json ToJson(const RunHeader& header);
 Result<RunHeader> RunHeaderFromJson(const nlohmann::json& json);
 

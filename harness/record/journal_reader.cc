@@ -23,18 +23,13 @@ using Pair = std::pair<std::string, std::string>;
 
 constexpr int64_t kMaxJournal = int64_t{4} << 30;
 
-/// A number of 6 to 18 digits between the two.
+/// A number of 6 to 18 digits between the two. A journal is data from outside: the file it names must be one of its own.
 bool IsNumbered(std::string_view name, std::string_view before, std::string_view after) {
   if (!name.starts_with(before) || !name.ends_with(after) || name.size() < before.size() + after.size())
     return false;
   const std::string_view number = name.substr(before.size(), name.size() - before.size() - after.size());
   return number.size() >= 6 && number.size() <= 18 && std::ranges::all_of(number, IsDigit);
 }
-
-/// A journal is data from outside: the file it names must be one of its own.
-bool IsTensorsFile(const std::string& name) { return IsNumbered(name, "tensors/", ".safetensors"); }
-
-bool IsTraceFile(const std::string& name) { return IsNumbered(name, "traces/", ".json"); }
 
 Result<RecordedResult> ResultFromJson(const json& record) {
   std::string error;
@@ -49,13 +44,14 @@ Result<RecordedResult> ResultFromJson(const json& record) {
     JsonFields place(*tensors, error);
     result.tensors_file = place.Text("file");
     result.tensors_crc = place.Text("crc");
-    if (!IsTensorsFile(result.tensors_file)) place.Complain("file", "tensors file of a run");
+    if (!IsNumbered(result.tensors_file, "tensors/", ".safetensors"))
+      place.Complain("file", "tensors file of a run");
   }
   if (const auto* trace = fields.Find("trace")) {
     JsonFields place(*trace, error);
     result.trace_file = place.Text("file");
     result.trace_crc = place.Text("crc");
-    if (!IsTraceFile(result.trace_file)) place.Complain("file", "trace file of a run");
+    if (!IsNumbered(result.trace_file, "traces/", ".json")) place.Complain("file", "trace file of a run");
   }
   if (!error.empty()) return Fail("a result record: " + error);
   auto observation = ObservationFromJson(*fields.Find("observation"));
@@ -64,6 +60,12 @@ Result<RecordedResult> ResultFromJson(const json& record) {
                 observation.error().message);
   result.observation = std::move(*observation);
   return result;
+}
+
+Result<std::string> ReadUndamaged(const std::filesystem::path& file, const std::string& crc) {
+  auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
+  if (Crc32Text(bytes) != crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+  return bytes;
 }
 
 /// A resumed run covers what it covered before and what it was resumed with. Its seed and the like cannot
@@ -83,9 +85,9 @@ void MergeHeader(RunHeader& header, const RunHeader& more) {
 }
 
 /// What the records after the header say, in journal order.
-class Collector {
+class RecordsSoFar {
  public:
-  explicit Collector(RecordedRun& run) : run_(run) {}
+  explicit RecordsSoFar(RecordedRun& run) : run_(run) {}
 
   Result<void> Add(const json& record) {
     std::string error;
@@ -124,8 +126,8 @@ class Collector {
     for (const auto& id : run_.header.cases) order.emplace(id, order.size());
     for (auto& [pair, result] : latest_) {
       // The case has changed since, and nobody has run it again yet: its old bits say nothing about its new inputs.
-      const auto digest = run_.header.digests.find(pair.first);
-      if (digest != run_.header.digests.end() && !digest->second.empty() && digest->second != result.digest) {
+      const std::string digest = LookupOr(run_.header.digests, pair.first);
+      if (!digest.empty() && digest != result.digest) {
         open_.insert(pair);
         run_.complete = false;
         continue;
@@ -148,10 +150,9 @@ class Collector {
 }  // namespace
 
 const RecordedResult* RecordedRun::Find(std::string_view case_id, std::string_view backend) const {
-  for (const auto& result : results) {
-    if (result.case_id == case_id && result.backend == backend) return &result;
-  }
-  return nullptr;
+  return FindIf(results, [&](const RecordedResult& result) {
+    return result.case_id == case_id && result.backend == backend;
+  });
 }
 
 ResultIndex::ResultIndex(const RecordedRun& run) {
@@ -164,10 +165,9 @@ const RecordedResult* ResultIndex::Find(std::string_view case_id, std::string_vi
 
 bool IsSwept(const std::map<std::string, std::vector<std::string>>& swept, const Case& test_case,
              const std::string& backend) {
-  const auto knobs = swept.find(backend);
-  if (knobs == swept.end()) return true;
-  return std::ranges::any_of(knobs->second,
-                             [&](const std::string& knob) { return Contains(test_case.tags, knob); });
+  const auto* knobs = Lookup(swept, backend);
+  return knobs == nullptr ||
+         std::ranges::any_of(*knobs, [&](const std::string& knob) { return Contains(test_case.tags, knob); });
 }
 
 bool HoldsRun(const std::filesystem::path& dir) {
@@ -179,7 +179,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
   RecordedRun run;
   run.dir = path.filename() == "journal.jsonl" ? path.parent_path() : path;
   const auto file = run.dir / "journal.jsonl";
-  Collector collector(run);
+  RecordsSoFar collector(run);
   size_t records = 0;
   const auto journal =
       ForEachRecordOf(file, kMaxJournal, {}, [&](const json& record, int line) -> Result<void> {
@@ -220,9 +220,7 @@ Result<RecordedRun> ReadRun(const std::filesystem::path& path, TensorLoading loa
 Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
   if (result.tensors_file.empty() || !result.observation.values.empty()) return {};
   const auto file = run.dir / result.tensors_file;
-  const auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
-  if (Crc32Text(bytes) != result.tensors_crc)
-    return Fail(file.string() + " is damaged: its checksum is wrong");
+  const auto bytes = ULPSCOPE_TRY(ReadUndamaged(file, result.tensors_crc));
   result.observation.values =
       ULPSCOPE_TRY(sdk::ParseSafetensors(std::as_bytes(std::span(bytes)), file.string()));
   return {};
@@ -231,8 +229,7 @@ Result<void> LoadTensors(const RecordedRun& run, RecordedResult& result) {
 Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result) {
   if (result.trace_file.empty() || !result.observation.trace.empty()) return {};
   const auto file = run.dir / result.trace_file;
-  const auto bytes = ULPSCOPE_TRY(ReadFileBytes(file, kMaxJournal));
-  if (Crc32Text(bytes) != result.trace_crc) return Fail(file.string() + " is damaged: its checksum is wrong");
+  const auto bytes = ULPSCOPE_TRY(ReadUndamaged(file, result.trace_crc));
   const auto object = sdk::ParseMessage(bytes, {.max_bytes = bytes.size() + 1, .max_depth = 16});
   if (!object) return Fail(file.string() + ": " + object.error().message);
   std::string error;
@@ -245,10 +242,8 @@ Result<void> LoadTrace(const RecordedRun& run, RecordedResult& result) {
 
 Result<std::filesystem::path> MakeRunFolder(const std::filesystem::path& out, const std::string& id,
                                             const std::string& started) {
-  std::error_code error;
   if (!out.empty()) {
-    std::filesystem::create_directories(out, error);
-    if (error) return Fail("cannot make the run folder " + out.string() + ": " + error.message());
+    ULPSCOPE_TRY(MakeFolders(out, "the run folder "));
     return out;
   }
   std::string name;
@@ -257,10 +252,10 @@ Result<std::filesystem::path> MakeRunFolder(const std::filesystem::path& out, co
   }
   name += "-" + id;
   const std::filesystem::path runs = "runs";
-  std::filesystem::create_directories(runs / name, error);
-  if (error) return Fail("cannot make the run folder " + (runs / name).string() + ": " + error.message());
+  ULPSCOPE_TRY(MakeFolders(runs / name, "the run folder "));
   // A link is replaced by renaming a new one over it, so that "latest" never points nowhere.
   const auto fresh = runs / (".latest-" + id);
+  std::error_code error;
   std::filesystem::create_directory_symlink(name, fresh, error);
   if (!error) std::filesystem::rename(fresh, runs / "latest", error);
   return runs / name;

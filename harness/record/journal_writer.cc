@@ -124,17 +124,14 @@ JournalWriter::~JournalWriter() = default;
 
 Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(const std::filesystem::path& dir,
                                                              const RunHeader& header) {
-  std::error_code error;
   for (const char* folder : {"tensors", "traces"}) {
-    std::filesystem::create_directories(dir / folder, error);
-    if (error) return Fail("cannot make " + (dir / folder).string() + ": " + error.message());
+    ULPSCOPE_TRY(MakeFolders(dir / folder));
   }
   const auto fd = ULPSCOPE_TRY(OpenLocked(dir / "journal.jsonl", O_CREAT));
   if (HoldsRun(dir)) {
     ::close(fd);
-    return Fail(Error{.message = dir.string() + " holds a run already",
-                      .pos = SourcePos(),
-                      .hint = "--resume continues it; or name another folder"});
+    return Fail(Problem(dir.string() + " holds a run already", {}, {},
+                        "--resume continues it; or name another folder"));
   }
   if (::ftruncate(fd, 0) != 0) return Fail("cannot empty " + (dir / "journal.jsonl").string());
   std::unique_ptr<JournalWriter> writer(new JournalWriter(std::make_unique<Impl>(dir, fd, 0, 0)));

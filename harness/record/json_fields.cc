@@ -2,9 +2,12 @@
 #include "harness/record/json_fields.h"
 
 #include <limits>
+#include <optional>
 
 namespace ulpscope {
 namespace {
+
+using nlohmann::json;
 
 std::string Cut(const std::string& text, size_t limit) {
   if (text.size() <= limit) return text;
@@ -14,37 +17,68 @@ std::string Cut(const std::string& text, size_t limit) {
   return text.substr(0, end);
 }
 
-bool ReadNumber(const nlohmann::json& value, double& number) {
-  if (value.is_number()) {
-    number = value.get<double>();
-    return true;
-  }
-  if (!value.is_string()) return false;
-  const auto& text = value.get_ref<const std::string&>();
-  if (text == "inf")
-    number = std::numeric_limits<double>::infinity();
-  else if (text == "-inf")
-    number = -std::numeric_limits<double>::infinity();
-  else if (text == "nan")
-    number = std::numeric_limits<double>::quiet_NaN();
-  else
-    return false;
-  return true;
+/// Each reads one value: nothing where it is of another type.
+auto TextUpTo(size_t limit) {
+  return [limit](const json& value) {
+    return value.is_string() ? std::optional(Cut(value.get_ref<const std::string&>(), limit)) : std::nullopt;
+  };
 }
 
-bool IsInt64(const nlohmann::json& value) {
-  if (!value.is_number_integer()) return false;
-  return !value.is_number_unsigned() ||
-         value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+std::optional<double> NumberOf(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "inf") return std::numeric_limits<double>::infinity();
+  if (value == "-inf") return -std::numeric_limits<double>::infinity();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
+
+std::optional<int64_t> IntegerOf(const json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() &&
+      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return std::nullopt;
+  return value.get<int64_t>();
+}
+
+/// What `read` makes of each element of a list.
+template <class Read>
+auto ListOf(Read read) {
+  return [read](const json& list) {
+    std::optional<std::vector<typename decltype(read(list))::value_type>> elements;
+    if (!list.is_array()) return elements;
+    elements.emplace();
+    for (const json& entry : list) {
+      auto element = read(entry);
+      if (!element) return decltype(elements)();
+      elements->push_back(*std::move(element));
+    }
+    return elements;
+  };
+}
+
+/// What `read` makes of each value of an object.
+template <class Read>
+auto MapOf(Read read) {
+  return [read](const json& object) {
+    std::optional<std::map<std::string, typename decltype(read(object))::value_type>> values;
+    if (!object.is_object()) return values;
+    values.emplace();
+    for (const auto& [name, entry] : object.items()) {
+      auto value = read(entry);
+      if (!value) return decltype(values)();
+      values->emplace(name, *std::move(value));
+    }
+    return values;
+  };
 }
 
 }  // namespace
 
-JsonFields::JsonFields(const nlohmann::json& object, std::string& error) : object_(object), error_(error) {
+JsonFields::JsonFields(const json& object, std::string& error) : object_(object), error_(error) {
   if (!object_.is_object() && error_.empty()) error_ = "an object was expected";
 }
 
-const nlohmann::json* JsonFields::Find(std::string_view key) const {
+const json* JsonFields::Find(std::string_view key) const {
   if (!object_.is_object()) return nullptr;
   const auto it = object_.find(key);
   return it == object_.end() ? nullptr : &*it;
@@ -58,64 +92,39 @@ void JsonFields::Require(std::string_view key) {
   if (Find(key) == nullptr && error_.empty()) error_ = "'" + std::string(key) + "' is missing";
 }
 
+template <class Read, class Value>
+Value JsonFields::Take(std::string_view key, std::string_view expected, Read read, Value otherwise) {
+  const json* value = Find(key);
+  if (value == nullptr) return otherwise;
+  if (std::optional<Value> taken = read(*value)) return *std::move(taken);
+  Complain(key, expected);
+  return otherwise;
+}
+
 std::string JsonFields::Text(std::string_view key, size_t limit) {
-  const auto* value = Find(key);
-  if (value == nullptr) return "";
-  if (!value->is_string()) {
-    Complain(key, "string");
-    return "";
-  }
-  return Cut(value->get_ref<const std::string&>(), limit);
+  return Take(key, "string", TextUpTo(limit), std::string());
 }
 
 int64_t JsonFields::Integer(std::string_view key, int64_t fallback) {
-  const auto* value = Find(key);
-  if (value == nullptr) return fallback;
-  if (!IsInt64(*value)) {
-    Complain(key, "integer");
-    return fallback;
-  }
-  return value->get<int64_t>();
+  return Take(key, "integer", IntegerOf, fallback);
 }
 
 bool JsonFields::Flag(std::string_view key) {
-  const auto* value = Find(key);
-  if (value == nullptr) return false;
-  if (!value->is_boolean()) {
-    Complain(key, "boolean");
-    return false;
-  }
-  return value->get<bool>();
+  const auto flag = [](const json& value) {
+    return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+  };
+  return Take(key, "boolean", flag, false);
 }
 
-double JsonFields::Number(std::string_view key) {
-  const auto* value = Find(key);
-  double number = 0;
-  if (value != nullptr && !ReadNumber(*value, number)) Complain(key, "number");
-  return number;
-}
+double JsonFields::Number(std::string_view key) { return Take(key, "number", NumberOf, 0.0); }
 
 std::vector<std::string> JsonFields::Texts(std::string_view key, size_t limit) {
-  std::vector<std::string> texts;
-  const auto* value = Find(key);
-  if (value == nullptr) return texts;
-  if (!value->is_array()) {
-    Complain(key, "array of strings");
-    return texts;
-  }
-  for (const auto& entry : *value) {
-    if (!entry.is_string()) {
-      Complain(key, "array of strings");
-      return {};
-    }
-    texts.push_back(Cut(entry.get_ref<const std::string&>(), limit));
-  }
-  return texts;
+  return Take(key, "array of strings", ListOf(TextUpTo(limit)), std::vector<std::string>());
 }
 
 std::map<std::string, std::vector<std::string>> JsonFields::TextLists(std::string_view key, size_t limit) {
   std::map<std::string, std::vector<std::string>> lists;
-  const auto* value = Find(key);
+  const json* value = Find(key);
   if (value == nullptr) return lists;
   JsonFields fields(*value, error_);
   if (!error_.empty()) return lists;
@@ -124,73 +133,19 @@ std::map<std::string, std::vector<std::string>> JsonFields::TextLists(std::strin
 }
 
 std::vector<int64_t> JsonFields::Integers(std::string_view key) {
-  std::vector<int64_t> integers;
-  const auto* value = Find(key);
-  if (value == nullptr) return integers;
-  if (!value->is_array()) {
-    Complain(key, "array of integers");
-    return integers;
-  }
-  for (const auto& entry : *value) {
-    if (!IsInt64(entry)) {
-      Complain(key, "array of integers");
-      return {};
-    }
-    integers.push_back(entry.get<int64_t>());
-  }
-  return integers;
+  return Take(key, "array of integers", ListOf(IntegerOf), std::vector<int64_t>());
 }
 
 std::vector<double> JsonFields::Numbers(std::string_view key) {
-  std::vector<double> numbers;
-  const auto* value = Find(key);
-  if (value == nullptr) return numbers;
-  for (const auto& entry : *value) {
-    if (double number = 0; value->is_array() && ReadNumber(entry, number)) {
-      numbers.push_back(number);
-      continue;
-    }
-    Complain(key, "array of numbers");
-    return {};
-  }
-  return numbers;
+  return Take(key, "array of numbers", ListOf(NumberOf), std::vector<double>());
 }
 
 std::map<std::string, std::string> JsonFields::TextMap(std::string_view key, size_t limit) {
-  std::map<std::string, std::string> texts;
-  const auto* value = Find(key);
-  if (value == nullptr) return texts;
-  if (!value->is_object()) {
-    Complain(key, "object of strings");
-    return texts;
-  }
-  for (const auto& [name, entry] : value->items()) {
-    if (!entry.is_string()) {
-      Complain(key, "object of strings");
-      return {};
-    }
-    texts[name] = Cut(entry.get_ref<const std::string&>(), limit);
-  }
-  return texts;
+  return Take(key, "object of strings", MapOf(TextUpTo(limit)), std::map<std::string, std::string>());
 }
 
 std::map<std::string, double> JsonFields::NumberMap(std::string_view key) {
-  std::map<std::string, double> numbers;
-  const auto* value = Find(key);
-  if (value == nullptr) return numbers;
-  if (!value->is_object()) {
-    Complain(key, "object of numbers");
-    return numbers;
-  }
-  for (const auto& [name, entry] : value->items()) {
-    double number = 0;
-    if (!ReadNumber(entry, number)) {
-      Complain(key, "object of numbers");
-      return {};
-    }
-    numbers[name] = number;
-  }
-  return numbers;
+  return Take(key, "object of numbers", MapOf(NumberOf), std::map<std::string, double>());
 }
 
 }  // namespace ulpscope

@@ -40,6 +40,10 @@ class JsonFields {
   std::string& error() { return error_; }
 
  private:
+  /// What `read` makes of the value of `key`, `otherwise` where there is none or it is not what was `expected`.
+  template <class Read, class Value>
+  Value Take(std::string_view key, std::string_view expected, Read read, Value otherwise);
+
   const nlohmann::json& object_;
   std::string& error_;
 };

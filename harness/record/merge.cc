@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/base/find.h"
 #include "harness/record/cases.h"
 #include "harness/record/classified.h"
 #include "harness/record/journal.h"
@@ -60,8 +61,8 @@ std::string Difference(const WholeResult& a, const WholeResult& b) {
       one.outcome.text != other.outcome.text)
     return fmt::format("the outcome: {} and {}", Name(one.outcome.kind), Name(other.outcome.kind));
   for (const auto& [name, tensor] : one.values) {
-    const auto found = other.values.find(name);
-    if (found == other.values.end() || found->second != tensor) return "the bits of " + name;
+    const TensorData* found = Lookup(other.values, name);
+    if (found == nullptr || *found != tensor) return "the bits of " + name;
   }
   if (one.values.size() != other.values.size()) return "which values there are";
   if (ToJson(one) != ToJson(other)) return "what was observed beside the values";
@@ -113,14 +114,17 @@ class Merger {
       if (header.environment != first.environment) Conflict(run, "the environment");
       if (header.not_installed != first.not_installed) Conflict(run, "what is not installed");
       if (PlanOf(header) != plan) Conflict(run, "the plan: they are no shards of one run");
-      for (const auto& [backend, versions] : run.versions) {
-        const auto [known, added] = versions_.try_emplace(backend, versions);
-        if (!added && known->second != versions) Conflict(run, "the versions of " + backend);
-      }
-      for (const auto& [backend, knobs] : run.knobs) {
-        const auto [known, added] = knobs_.try_emplace(backend, knobs);
-        if (!added && known->second != knobs) Conflict(run, "the knobs of " + backend);
-      }
+      TakeEach(run, "the versions of ", run.versions, &versions_);
+      TakeEach(run, "the knobs of ", run.knobs, &knobs_);
+    }
+  }
+
+  /// What a run says of each backend, which every run must say alike.
+  template <class Map>
+  void TakeEach(const RecordedRun& run, const std::string& what, const Map& said, Map* all) {
+    for (const auto& [backend, one] : said) {
+      const auto [known, added] = all->try_emplace(backend, one);
+      if (!added && known->second != one) Conflict(run, what + backend);
     }
   }
 
@@ -148,8 +152,8 @@ class Merger {
     const RunHeader& first = runs_.front().header;
     for (const PlannedCase& planned : PlanOf(first)) {
       for (const auto& backend : planned.backends.empty() ? first.backends : planned.backends) {
-        const auto found = chosen_.find({planned.id, backend});
-        if (found == chosen_.end() || found->second.second->digest != planned.digest)
+        const auto* found = Lookup(chosen_, CellKey(planned.id, backend));
+        if (found == nullptr || found->second->digest != planned.digest)
           merged_.gaps.push_back(planned.id + " on " + backend);
       }
     }
@@ -181,9 +185,9 @@ class Merger {
     }
     for (const auto& id : header.cases) {
       for (const auto& backend : header.backends) {
-        const auto found = chosen_.find({id, backend});
-        if (found == chosen_.end()) continue;
-        const auto whole = ULPSCOPE_TRY(ReadWhole(runs_[found->second.first], *found->second.second));
+        const auto* found = Lookup(chosen_, CellKey(id, backend));
+        if (found == nullptr) continue;
+        const auto whole = ULPSCOPE_TRY(ReadWhole(runs_[found->first], *found->second));
         const RecordedResult& record = whole.record;
         ULPSCOPE_TRY(journal->Store(id, record.digest, backend, record.observation));
         ++merged_.results;
@@ -201,18 +205,16 @@ class Merger {
     ClassifiedRun classified;
     std::set<std::string> counted;
     for (const RecordedRun& run : runs_) {
-      auto of_run = ReadRecordedCases(run.dir, run.header.id);
-      if (!of_run) return tl::unexpected(of_run.error());
-      for (auto& [id, one] : *of_run) {
+      auto of_run = ULPSCOPE_TRY(ReadRecordedCases(run.dir, run.header.id));
+      for (auto& [id, one] : of_run) {
         if (header.digests.contains(id)) cases.try_emplace(id, std::move(one));
       }
-      auto found = ReadClassified(run);
-      if (!found) return tl::unexpected(found.error());
-      for (auto& [key, one] : found->results) {
+      auto found = ULPSCOPE_TRY(ReadClassified(run));
+      for (auto& [key, one] : found.results) {
         if (header.digests.contains(key.first)) classified.results.try_emplace(key, std::move(one));
       }
-      if (classified.engine.empty() || found->engine < classified.engine) classified.engine = found->engine;
-      if (counted.insert(run.header.id).second) classified.counts += found->counts;
+      if (classified.engine.empty() || found.engine < classified.engine) classified.engine = found.engine;
+      if (counted.insert(run.header.id).second) classified.counts += found.counts;
     }
     ULPSCOPE_TRY(WriteRecordedCases(dir, header.id, cases));
     RecordedRun target{.dir = dir, .header = header, .complete = false, .stopped_after = 0};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/sdk/program.h"
+#include "backends/sdk/trace_json.h"
 #include "harness/record/crc.h"
 #include "harness/record/json_fields.h"
 
@@ -17,17 +18,9 @@ json FpToJson(const FpEnvironment& fp) {
 }
 
 json CastToJson(const Cast& cast) {
-  json object{{"from", cast.from},           {"to", cast.to},       {"shape", cast.shape},
-              {"bytes", cast.bytes},         {"under", cast.under}, {"stage", cast.stage},
-              {"redundant", cast.redundant}, {"node", cast.node}};
-  if (cast.us) object["us"] = sdk::FloatToJson(*cast.us);
+  json object = sdk::ToJson(cast);
+  object["redundant"] = cast.redundant;
   return object;
-}
-
-json TensorsToJson(const std::vector<TraceTensor>& tensors) {
-  json list = json::array();
-  for (const auto& tensor : tensors) list.push_back(json::array({tensor.dtype, tensor.shape}));
-  return list;
 }
 
 /// Nothing for a missing or null field.
@@ -173,18 +166,7 @@ std::vector<Cast> CastsFromJson(const json* value, std::string& error) {
 
 json TraceToJson(const std::vector<TraceNode>& trace) {
   json nodes = json::array();
-  for (const auto& node : trace) {
-    json object{{"id", node.id},
-                {"parent", node.parent},
-                {"stage", node.stage},
-                {"op", node.op},
-                {"from", node.from},
-                {"inputs", TensorsToJson(node.inputs)},
-                {"outputs", TensorsToJson(node.outputs)}};
-    if (node.kind != TraceKind::kCompute) object["kind"] = Name(node.kind);
-    if (node.us) object["us"] = sdk::FloatToJson(*node.us);
-    nodes.push_back(std::move(object));
-  }
+  for (const auto& node : trace) nodes.push_back(sdk::ToJson(node));
   return nodes;
 }
 

@@ -9,7 +9,7 @@ namespace ulpscope {
 namespace {
 
 Error Misnamed(std::string message, std::string_view word, const std::vector<std::string>& candidates) {
-  return {.message = std::move(message), .pos = SourcePos(), .hint = DidYouMean(word, candidates)};
+  return Problem(std::move(message), {}, {}, DidYouMean(word, candidates));
 }
 
 }  // namespace

@@ -247,7 +247,7 @@ CaseRunner::Attempt CaseRunner::RunRepeated(const Case& test_case, const std::st
     // Traced the first time only: that a trace changes the numbers would show here too.
     Attempt again = RunOnce(test_case, inputs_file, false);
     if (again.interrupted || IsWorkerFault(again.observation.outcome.kind)) return again;
-    CompareRuns(first.observation, again.observation);
+    CompareRepeats(first.observation, again.observation);
     if (first.observation.tainted.empty()) first.observation.tainted = again.observation.tainted;
   }
   return first;

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <limits>
 
+#include "backends/sdk/adapter.h"
+#include "harness/base/find.h"
+
 namespace ulpscope {
 namespace {
 
@@ -32,13 +35,11 @@ std::string DescribeMxcsr(uint32_t mxcsr) {
 
 /// Threads asked for; 0 when it is no plain number.
 int64_t AskedThreads(const std::map<std::string, std::string>& knobs) {
-  const auto it = knobs.find("threads");
-  return it == knobs.end() ? 1 : std::strtoll(it->second.c_str(), nullptr, 10);
+  return std::strtoll(LookupOr(knobs, "threads", "1").c_str(), nullptr, 10);
 }
 
 std::string DescribeOne(const FpEnvironment& fp, const std::map<std::string, std::string>& knobs) {
-  const auto flush = knobs.find("flush_denormal");
-  const bool may_flush = flush != knobs.end() && flush->second == "on";
+  const bool may_flush = LookupOr(knobs, "flush_denormal") == "on";
   uint32_t mxcsr = fp.mxcsr & ~kExceptionFlags;
   if (may_flush) mxcsr &= ~kFlushBits;
   const bool has_register = fp.mxcsr != 0;
@@ -58,14 +59,7 @@ bool HoldsPoison(const TensorData& tensor) {
   const size_t width = SizeOf(tensor.dtype);
   // What is a NaN of 16 bits is -6 of int16.
   if (width < 2 || (width == 2 && !IsFloating(tensor.dtype))) return false;
-  std::vector<std::byte> poison(width, std::byte{0xA5});
-  poison[width - 1] = std::byte{0xFF};
-  poison[width - 2] = std::byte{0xFA};
-  for (size_t at = 0; at + width <= tensor.bytes.size(); at += width) {
-    if (std::equal(poison.begin(), poison.end(), tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at)))
-      return true;
-  }
-  return false;
+  return sdk::CountPoisoned(tensor) > 0;
 }
 
 double LargestDifference(const TensorData& a, const TensorData& b) {
@@ -84,7 +78,7 @@ double LargestDifference(const TensorData& a, const TensorData& b) {
   return largest;
 }
 
-void CompareRuns(Observation& first, const Observation& again) {
+void CompareRepeats(Observation& first, const Observation& again) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (first.outcome.kind != again.outcome.kind || first.outcome.error_class != again.outcome.error_class) {
     first.nondeterministic["outcome"] = kInfinity;
@@ -93,29 +87,25 @@ void CompareRuns(Observation& first, const Observation& again) {
     return;
   }
   for (const auto& [name, value] : first.values) {
-    const auto it = again.values.find(name);
-    if (it != again.values.end() && it->second == value) continue;
-    const bool comparable =
-        it != again.values.end() && it->second.dtype == value.dtype && it->second.shape == value.shape;
+    const TensorData* other = Lookup(again.values, name);
+    if (other != nullptr && *other == value) continue;
+    const bool comparable = other != nullptr && other->dtype == value.dtype && other->shape == value.shape;
     double& largest = first.nondeterministic[name];
-    largest = std::max(largest, comparable ? LargestDifference(value, it->second) : kInfinity);
+    largest = std::max(largest, comparable ? LargestDifference(value, *other) : kInfinity);
   }
   for (const auto& [name, text] : first.observations) {
-    const auto it = again.observations.find(name);
+    const std::string* other = Lookup(again.observations, name);
     // A peak of memory may differ from run to run; what a value is may not.
-    if (name != "peak_bytes" && (it == again.observations.end() || it->second != text))
+    if (name != "peak_bytes" && (other == nullptr || *other != text))
       first.nondeterministic[name] = kInfinity;
   }
 }
 
 std::string DescribeTaint(const Observation& observation, const std::map<std::string, std::string>& knobs) {
-  if (observation.fp_before) {
-    if (auto text = DescribeOne(*observation.fp_before, knobs); !text.empty())
-      return "before the case: " + text;
-  }
-  if (observation.fp_after) {
-    if (auto text = DescribeOne(*observation.fp_after, knobs); !text.empty())
-      return "after the case: " + text;
+  for (const auto& [when, fp] :
+       {std::pair{"before", &observation.fp_before}, {"after", &observation.fp_after}}) {
+    const std::string text = *fp ? DescribeOne(**fp, knobs) : "";
+    if (!text.empty()) return std::string(when) + " the case: " + text;
   }
   return "";
 }

@@ -19,7 +19,7 @@ bool HoldsPoison(const TensorData& tensor);
 double LargestDifference(const TensorData& a, const TensorData& b);
 
 /// Adds to first.nondeterministic whatever `again`, another run of the same case, shows differently.
-void CompareRuns(Observation& first, const Observation& again);
+void CompareRepeats(Observation& first, const Observation& again);
 
 /// Empty, or how the FP environment differs from the clean one, before or after the case. Clean is: MXCSR
 /// 0x1f80 but for the exception flags, subnormals kept, as many threads as `knobs` ask for.

@@ -71,9 +71,8 @@ Result<BackendInfo> DescribeBackend(const BackendSpec& backend, const Registry& 
   const RegistryRow row = InEnvironment(*known, backend.knobs);
   const Availability availability = registry.Check(row);
   if (!availability.installed) {
-    return Fail(Error{.message = backend.name + " is not installed: " + availability.reason,
-                      .pos = SourcePos(),
-                      .hint = availability.install});
+    return Fail(
+        Problem(backend.name + " is not installed: " + availability.reason, {}, {}, availability.install));
   }
   return DescribeAdapter(backend, row, registry, timeout_s);
 }
@@ -97,8 +96,7 @@ Result<std::vector<std::string>> AddAdapter(Registry& registry, const fs::path& 
   if (!info) return Fail("adapter " + path.string() + ": " + info.error().message);
   if (info->backends.empty()) return Fail("adapter " + path.string() + " serves no backend");
   for (const auto& name : info->backends) {
-    std::vector<std::string> knobs;
-    for (const auto& [knob, values] : info->knobs) knobs.push_back(knob);
+    auto knobs = Keys(info->knobs);
     if (script) knobs.emplace_back(kEnvKnob);
     registry.AddRow({.backend = name,
                      .title = "adapter " + path.filename().string(),

@@ -33,8 +33,7 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
   if (!error.empty()) return Fail(error);
   for (const auto& [key, value] : object.items()) {
     if (!Contains(kKeys, key)) {
-      return Fail(
-          Error{.message = "unknown key '" + key + "'", .pos = SourcePos(), .hint = DidYouMean(key, kKeys)});
+      return Fail(Problem("unknown key '" + key + "'", {}, {}, DidYouMean(key, kKeys)));
     }
   }
   RegistryRow row{.backend = fields.Text("backend"),
@@ -68,14 +67,14 @@ Result<RegistryRow> RowFromJson(const nlohmann::json& object, Tree tree) {
 bool RegistryRow::TakesKnob(std::string_view knob) const { return knobs.empty() || Contains(knobs, knob); }
 
 RegistryRow InEnvironment(RegistryRow row, const std::map<std::string, std::string>& knobs) {
-  const auto env = knobs.find(std::string(kEnvKnob));
-  if (env == knobs.end() || row.adapter.empty() || row.adapter.front() != "{python}") return row;
-  row.adapter.front() = std::string(kVenvPlace) + env->second + "}";
+  const std::string* env = Lookup(knobs, std::string(kEnvKnob));
+  if (env == nullptr || row.adapter.empty() || row.adapter.front() != "{python}") return row;
+  row.adapter.front() = std::string(kVenvPlace) + *env + "}";
   // The environments that a version makes are called PACKAGE-VERSION: ci/setup --with PACKAGE==VERSION.
-  const size_t dash = env->second.find('-');
-  const std::string package = env->second.substr(0, dash);
+  const size_t dash = env->find('-');
+  const std::string package = env->substr(0, dash);
   const bool version = dash != std::string::npos && (package == "torch" || package == "jax");
-  row.install = "ci/setup --with " + (version ? package + "==" + env->second.substr(dash + 1) : env->second);
+  row.install = "ci/setup --with " + (version ? package + "==" + env->substr(dash + 1) : *env);
   return row;
 }
 
@@ -111,29 +110,20 @@ Result<Registry> Registry::LoadDefault() {
 }
 
 const RegistryRow* Registry::Find(std::string_view backend) const {
-  const auto it = std::ranges::find_if(rows_, [&](const RegistryRow& row) { return row.backend == backend; });
-  return it == rows_.end() ? nullptr : &*it;
+  return FindIf(rows_, [&](const RegistryRow& row) { return row.backend == backend; });
 }
 
-std::vector<std::string> Registry::Names() const {
-  std::vector<std::string> names;
-  for (const auto& row : rows_) names.push_back(row.backend);
-  return names;
-}
+std::vector<std::string> Registry::Names() const { return Mapped(rows_, &RegistryRow::backend); }
 
 void Registry::AddRow(RegistryRow row) {
-  const auto it =
-      std::ranges::find_if(rows_, [&](const RegistryRow& old) { return old.backend == row.backend; });
-  if (it == rows_.end())
-    rows_.push_back(std::move(row));
+  if (auto* old = FindIf(rows_, [&](const RegistryRow& each) { return each.backend == row.backend; }))
+    *old = std::move(row);
   else
-    *it = std::move(row);
+    rows_.push_back(std::move(row));
 }
 
 std::vector<std::string> Registry::Command(const RegistryRow& row) const {
-  std::vector<std::string> command;
-  for (const auto& part : row.adapter) command.push_back(places_.Expand(part));
-  return command;
+  return Mapped(row.adapter, [&](const std::string& part) { return places_.Expand(part); });
 }
 
 fs::path Registry::Interpreter(const RegistryRow& row) const {
@@ -142,8 +132,7 @@ fs::path Registry::Interpreter(const RegistryRow& row) const {
 }
 
 const Registry::Packages& Registry::PackagesOf(const fs::path& interpreter) const {
-  const auto known = packages_.find(interpreter);
-  if (known != packages_.end()) return known->second;
+  if (const Packages* known = Lookup(packages_, interpreter)) return *known;
   std::set<std::string> modules;
   for (const auto& row : rows_) {
     // Any environment may be named for a row that has none of its own.

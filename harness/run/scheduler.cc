@@ -239,7 +239,7 @@ void Observe(Run& run, const RunPlan& plan, const RecordedRun* recorded, RunObse
   }
 }
 
-struct OpenedRun {
+struct WrittenRun {
   std::unique_ptr<JournalWriter> journal;
   std::optional<RecordedRun> recorded;
 };
@@ -268,11 +268,8 @@ RunHeader MakeHeader(const std::vector<Case>& cases, const std::vector<BackendSp
 /// What must be the same for recorded results to stand beside new ones.
 Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   const auto differs = [](const std::string& what, std::string then, std::string today) {
-    return Fail(Error{.message = "the run cannot be resumed with another " + what,
-                      .pos = SourcePos(),
-                      .found = std::move(today),
-                      .expected = std::move(then),
-                      .hint = "start a new run"});
+    return Fail(Problem("the run cannot be resumed with another " + what, std::move(today), std::move(then),
+                        "start a new run"));
   };
   if (before.seed != now.seed) return differs("seed", std::to_string(before.seed), std::to_string(now.seed));
   if (before.repeat != now.repeat)
@@ -287,9 +284,9 @@ Result<void> CheckResumable(const RunHeader& before, const RunHeader& now) {
   return {};
 }
 
-Result<OpenedRun> OpenRun(const RunOptions& options, const RunHeader& header,
-                          const std::filesystem::path& dir) {
-  OpenedRun opened;
+Result<WrittenRun> OpenRun(const RunOptions& options, const RunHeader& header,
+                           const std::filesystem::path& dir) {
+  WrittenRun opened;
   if (!options.resume || !HoldsRun(dir)) {
     opened.journal = ULPSCOPE_TRY(JournalWriter::Create(dir, header));
     return opened;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "harness/base/find.h"
@@ -22,21 +21,13 @@ bool TakeSuffix(std::string_view* word, std::string_view suffix) {
 
 /// A number without leading zeros between `low` and `high`.
 std::optional<int> Number(std::string_view text, int low, int high) {
-  int value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || text.starts_with('0') || value < low ||
-      value > high)
-    return std::nullopt;
-  return value;
+  const auto value = WholeNumber<int>(text);
+  return value && !text.starts_with('0') && *value >= low && *value <= high ? value : std::nullopt;
 }
 
 std::string Alternatives(const std::vector<std::string>& words) { return "(" + Join(words, "|") + ")"; }
 
-std::vector<std::string> FormatNames() {
-  std::vector<std::string> names;
-  for (const FloatFormat* format : AllFormats()) names.emplace_back(format->name);
-  return names;
-}
+std::vector<std::string> FormatNames() { return Mapped<std::string>(AllFormats(), &FloatFormat::name); }
 
 /// A format by the bits that it keeps of float32: p12.
 const FloatFormat* FindBits(std::string_view word) {

@@ -50,16 +50,16 @@ TEST(CompareTest, RunsThatDifferAreNamed) {
   Observation first, again;
   first.values["x"] = TensorData::Zeros(DType::kFloat32, {2});
   again = first;
-  CompareRuns(first, again);
+  CompareRepeats(first, again);
   EXPECT_TRUE(first.nondeterministic.empty());
   again.values["x"].Set(1, 0x1p-149);
-  CompareRuns(first, again);
+  CompareRepeats(first, again);
   EXPECT_EQ(first.nondeterministic, (std::map<std::string, double>{{"x", 1}}));
   again.values["x"] = TensorData::Zeros(DType::kBfloat16, {2});
-  CompareRuns(first, again);
+  CompareRepeats(first, again);
   EXPECT_TRUE(std::isinf(first.nondeterministic["x"])) << "another dtype";
   again.outcome.kind = OutcomeKind::kRaised;
-  CompareRuns(first, again);
+  CompareRepeats(first, again);
   EXPECT_TRUE(std::isinf(first.nondeterministic["outcome"]));
 }
 
@@ -67,7 +67,7 @@ TEST(CompareTest, PeakBytesMayVary) {
   Observation first, again;
   first.observations = {{"peak_bytes", "100"}, {"w.grad_metadata_dtype", "bfloat16"}};
   again.observations = {{"peak_bytes", "200"}, {"w.grad_metadata_dtype", "float32"}};
-  CompareRuns(first, again);
+  CompareRepeats(first, again);
   EXPECT_EQ(first.nondeterministic.size(), 1u);
   EXPECT_TRUE(first.nondeterministic.contains("w.grad_metadata_dtype"));
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/num/dtype.h"
 #include "harness/num/float_format.h"
@@ -52,9 +53,8 @@ std::string PythonLiteral(const Attr& attr, std::string_view module) {
       return PythonString(text);
     }
     std::string operator()(const Attr::List& list) const {
-      std::vector<std::string> parts;
-      for (const Attr& item : list) parts.push_back(PythonLiteral(item, module));
-      return "[" + Join(parts, ", ") + "]";
+      return "[" + Join(Mapped(list, [&](const Attr& item) { return PythonLiteral(item, module); }), ", ") +
+             "]";
     }
     std::string operator()(const Attr::Map&) const { return "None"; }
   };
