@@ -111,16 +111,19 @@ class BoundHypothesis : public Hypothesis {
       term.value = products.value[0];
       terms.push_back(term);
     }
+    std::vector<double> values, halves;
     if (root.args.size() == 3) {
       const TwoDoubles addend = Addend(at);
       if (terms.size() == SumTrees::kMostSlots) return {};
       SumTerm term = TermOf(addend.hi, 1);
       term.value = addend;
+      if (addend.hi != 0 && binding_.acc.binary() && binding_.acc.wide())
+        halves = SumsFromHalves(binding_.acc, terms, term);
       if (addend.hi != 0) terms.push_back(term);
     }
     if (terms.empty()) return {};
-    std::vector<double> values;
     SumTrees::For(binding_.acc, static_cast<int>(terms.size()))->Evaluate(terms, &values);
+    values.insert(values.end(), halves.begin(), halves.end());
     return StoreEach(std::move(values));
   }
 

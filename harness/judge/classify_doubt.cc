@@ -62,10 +62,14 @@ std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hy
 
 void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const int precision = FormatOf(observed_.dtype)->precision;
-  if (likely->empty() || only_ != nullptr || shape_.has_steps || precision > Binary16().precision) return;
+  // A float32 store shows all bits of the case's own data. Further inputs are made for results of few bits: block units that cut and a
+  // sum that is rounded may give all of these alike.
+  const bool further = HardOnly() && precision == Binary32().precision;
+  if (likely->empty() || only_ != nullptr || shape_.has_steps) return;
+  if (precision > Binary16().precision && !further) return;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
-    if (!trial.survived || !likely->contains(model)) continue;
+    if (further || !trial.survived || !likely->contains(model)) continue;
     const auto acc = ParseAcc(model.acc);
     const bool split = !model.in.empty() && std::ranges::all_of(model.in, [](const auto& in) {
       const auto spec = ParseIn(in.second);
@@ -79,7 +83,8 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   }
   if (sample_.empty()) ChooseSample();
   std::vector<Proposal> proposals;
-  for (int bits = precision + 1; bits < Binary32().precision; ++bits) {
+  const int fewest = (further ? Bfloat16().precision : precision) + 1;
+  for (int bits = fewest; bits < Binary32().precision; ++bits) {
     proposals.push_back({.in = {}, .mid = fmt::format("p{}", bits)});
     if (HardOnly()) continue;
     proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits), .mid = "none"});

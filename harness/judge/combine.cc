@@ -4,12 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
+#include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/contract.h"
 #include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
+#include "harness/num/float_format.h"
+#include "harness/num/tensor_data.h"
+#include "harness/words/facets.h"
 
 namespace ulpscope {
 namespace {
@@ -41,6 +47,15 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 
 /// Rounded to so many bits on its way to the store.
 bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
+
+int MostBits(const TensorData& results) {
+  int bits = 0;
+  for (int64_t i = 0; i < results.size(); ++i) {
+    const double value = results.At(i);
+    if (value != 0 && std::isfinite(value)) bits = std::max(bits, SignificantBits(value));
+  }
+  return bits;
+}
 
 /// A companion's exclusions name it: their elements are not those of the case's own data.
 void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& before,
@@ -76,7 +91,7 @@ std::string WhyItProvesNothing(const Observation& observation, const std::string
   return "";
 }
 
-Classification Combine(const std::string& value, const Classification& base, DType observed,
+Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs) {
   // Models of single steps are no rivals of those of the whole.
   if (HasNoModels(base) || base.kind == kUnmodelled || base.piece.starts_with("steps ")) return base;
@@ -84,6 +99,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
+  for (const ProofInput& input : inputs) bits = std::max(bits, input.bits);
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
@@ -96,7 +112,14 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     for (const PrecisionModel& model : one.models) {
-      if (IsProposed(model) && proved.insert(model).second) joined.models.push_back(model);
+      const auto rounded = IsProposed(model) ? ParseMid(model.mid) : std::nullopt;
+      // Behind a float32 store each further input was asked about it.
+      const bool everywhere =
+          observed != DType::kFloat32 || std::ranges::all_of(inputs, [&](const auto& other) {
+            return HasNoModels(*other.classification) || Contains(other.classification->models, model);
+          });
+      if (rounded && rounded->bits() >= bits && everywhere && proved.insert(model).second)
+        joined.models.push_back(model);
     }
     std::erase_if(proved, [&](const PrecisionModel& model) {
       // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
@@ -145,7 +168,7 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
       if (tensor == own.values.end() || there == run.observation->values.end() ||
           there->second.dtype != tensor->second.dtype)
         continue;
-      by_value[value].push_back({.name = run.name, .classification = &one});
+      by_value[value].push_back({.name = run.name, .classification = &one, .bits = MostBits(there->second)});
       ValueResult alone{
           .dtype = tensor->second.dtype, .shape = tensor->second.shape, .part = {}, .classification = one};
       const ContractVerdict verdict = JudgeContract(test_case, value, alone);
@@ -156,7 +179,8 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
   for (const auto& [value, one] : classifications) {
     const auto tensor = own.values.find(value);
     const DType dtype = tensor == own.values.end() ? DType::kFloat32 : tensor->second.dtype;
-    proof.values.emplace(value, Combine(value, one, dtype, by_value[value]));
+    const int bits = tensor == own.values.end() ? 0 : MostBits(tensor->second);
+    proof.values.emplace(value, Combine(value, one, dtype, bits, by_value[value]));
   }
   return proof;
 }

@@ -21,11 +21,12 @@ namespace ulpscope {
 struct ProofInput {
   std::string name;  ///< of the companion
   const Classification* classification = nullptr;
+  int bits = 0;  ///< that its results use at most: what rounds them to fewer did not give them
 };
 
-/// `base` with what `inputs` exclude left out. Kinds without a reference are passed over; a base without one is
+/// `base`, whose results use at most `bits` significant bits, with what `inputs` exclude left out. Kinds without a reference are passed over; a base without one is
 /// returned as it is. `value`, `observed`: its name and dtype.
-Classification Combine(const std::string& value, const Classification& base, DType observed,
+Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs);
 
 /// One companion's run; `observation` is null where it was not reached.

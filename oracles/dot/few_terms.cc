@@ -64,6 +64,23 @@ std::vector<double> SumsOfTerms(const AccSpec& acc, std::span<const double> term
   return sums;
 }
 
+std::vector<double> SumsFromHalves(const AccSpec& acc, std::span<const SumTerm> terms, SumTerm addend) {
+  addend.value.hi /= 2;
+  addend.value.lo /= 2;
+  addend.exponent -= 1;
+  std::vector<double> sums, first, second;
+  for (unsigned set = 0; set < 1U << terms.size(); ++set) {
+    std::vector<SumTerm> inside{addend}, outside{addend};
+    for (size_t i = 0; i < terms.size(); ++i) ((set >> i) & 1 ? inside : outside).push_back(terms[i]);
+    SumTrees::For(acc, static_cast<int>(inside.size()))->Evaluate(inside, &first);
+    SumTrees::For(acc, static_cast<int>(outside.size()))->Evaluate(outside, &second);
+    for (const double one : first) {
+      for (const double other : second) sums.push_back(AddPartials(acc, one, other));
+    }
+  }
+  return sums;
+}
+
 std::vector<int64_t> PositionsTogether(const AccSpec& acc, const std::array<RoundSpec, 2>& in,
                                        const RoundSpec& prod, const RawOperands& raw,
                                        const std::function<double(double)>& store, double stored) {

@@ -20,6 +20,10 @@ std::vector<double> SumsOfPasses(const AccSpec& acc, const std::array<RoundSpec,
 /// The sums that `terms` can give, before any store; empty where more than SumTrees::kMostSlots are not zero, or none is.
 std::vector<double> SumsOfTerms(const AccSpec& acc, std::span<const double> terms);
 
+/// The sums of two parts of `terms` that each begin as half of `addend` (a bias in both halves of a split product), joined; before any
+/// store. At most SumTrees::kMostSlots - 1 terms.
+std::vector<double> SumsFromHalves(const AccSpec& acc, std::span<const SumTerm> terms, SumTerm addend);
+
 /// The positions of the terms of a split sum if `stored` can come from one chunk that holds all of them and from no split that
 /// puts some of them apart; else empty. `store`: the roundings after the sum.
 std::vector<int64_t> PositionsTogether(const AccSpec& acc, const std::array<RoundSpec, 2>& in,
