@@ -48,6 +48,13 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 /// Rounded to so many bits on its way to the store.
 bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
 
+/// Sums to nearest in float32 or wider, and nothing else.
+bool SumsToNearest(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
+  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc &&
+         (acc->exact() || (acc->binary() && acc->wide() && acc->rounding == Rounding::kNearestEven));
+}
+
 int MostBits(const TensorData& results) {
   int bits = 0;
   for (int64_t i = 0; i < results.size(); ++i) {
@@ -132,6 +139,12 @@ Classification Combine(const std::string& value, const Classification& base, DTy
           shape, observed, &joined);
       return joined;
     }
+  }
+  // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
+  if (observed == DType::kFloat32 && std::ranges::any_of(proved, SumsToNearest)) {
+    const auto added = [&](const PrecisionModel& model) { return IsProposed(model) && !own.contains(model); };
+    std::erase_if(proved, added);
+    std::erase_if(joined.models, added);
   }
   if (proved == own) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());

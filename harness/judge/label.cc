@@ -32,10 +32,20 @@ std::string JoinBlocks(const std::vector<std::string>& words, const std::vector<
   return "blockfma(n>=" + std::to_string(least) + rest;
 }
 
+/// "none, p12 or p16 to p23": of roundings to so many bits each run is told by its ends.
 std::string Or(const std::vector<std::string>& words) {
+  const auto bits = [&](size_t i) { return words[i].starts_with('p') ? ParseMid(words[i])->bits() : 0; };
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < words.size(); ++i) {
+    size_t last = i;
+    while (bits(last) > 0 && last + 1 < words.size() && bits(last + 1) == bits(last) + 1) ++last;
+    if (last < i + 2) last = i;
+    parts.push_back(last == i ? words[i] : words[i] + " to " + words[last]);
+    i = last;
+  }
   std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  for (size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " or " : ", ") + parts[i];
   return text;
 }
 

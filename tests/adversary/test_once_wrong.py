@@ -81,6 +81,9 @@ WRONG = {
 }
 # The same where the contract has further inputs.
 WRONG_PROVED = {
+    ("s34p", 13): ("f_linear_bias_halves", 0),  # honest: proved to violate, each part of its product beginning as half of the bias
+    ("s34p", 22): ("mid_p20", 0),  # CONFORMS: block units were left where float32 was excluded, and roundings to so many bits not asked
+    ("s34q", 2): ("f32_odd_first", 0),  # honest: rounded to 22 bits, which a single product of float16 numbers has at most
     ("s31p", 27): ("sum_acc_p12", 2),  # one rounding to 12 to 23 bits: what a further input left open, of results 80 ulp off
 }
 # Kernel -> terms of its sums: few, and the further inputs of a contract tell all the same whether float32 was kept.
@@ -100,6 +103,9 @@ class OnceWrong(unittest.TestCase):
                 self.assertNotIn("trouble", rows[0])
                 wrong = {gate: bad for gate, bad in score.findings(rows).items() if bad}
                 self.assertFalse(wrong, f"{rows[0]['verdict']} {rows[0]['models'][:3]} {rows[0]['says']} {rows[0]['false']}")
+                if prove:
+                    # Results that float32 gives as well are no excuse here: further inputs were asked.
+                    self.assertEqual(rows[0]["verdict"] == "CONFORMS", rows[0]["kind"] == "honest", rows[0]["label"])
                 if rows[0]["class"] == "honest":
                     self.assertNotEqual(rows[0]["verdict"], "UNMODELLED", rows[0]["says"])
 

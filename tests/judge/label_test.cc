@@ -37,6 +37,23 @@ TEST(Label, StepsInsideAreNamedWithTheirFormats) {
       "each step in float32, the total inside rounded to float16, rounded through tf32, stored float16");
 }
 
+TEST(Label, RunsOfBitsAreToldByTheirEnds) {
+  ValueShape shape;
+  shape.name = "y";
+  shape.reduction_length = 8;
+  Classification found;
+  found.kind = ClassificationKind::kIndistinguishable;
+  for (const char* mid : {"none", "p11", "p12", "p20", "p21", "p22", "p23"}) {
+    PrecisionModel model;
+    model.acc = "float32";
+    model.mid = mid;
+    found.models.push_back(model);
+  }
+  ProjectFacets(shape, &found);
+  EXPECT_EQ(LabelOf(shape, DType::kFloat32, found),
+            "accumulated in float32, rounded through one of none, p11, p12 or p20 to p23, stored float32");
+}
+
 TEST(Label, WhatIsFurtherThanHalfAUnitAwayWasNotRoundedOnce) {
   ValueShape shape;
   shape.name = "y";
