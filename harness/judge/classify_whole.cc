@@ -157,7 +157,8 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   // To nearest, half of all results have their last bit.
   to_odd_ = numbers >= kNoAccident && with_last * 20 >= numbers * 19;
   const std::string odd =
-      to_odd_ ? fmt::format("; the last of these is set in {}, as rounding to odd leaves it", with_last) : "";
+      to_odd_ ? fmt::format("; bit {} is set in {} of them, as rounding to odd leaves it", bits, with_last)
+              : "";
   result_.says.push_back(
       fmt::format("at most {} significant bits in {} results, {}{}", bits, looked.size(), more, odd));
   bits_ = bits;

@@ -24,8 +24,8 @@ struct ProofInput {
   int bits = 0;  ///< that its results use at most: what rounds them to fewer did not give them
 };
 
-/// `base`, whose results use at most `bits` significant bits, with what `inputs` exclude left out. Kinds without a reference are passed over; a base without one is
-/// returned as it is. `value`, `observed`: its name and dtype.
+/// `base`, whose results use at most `bits` significant bits, with what `inputs` exclude left out. Kinds without a reference are passed
+/// over; a base without one is returned as it is. `value`, `observed`: its name and dtype.
 Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
                        std::span<const ProofInput> inputs);
 
