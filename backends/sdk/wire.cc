@@ -14,6 +14,8 @@
 #include <set>
 #include <vector>
 
+#include "backends/sdk/json_sax.h"
+
 namespace ulpscope::sdk {
 namespace {
 
@@ -53,7 +55,7 @@ Waited WaitFor(int fd, short events, const Deadline& deadline) {
 /// Stops at a key that its object has already: the library keeps the last of two equal ones without a word, and two
 /// readers could then see two different messages. By itself, because the library's parser with a callback looks
 /// through all of an array's objects at the end of each.
-class KeysOnce : public nlohmann::json_sax<Json> {
+class KeysOnce : public JsonEvents {
  public:
   const std::string& twice() const { return twice_; }
 
@@ -69,18 +71,6 @@ class KeysOnce : public nlohmann::json_sax<Json> {
   bool end_object() override {
     keys_.pop_back();
     return true;
-  }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool string(string_t&) override { return true; }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
-    return false;
   }
 
  private:

@@ -154,6 +154,11 @@ class Classifier {
   /// is not simulated.
   std::set<PrecisionModel> Likely();
 
+  /// A model less what it says of how products are rounded: what orders and errors of sums say little of.
+  static PrecisionModel WithExactProducts(PrecisionModel model) {
+    model.prod = "exact";
+    return model;
+  }
   /// A model less what it says of the sums and of what elements share (totals, means): what every element is evidence of.
   PrecisionModel OnEachElement(PrecisionModel model) const;
   /// How many elements of the sample share a sum; at least 1.

@@ -448,24 +448,21 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
   bool open = false;
   // Operands in fewer bits that no order shows err no more than the worst order tried does, but for chance. However their products are
   // rounded: what is near enough of one is of the other.
-  const auto roundless = [](PrecisionModel model) {
-    model.prod = "exact";
-    return model;
-  };
   std::set<PrecisionModel> near;
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const Residuals& residuals = trials_[i].residuals;
     if (trials_[i].match.matches > 0 || model.in.empty() ||
         residuals.ratio <= 1 + 3 / std::sqrt(static_cast<double>(std::max<size_t>(1, residuals.count))))
-      near.insert(roundless(model));
+      near.insert(WithExactProducts(model));
   }
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
     const bool narrow = acc && acc->bits() < Binary32().precision;
     const bool matches = trials_[i].match.matches > 0;
-    if (all.contains(model) && (!narrow || matches) && near.contains(roundless(model))) likely.insert(model);
+    if (all.contains(model) && (!narrow || matches) && near.contains(WithExactProducts(model)))
+      likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
   // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded

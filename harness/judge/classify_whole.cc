@@ -133,20 +133,16 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
   } else {
     // Bounds count as if the largest terms were added last. Orders tell what is left of the last bits of smaller ones. Whether
     // products are rounded first says nothing of that: the orders of either are orders of both.
-    const auto roundless = [](PrecisionModel model) {
-      model.prod = "exact";
-      return model;
-    };
     std::map<PrecisionModel, int64_t> wants;
     for (const Trial& trial : trials_) {
       const PrecisionModel& model = trial.hypothesis->model();
       if (!likely->contains(model) || StoresIn(model, bits)) continue;
-      int64_t& most = wants[roundless(model)];
+      int64_t& most = wants[WithExactProducts(model)];
       most = std::max(most, MissingByOrders(*trial.hypothesis, static_cast<int64_t>(looked.size()), bits));
     }
     const size_t before = likely->size();
     std::erase_if(*likely, [&](const PrecisionModel& model) {
-      const auto want = wants.find(roundless(model));
+      const auto want = wants.find(WithExactProducts(model));
       return !StoresIn(model, bits) && want != wants.end() && want->second >= enough;
     });
     if (likely->size() < before) EraseGuesses(likely);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 
 #include "harness/base/find.h"
@@ -119,14 +118,13 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     }
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     for (const PrecisionModel& model : one.models) {
-      const auto rounded = IsProposed(model) ? ParseMid(model.mid) : std::nullopt;
+      if (!IsProposed(model) || ParseMid(model.mid)->bits() < bits) continue;
       // Behind a float32 store each further input was asked about it.
       const bool everywhere =
           observed != DType::kFloat32 || std::ranges::all_of(inputs, [&](const auto& other) {
             return HasNoModels(*other.classification) || Contains(other.classification->models, model);
           });
-      if (rounded && rounded->bits() >= bits && everywhere && proved.insert(model).second)
-        joined.models.push_back(model);
+      if (everywhere && proved.insert(model).second) joined.models.push_back(model);
     }
     std::erase_if(proved, [&](const PrecisionModel& model) {
       // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists

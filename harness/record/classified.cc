@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "backends/sdk/json_sax.h"
 #include "backends/sdk/wire.h"
 #include "harness/record/file_bytes.h"
 #include "harness/record/journal_format.h"
@@ -272,7 +273,7 @@ std::string Take(const json& record, const ResultIndex& results, ClassifiedRun* 
 }
 
 /// What a record says of itself, without its values, at which it stops: they are nearly all of the line.
-class HeadOfRecord : public nlohmann::json_sax<json> {
+class HeadOfRecord : public sdk::JsonEvents {
  public:
   std::map<std::string, std::string> texts;
 
@@ -289,15 +290,6 @@ class HeadOfRecord : public nlohmann::json_sax<json> {
   bool end_object() override { return depth_-- > 0; }
   bool start_array(std::size_t) override { return ++depth_ > 0; }
   bool end_array() override { return depth_-- > 0; }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
-    return false;
-  }
 
  private:
   int depth_ = 0;
