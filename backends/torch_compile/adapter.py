@@ -12,6 +12,7 @@ import warnings
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 
 import knobs as knob_table  # noqa: E402
+import tuned  # noqa: E402
 from failures import innermost  # noqa: E402
 from ulpscope_adapter import Adapter, Trace, Unsupported, serve  # noqa: E402
 from ulpscope_adapter.knobs import offered, reasons  # noqa: E402
@@ -27,6 +28,7 @@ class TorchCompile(Adapter):
         self._backend = backend
         self._compiler = BACKENDS.get(backend)  # what torch.compile takes: a name, or the function itself
         self._device = device
+        self._times_kernels = self._compiler == "inductor" and device.startswith("cuda")
         self._knobs = knobs
         if device.startswith("cuda"):
             cuda.require_device(device)
@@ -84,6 +86,8 @@ class TorchCompile(Adapter):
         import evidence
         import torch._dynamo.exc
         self._recorder.clear(request.trace)
+        if self._times_kernels:
+            tuned.forget_loaded()
         if self._backend == "torch-custom":
             import custom
             custom.clear()
@@ -100,10 +104,8 @@ class TorchCompile(Adapter):
             raise
         evidence.require_compiled(self._recorder, run.graphs, self._backend)
         result = run.result()
-        if self._compiler == "inductor" and self._device.startswith("cuda"):
-            # Seen on an H100: a layer_norm whose bits were others in the second run of a worker.
-            result.notes.append("compiled anew for this run, as for every one; on a GPU inductor times several configurations of a "
-                                "kernel and keeps the fastest")
+        if self._times_kernels:
+            result.notes += tuned.notes(tuned.kernels())
         if request.trace:
             trace = Trace()
             result.notes += evidence.add_trace(self._recorder, run.graphs, trace)
