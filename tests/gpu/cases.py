@@ -16,7 +16,8 @@ SHORT = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "float8_e4m3fn"
 PRODUCTS = ("matmul", "linear", "addmm")
 SUMS = (*PRODUCTS, "sum")
 WIDENS = {"matmul": "out_dtype", "addmm": "out_dtype", "sum": "dtype", "softmax": "dtype"}
-_FILLS = {"steep": "{normal: {scale: 8}}", "shifted": "{normal: {scale: 1, mean: 30}}"}
+_FILLS = {"steep": "{normal: {scale: 8}}", "shifted": "{normal: {scale: 1, mean: 30}}",
+          "tiny": "{wide_exponent: {low: -68, high: -58}}"}  # products of two are subnormal or nearly so
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Cell:
 def _lengths(row, first):
     """(K, fill) of the cells, of which the first dtype has more."""
     if row.lengths:
-        return [(k, "normal") for k in row.lengths]
+        return [(k, fill) for k in row.lengths for fill in row.fills]
     if row.op in PRODUCTS:
         return [(64, "normal"), (512, "normal"), (512, "positive"), (4096, "normal")] if first else [(512, "normal")]
     if row.op == "sum":

@@ -40,7 +40,7 @@ def parse(model):
 
 
 def truth_of(row, output):
-    return {**row.words, "out": f"{output}_rne"} if row.words and row.kind != "wrong" else {}
+    return {"out": f"{output}_rne", **row.words} if row.words and row.kind != "wrong" else {}
 
 
 def agrees(facet, word, pattern, cell):
@@ -50,7 +50,7 @@ def agrees(facet, word, pattern, cell):
     said = dict(each.split(":") for each in word.split(","))
     if ":" in pattern:
         true = dict(each.split(":") for each in pattern.split(","))
-        return all(said.get(name, "as_is") == true_word for name, true_word in true.items())
+        return all(re.fullmatch(true_word, said.get(name, "as_is")) for name, true_word in true.items())
     return all(re.fullmatch(pattern, said.get(name, "as_is")) for name in cases.tensors(cell) if name in ("x", "w"))
 
 

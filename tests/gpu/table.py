@@ -3,7 +3,7 @@
 A row tells the true mechanism in words, and for each facet of a model which words are true of it, as patterns; a facet without an
 entry is not held against anything. kind: honest (within the contract), narrow (a rounding that the contract forbids), wrong (no
 rounding explains it), formula (another formula in float32 steps, of whose accuracy a contract does not speak), open (the library
-chooses, and does not say).
+chooses, and does not say). table_second.py holds further ones.
 """
 
 from dataclasses import dataclass, field
@@ -216,8 +216,9 @@ def chains():
 
 
 def load():
+    import table_second  # whose rows are this module's
     rows = {}
-    for part in (products, libraries, chains):
+    for part in (products, libraries, chains, table_second.rows):
         for row in part():
             if row.name in rows:
                 raise ValueError(f"two kernels are called {row.name}")

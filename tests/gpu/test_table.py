@@ -49,6 +49,9 @@ class Table(unittest.TestCase):
         self.assertEqual(scored("dot_tf32__f32_f32_512_normal", "VIOLATES", [TRUE.replace("as_is", "tf32_rz")]), set())
         self.assertEqual(scored("dot_b_in_bf16__f32_f32_64_normal", "VIOLATES",
                                 ["in=w:bfloat16_rne,x:as_is;prod=exact;acc=float32;mid=none;out=float32_rne"]), set())
+        cut = TRUE.replace("as_is", "w:as_is,x:tf32_rz")
+        self.assertEqual(scored("z_tf32_missing__f32_f32_64_normal", "VIOLATES", [cut]), set())
+        self.assertEqual(scored("z_store_rz__bf16_bf16_64_normal", "VIOLATES", [TRUE.replace("float32_rne", "bfloat16_rz")]), set())
 
     def test_a_false_verdict_fails(self):
         self.assertEqual(scored("dot_tf32__f32_f32_512_normal", "CONFORMS", [TRUE]), {"wrong CONFORMS", "false label"})
@@ -58,6 +61,9 @@ class Table(unittest.TestCase):
                          {"truth excluded", "false label"})
         self.assertIn("false label", scored("dot_b_in_bf16__f32_f32_64_normal", "VIOLATES",
                                             ["in=w:as_is,x:bfloat16_rne;prod=exact;acc=float32;mid=none;out=float32_rne"]))
+        other = TRUE.replace("as_is", "w:tf32_rz,x:tf32_rz")  # of an operand that is hardly rounded
+        self.assertEqual(scored("z_tf32_missing__f32_f32_64_normal", "VIOLATES", [other]), {"false label"})
+        self.assertEqual(scored("z_store_rz__bf16_bf16_64_normal", "VIOLATES", [TRUE.replace("float32_rne", "bfloat16_rne")]), {"false label"})
 
     def test_what_does_not_show_is_no_gate(self):
         self.assertEqual(scored("dot_tf32__f32_f32_64_normal", "CONFORMS", [TRUE], "same bits"), set())
