@@ -43,7 +43,11 @@ class Kernel:
     def truth(self, inputs, output):
         """facet -> word, "other" where the vocabulary has none, for operands of dtype `inputs` and a result of `output`."""
         if self.recipe is None:
-            return dict(self.words)
+            words = dict(self.words)
+            if "in" in words:  # what a dtype holds is no rounding
+                own = {IN_WORDS[name] for name in HOLDS[inputs]}
+                words["in"] = {name: "as_is" if word in own else word for name, word in words["in"].items()}
+            return words
         words = words_of(self.recipe, inputs, output)
         words["in"] = {name: words["in"][place] for name, place in zip(OPERANDS[self.op], ("x", "w")) if name}
         return {**words, **self.words}

@@ -153,6 +153,27 @@ class Score(unittest.TestCase):
                 for name in ("bf16x6", "bf16x2", "acc_bfloat16") for acc in ("float32", "bfloat16")}
         self.assertEqual([key for key, value in like.items() if value], [("bf16x6", "float32")])
 
+    def test_sums_stored_in_float16_after_each_block_are_such_blocks(self):
+        rng = np.random.default_rng(12)
+        call = Call(operands=(data("normal", (9, 100), "float16", rng), data("normal", (100, 9), "float16", rng)),
+                    dtype="float16", attrs={})
+        model = "in=as_is;prod=exact;acc=blockfma(16,25,rne_float16);mid=none;out=float16_rne"
+        like = {name: bool(labels.gives_model(model, score.KERNELS[name], call, score.KERNELS[name].run(call)))
+                for name in ("h_spilled_float16_16", "h_spilled_bfloat16_32", "h_promoted_float16_8")}
+        self.assertEqual([name for name, value in like.items() if value], ["h_spilled_float16_16"])
+
+    def test_what_a_dtype_holds_is_no_rounding(self):
+        kernel = score.KERNELS["h_mean_kahan_bfloat16"]
+        words = {inputs: kernel.truth(inputs, "float32")["in"]["x"] for inputs in ("float32", "float16", "bfloat16")}
+        self.assertEqual(words, {"float32": "bfloat16_rne", "float16": "bfloat16_rne", "bfloat16": "as_is"})
+
+    def test_a_rounding_to_so_many_bits_does_not_say_how(self):
+        kernel = score.KERNELS["a_mid_p15_sr"]
+        model = "in=as_is;prod=exact;acc=float32;mid={};out=float32_rne"
+        said = {word: list(labels._contradictions(kernel.truth("float16", "float32"), [model.format(word)], "matmul", kernel.recipe, {}))
+                for word in ("p15", "p16", "none")}
+        self.assertEqual([word for word, false in said.items() if not false], ["p15"])
+
     def test_models_are_read(self):
         words = labels.parse("in=w:bf16x3,x:as_is;prod=exact;acc=blockfma(8,24,rz);mid=p20;out=float32_rne+ftz")
         self.assertEqual(words, {"in": {"x": "as_is", "w": "bf16x3"}, "prod": "exact", "acc": "blockfma(8,24,rz)", "mid": "p20",
