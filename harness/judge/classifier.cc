@@ -219,6 +219,7 @@ void Classifier::Conclude() {
   if (result_.models.empty()) {
     result_.kind = ClassificationKind::kUnmodelled;
     SayWhatIsGone();
+    if (HardOnly()) result_.within = Within();
   } else {
     result_.rests_on_likelihood = likely.size() < proved.size() || result_.beyond > 0;
     const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;

@@ -715,6 +715,40 @@ double Classifier::Beyond() const {
   return ratio > kTwice ? ratio : of_largest > kOfLargest ? of_largest : 0;
 }
 
+double Classifier::Within() const {
+  constexpr int64_t kMostWork = int64_t{1} << 24;
+  // Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
+  constexpr double kRoom = 1.25;
+  const Trial* plain = PlainFloat32();
+  if (plain == nullptr || shape_.has_steps || shape_.reduction_length < 2) return 0;
+  if (WorkOfOrders(*plain->hypothesis, elements_.size()) > kMostWork) return 0;
+  const FloatFormat& format = *FormatOf(observed_.dtype);
+  // What an element may err by in any order is what its errors are measured in: these inputs hold numbers of many sizes.
+  std::vector<double> unit;
+  for (size_t i = 0; i < elements_.size(); ++i) {
+    const Interval range = plain->hypothesis->Enclose(elements_[i]);
+    unit.push_back(std::max(range.hi - range.lo, Ulp(references_[i].hi, format)));
+  }
+  plain->hypothesis->Forget();
+  struct Errors {
+    double squares = 0, largest = 0;
+  };
+  const auto add = [&](const std::vector<double>& stored, Errors* errors) {
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const double one = DistanceFrom(references_[i], stored[i]) / unit[i];
+      errors->squares += one * one;
+      errors->largest = std::max(errors->largest, std::isnan(one) ? kInf : one);
+    }
+  };
+  Errors own, float32;
+  add(stored_, &own);
+  const auto orders = plain->hypothesis->Orders();
+  for (const int order : orders) add(plain->hypothesis->Stored(order, elements_), &float32);
+  if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return 0;
+  const double ratio = std::sqrt(own.squares / float32.squares * static_cast<double>(orders.size()));
+  return ratio <= kRoom && own.largest <= kRoom * float32.largest ? std::max(ratio, 0.01) : 0;
+}
+
 void Classifier::MeasureBeyond(std::set<PrecisionModel>* likely) {
   if (only_ != nullptr || !result_.says.empty() || likely->empty()) return;
   result_.beyond = Beyond();

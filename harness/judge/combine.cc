@@ -47,11 +47,16 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 /// Rounded to so many bits on its way to the store.
 bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
 
+/// Sums in float32 or wider, and nothing else.
+bool SumsWide(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
+  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc && acc->wide();
+}
+
 /// Sums to nearest in float32 or wider, and nothing else.
 bool SumsToNearest(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
-  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc &&
-         (acc->exact() || (acc->binary() && acc->wide() && acc->rounding == Rounding::kNearestEven));
+  return SumsWide(model) && (acc->exact() || (acc->binary() && acc->rounding == Rounding::kNearestEven));
 }
 
 int MostBits(const TensorData& results) {
@@ -105,10 +110,21 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
+  // Further inputs that no listed sum gives, and how large their errors are in those of float32.
+  std::vector<std::string> unlisted;
+  double within = 0;
   for (const ProofInput& input : inputs) bits = std::max(bits, input.bits);
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
+    if (one.within > 0) {
+      std::erase_if(proved, [](const PrecisionModel& model) { return !SumsWide(model); });
+      if (!proved.empty()) {
+        unlisted.push_back(input.name);
+        within = std::max(within, one.within);
+        continue;
+      }
+    }
     AddExclusions(input, proved, &joined.excluded);
     if (one.kind == kUnmodelled) {
       BecomeUnmodelled("no precision model explains the further input " + input.name +
@@ -138,13 +154,20 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       return joined;
     }
   }
+  // What lies between several sums is none of them: a demand for one alone is not met.
+  const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
+  if (!unlisted.empty() && std::ranges::all_of(proved, as_first)) {
+    BecomeUnmodelled("no precision model explains the further input " + unlisted.front(), shape, observed,
+                     &joined);
+    return joined;
+  }
   // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
   if (observed == DType::kFloat32 && std::ranges::any_of(proved, SumsToNearest)) {
     const auto added = [&](const PrecisionModel& model) { return IsProposed(model) && !own.contains(model); };
     std::erase_if(proved, added);
     std::erase_if(joined.models, added);
   }
-  if (proved == own) return joined;
+  if (proved == own && unlisted.empty()) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {
@@ -156,9 +179,14 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     return joined;
   }
   joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size();
+  joined.rests_on_likelihood = joined.rests_on_likelihood || !unlisted.empty();
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
   ProjectFacets(shape, &joined);
   joined.label = LabelOf(shape, observed, joined);
+  if (!unlisted.empty())
+    joined.label +=
+        fmt::format("; no listed sum gives the further input{} {}, with errors {:.2g} times those of float32",
+                    unlisted.size() > 1 ? "s" : "", Join(unlisted, " and "), within);
   return joined;
 }
 
@@ -184,7 +212,8 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
           .dtype = tensor->second.dtype, .shape = tensor->second.shape, .part = {}, .classification = one};
       const ContractVerdict verdict = JudgeContract(test_case, value, alone);
       if (verdict == ContractVerdict::kViolates) proof.verdicts[value] = verdict;
-      if (verdict == ContractVerdict::kUnmodelled) proof.verdicts.try_emplace(value, verdict);
+      if (verdict == ContractVerdict::kUnmodelled && one.within == 0)
+        proof.verdicts.try_emplace(value, verdict);
     }
   }
   for (const auto& [value, one] : classifications) {

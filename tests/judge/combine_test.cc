@@ -103,6 +103,28 @@ TEST_F(Joining, ThreeSetsNeedOneModelInCommon) {
   EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider})), ContractVerdict::kUnmodelled);
 }
 
+TEST_F(Joining, SumsThatNoneGivesConformWhereTheyErrAsLittleAsFloat32) {
+  Classification finer = Classify({});
+  finer.kind = ClassificationKind::kUnmodelled;
+  finer.within = 0.25;
+  Add("swamp", finer);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider, kNarrow})),
+            ContractVerdict::kConforms);
+  const Classification& joined = result_.values.at("result").classification;
+  EXPECT_EQ(joined.models_proved, (std::vector<PrecisionModel>{kWide, kWider}));
+  EXPECT_TRUE(joined.rests_on_likelihood);
+  EXPECT_THAT(
+      joined.label,
+      HasSubstr("no listed sum gives the further input swamp, with errors 0.25 times those of float32"));
+  EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide, kWider})), ContractVerdict::kConforms);
+  EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kConforms)
+      << "float32 is what the further input excludes";
+  EXPECT_NE(Verdict(Demanding("at_least_float32"), Classify({kNarrow})), ContractVerdict::kConforms);
+  finer.within = 0;
+  Add("cancel", finer);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider})), ContractVerdict::kUnmodelled);
+}
+
 TEST_F(Joining, ACompanionThatViolatesAloneIsEnough) {
   Classification bad = Classify({kNarrow});
   bad.excluded.push_back({.model = kWide,
