@@ -52,8 +52,9 @@ struct ProvedProduct {
   bool IsSum() const { return b.tensor == nullptr; }
 };
 
-/// The fill among the inputs of ops' own: no crossed probe.
+/// A fill, not a crossed probe: among the inputs of ops' own, and of sums of fewer than kFewTerms.
 constexpr char kOrdinary[] = "normal";
+constexpr int64_t kFewTerms = 3;
 
 /// The names that a step gives its result.
 std::vector<std::string> ResultsOf(const Step& step) {
@@ -265,7 +266,10 @@ std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduc
   const FloatFormat* format = FormatOf(product.a.tensor->dtype);
   const bool traced = !product.IsSum() || (format != nullptr && format->precision > Binary16().precision);
   if (k >= kLeastSplitLength && traced) probes.emplace_back("chunk");
-  std::erase_if(probes, [&](const std::string& probe) { return k < LeastCrossLength(probe); });
+  // Of two products and their sum ordinary numbers tell as much.
+  if (k < kFewTerms) probes.emplace_back(kOrdinary);
+  std::erase_if(probes,
+                [&](const std::string& probe) { return probe != kOrdinary && k < LeastCrossLength(probe); });
   return probes;
 }
 
@@ -296,7 +300,9 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
   one.contract = {};
   one.expect.clear();
   if (probe == kOrdinary) {
-    Refill(&one, product.a.tensor, Attr{.value = std::string(kOrdinary)});
+    for (const TensorSpec* tensor : {product.a.tensor, product.b.tensor, product.addend}) {
+      if (tensor != nullptr) Refill(&one, tensor, Attr{.value = std::string(kOrdinary)});
+    }
     return companion;
   }
   Refill(&one, product.a.tensor,

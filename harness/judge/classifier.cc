@@ -219,7 +219,6 @@ void Classifier::Conclude() {
   if (result_.models.empty()) {
     result_.kind = ClassificationKind::kUnmodelled;
     SayWhatIsGone();
-    if (HardOnly()) result_.within = Within();
   } else {
     result_.rests_on_likelihood = likely.size() < proved.size() || result_.beyond > 0;
     const bool nothing_fell = proved.size() == tried.size() && tried.size() > 1;
@@ -228,6 +227,7 @@ void Classifier::Conclude() {
                                                : ClassificationKind::kIndistinguishable;
   }
   if (!HardOnly()) result_.reproduced = Reproduced();
+  if (HardOnly()) result_.within = Within();
   DoubtForms();
   DoubtZeros();
   KeepExclusions(proved);

@@ -267,7 +267,7 @@ class Classifier {
   double Beyond() const;
   /// Tells that, and where there is no sum doubts what no library's function errs by.
   void MeasureBeyond(std::set<PrecisionModel>* likely);
-  /// Of a further input that no model gives: its errors in those of float32 sums, root mean squares over all orders tried; 0 where they,
+  /// Of a further input that no float32 sum gives: its errors in those of float32 sums, root mean squares over all orders tried; 0 where they,
   /// or the largest of them, are larger.
   double Within() const;
 

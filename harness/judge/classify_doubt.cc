@@ -252,7 +252,9 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
               return spec && spec->pieces > 1;
             });
   }
-  if (split && !large && !shape_.has_steps) {
+  // Of so few products the orders that are tried are nearly all that there are, and one of them would give the bits.
+  constexpr int64_t kFewTerms = 16;
+  if (split && (!large || shape_.reduction_length <= kFewTerms) && !shape_.has_steps) {
     likely->clear();
     return;
   }
@@ -720,7 +722,7 @@ double Classifier::Within() const {
   // Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
   constexpr double kRoom = 1.25;
   const Trial* plain = PlainFloat32();
-  if (plain == nullptr || shape_.has_steps || shape_.reduction_length < 2) return 0;
+  if (plain == nullptr || plain->survived || shape_.has_steps || shape_.reduction_length < 2) return 0;
   if (WorkOfOrders(*plain->hypothesis, elements_.size()) > kMostWork) return 0;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   // What an element may err by in any order is what its errors are measured in: these inputs hold numbers of many sizes.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "harness/base/find.h"
@@ -117,14 +118,16 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
-    if (one.within > 0) {
-      std::erase_if(proved, [](const PrecisionModel& model) { return !SumsWide(model); });
-      if (!proved.empty()) {
-        unlisted.push_back(input.name);
-        within = std::max(within, one.within);
-        continue;
-      }
-    }
+    std::set<PrecisionModel> wide;
+    if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
+    const auto err_little = [&] {
+      if (wide.empty()) return false;
+      proved = std::move(wide);
+      unlisted.push_back(input.name);
+      within = std::max(within, one.within);
+      return true;
+    };
+    if (one.kind == kUnmodelled && err_little()) continue;
     AddExclusions(input, proved, &joined.excluded);
     if (one.kind == kUnmodelled) {
       BecomeUnmodelled("no precision model explains the further input " + input.name +
@@ -147,7 +150,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       // was proposed for the case's own data, and was not asked here.
       return !here.contains(model) && !here.contains(WithoutFlushing(model)) && !IsProposed(model);
     });
-    if (proved.empty()) {
+    if (proved.empty() && !err_little()) {
       BecomeUnmodelled(
           "no precision model explains both the further input " + input.name + " and what was run before it",
           shape, observed, &joined);

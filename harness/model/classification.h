@@ -85,7 +85,7 @@ struct Classification {
   /// The errors in those of float32 throughout, where they fit it and are more than twice as large as in any order tried: functions and
   /// forms of a library. Else 0.
   double beyond = 0;
-  /// Of a further input (harness/judge/combine.h) whose sums no model of the bank gives: their errors in those of float32 sums in the
+  /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives: their errors in those of float32 sums in the
   /// orders tried, where they are hardly larger: guard bits, compensations, wide units. Else 0.
   double within = 0;
   int64_t models_tried = 0;
