@@ -309,8 +309,8 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
          CrossFill(probe, product.IsSum() ? "sum" : "a", product.a, round * product.a.lines()));
   if (product.IsSum()) return companion;
   Refill(&one, product.b.tensor, CrossFill(probe, "b", product.b, round * product.b.lines()));
-  // An addend is looked at beside single products; elsewhere it would bury what is left of the sum.
-  if (probe != "single" && product.addend != nullptr && product.addend != product.a.tensor &&
+  // An addend is looked at beside single products; elsewhere it would bury what is left of the sum, and small products too.
+  if ((probe != "single" || round % 2 == 1) && product.addend != nullptr && product.addend != product.a.tensor &&
       product.addend != product.b.tensor)
     Refill(&one, product.addend, Attr{.value = std::string("zeros")});
   return companion;
@@ -320,6 +320,7 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
 int64_t RoundsOf(const ProvedProduct& product, const std::string& probe) {
   if (probe == kOrdinary) return 1;
   int64_t rounds = (kWantedResults + product.results - 1) / std::max<int64_t>(1, product.results);
+  if (probe == "single" && product.addend != nullptr) rounds = std::max<int64_t>(rounds, 2);
   if (probe == "chunk") {
     const auto partners = static_cast<int64_t>(ChunkPartners(product.a.k()).size());
     const int64_t lines = std::max<int64_t>(1, product.IsSum() ? product.a.lines() : product.b.lines());

@@ -161,9 +161,7 @@ def attributes(cell):
 
 
 def _contract(cell, prove):
-    # A wider sum may pass through float32 on its way to 16 bits.
-    mid = "none" if cell.output == "float32" else "none, float32"
-    demand = f"dtype: {cell.output}, acc: [at_least_float32], mid: [{mid}], out: [{cell.output}_rne]"
+    demand = f"dtype: {cell.output}, acc: [at_least_float32], mid: [none], out: [{cell.output}_rne]"
     if cell.op in PRODUCTS:
         demand += ", in: [as_is], prod: [exact, float32]"
     return f"{{status: specified, accept: {{{observed(cell)}: {{{demand}}}}}{', prove: true' if prove else ''}}}"
