@@ -80,6 +80,16 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
   }
 }
 
+/// What is said of further inputs whose errors are `within` times those of float32, at the most.
+std::string NoListedSum(const std::vector<std::string>& inputs, double within) {
+  constexpr double kAsLarge = 0.8;
+  const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
+  return fmt::format("no listed sum gives the further input{} {}{}, with errors {} those of float32",
+                     first.empty() ? "" : "s", Join(first, ", "),
+                     (first.empty() ? "" : " and ") + inputs.back(),
+                     within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
+}
+
 void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed, Classification* joined) {
   joined->kind = kUnmodelled;
   joined->models.clear();
@@ -186,10 +196,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
   ProjectFacets(shape, &joined);
   joined.label = LabelOf(shape, observed, joined);
-  if (!unlisted.empty())
-    joined.label +=
-        fmt::format("; no listed sum gives the further input{} {}, with errors {:.2g} times those of float32",
-                    unlisted.size() > 1 ? "s" : "", Join(unlisted, " and "), within);
+  if (!unlisted.empty()) joined.label += "; " + NoListedSum(unlisted, within);
   return joined;
 }
 
