@@ -310,8 +310,8 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
   if (product.IsSum()) return companion;
   Refill(&one, product.b.tensor, CrossFill(probe, "b", product.b, round * product.b.lines()));
   // An addend is looked at beside single products; elsewhere it would bury what is left of the sum, and small products too.
-  if ((probe != "single" || round % 2 == 1) && product.addend != nullptr && product.addend != product.a.tensor &&
-      product.addend != product.b.tensor)
+  if ((probe != "single" || round % 2 == 1) && product.addend != nullptr &&
+      product.addend != product.a.tensor && product.addend != product.b.tensor)
     Refill(&one, product.addend, Attr{.value = std::string("zeros")});
   return companion;
 }

@@ -80,15 +80,28 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
   }
 }
 
-/// What is said of further inputs whose errors are `within` times those of float32, at the most.
-std::string NoListedSum(const std::vector<std::string>& inputs, double within) {
-  constexpr double kAsLarge = 0.8;
-  const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
-  return fmt::format("no listed sum gives the further input{} {}{}, with errors {} those of float32",
-                     first.empty() ? "" : "s", Join(first, ", "),
-                     (first.empty() ? "" : " and ") + inputs.back(),
-                     within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
-}
+/// Further inputs that none of the sums that are left gives, and that err no more than float32 sums do all the same.
+struct Unlisted {
+  std::vector<std::string> measured, bounded;  ///< by how they err; by what float32 sums may be
+  double within = 0;  ///< of the measured ones: the largest of their errors, in those of float32
+
+  bool empty() const { return measured.empty() && bounded.empty(); }
+  std::string Text() const {
+    constexpr double kAsLarge = 0.8;
+    const auto named = [](const std::vector<std::string>& inputs) {
+      const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
+      return fmt::format("; none of these sums gives the further input{} {}{}", first.empty() ? "" : "s",
+                         Join(first, ", "), (first.empty() ? "" : " and ") + inputs.back());
+    };
+    std::string text;
+    if (!measured.empty())
+      text += named(measured) +
+              fmt::format(", with errors {} those of float32",
+                          within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
+    if (!bounded.empty()) text += named(bounded) + ", which a float32 sum may give";
+    return text;
+  }
+};
 
 void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed, Classification* joined) {
   joined->kind = kUnmodelled;
@@ -121,20 +134,21 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
-  // Further inputs that no listed sum gives, and how large their errors are in those of float32.
-  std::vector<std::string> unlisted;
-  double within = 0;
+  Unlisted unlisted;
   for (const ProofInput& input : inputs) bits = std::max(bits, input.bits);
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
+    const bool bounded = std::ranges::any_of(one.models_proved, [](const PrecisionModel& model) {
+      return SumsWide(model) && model.acc == "float32";
+    });
     std::set<PrecisionModel> wide;
-    if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
+    if (one.within > 0 || bounded) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
     const auto err_little = [&] {
       if (wide.empty()) return false;
       proved = std::move(wide);
-      unlisted.push_back(input.name);
-      within = std::max(within, one.within);
+      (bounded ? unlisted.bounded : unlisted.measured).push_back(input.name);
+      unlisted.within = std::max(unlisted.within, one.within);
       return true;
     };
     if (one.kind == kUnmodelled && err_little()) continue;
@@ -170,8 +184,10 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   // What lies between several sums is none of them: a demand for one alone is not met.
   const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
   if (!unlisted.empty() && std::ranges::all_of(proved, as_first)) {
-    BecomeUnmodelled("no precision model explains the further input " + unlisted.front(), shape, observed,
-                     &joined);
+    BecomeUnmodelled("no precision model explains all further inputs, of which " +
+                         (unlisted.measured.empty() ? unlisted.bounded : unlisted.measured).front() +
+                         " is one",
+                     shape, observed, &joined);
     return joined;
   }
   // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
@@ -196,7 +212,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
   ProjectFacets(shape, &joined);
   joined.label = LabelOf(shape, observed, joined);
-  if (!unlisted.empty()) joined.label += "; " + NoListedSum(unlisted, within);
+  joined.label += unlisted.Text();
   return joined;
 }
 

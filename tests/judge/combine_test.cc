@@ -115,7 +115,7 @@ TEST_F(Joining, SumsThatNoneGivesConformWhereTheyErrAsLittleAsFloat32) {
   EXPECT_TRUE(joined.rests_on_likelihood);
   EXPECT_THAT(
       joined.label,
-      HasSubstr("no listed sum gives the further input swamp, with errors 0.25 times those of float32"));
+      HasSubstr("none of these sums gives the further input swamp, with errors 0.25 times those of float32"));
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide, kWider})), ContractVerdict::kConforms);
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kConforms)
       << "float32 is what the further input excludes";
