@@ -93,8 +93,8 @@ TEST_F(SchedulerTest, ResumeRunsOnlyWhatIsMissingOrChanged) {
 }
 
 TEST_F(SchedulerTest, ASignalEndsTheRunAndTheJournalIsWhole) {
-  ::signal(SIGINT,
-           SIG_DFL);  // tests that a shell started in the background have inherited that it is ignored
+  // What a shell started in the background has inherited that it is ignored.
+  ::signal(SIGINT, SIG_DFL);
   options_.jobs = 2;
   // Strikes once both workers hang: the journal has begun the struck case twice and ended the first one
   // twice.
