@@ -2,6 +2,7 @@
 #include "backends/onednn/matmul.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "backends/sdk/gemm.h"

@@ -2,6 +2,7 @@
 #include "harness/casefile/fill_plan.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <numeric>

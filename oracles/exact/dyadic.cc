@@ -2,6 +2,7 @@
 #include "oracles/exact/dyadic.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 

@@ -98,8 +98,8 @@ TEST(Likelihood, FewResultsThatAllWantBitsAreNoAccident) {
 }
 
 /// float32 lanes, each sum rounded to `bits`, the lanes joined in `joined` bits.
-TensorData InLanes(const Case& c, const std::map<std::string, TensorData>& inputs, size_t width, int bits,
-                   int joined) {
+TensorData SumsInLanes(const Case& c, const std::map<std::string, TensorData>& inputs, size_t width, int bits,
+                       int joined) {
   const TensorData &a = inputs.at("a"), &b = inputs.at("b");
   const int64_t m = c.tensors[0].shape[0], k = c.tensors[0].shape[1], n = c.tensors[1].shape[1];
   TensorData product = TensorData::Zeros(DType::kFloat32, {m, n});
@@ -127,7 +127,7 @@ TEST(Likelihood, LanesThatAreJoinedInFloat64AreNotSaidToBeJoinedInFloat32) {
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
     // 12 lanes are among no orders that are tried.
-    const Classification wider = ClassifyValue(**oracle, "product", InLanes(c, inputs, 12, 24, 53));
+    const Classification wider = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 12, 24, 53));
     EXPECT_TRUE(Holds(wider, [](const PrecisionModel& model) { return model.acc == kJoinedWider; }))
         << wider.label;
     const auto values = EmulateProgram(c, inputs, PrecisionModel(), "lanes4");
@@ -148,9 +148,9 @@ TEST(Likelihood, ResultsWithoutALastBitAreNoFloat32Sums) {
     const auto inputs = testing::NormalInputs(c, seed);
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
-    const Classification narrow = ClassifyValue(**oracle, "product", InLanes(c, inputs, 1, 23, 23));
+    const Classification narrow = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 1, 23, 23));
     EXPECT_FALSE(Holds(narrow, plain)) << narrow.label;
-    const Classification honest = ClassifyValue(**oracle, "product", InLanes(c, inputs, 1, 24, 24));
+    const Classification honest = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 1, 24, 24));
     EXPECT_TRUE(Holds(honest, plain)) << honest.label;
   }
 }
@@ -169,7 +169,7 @@ TEST(Likelihood, ErrorsAloneAccuseNoUnitThatCuts) {
     }
     auto oracle = OpenCaseOracle(c, inputs);
     ASSERT_TRUE(oracle);
-    const Classification result = ClassifyValue(**oracle, "product", InLanes(c, inputs, 16, 20, 53));
+    const Classification result = ClassifyValue(**oracle, "product", SumsInLanes(c, inputs, 16, 20, 53));
     EXPECT_FALSE(Holds(result, [](const PrecisionModel& model) { return model.acc.starts_with("blockfma"); }))
         << result.label;
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The layers of harness/README.md as a table, and every #include of the tree against it; circles of includes; lists of
-words that have a home elsewhere; types that stand twice.
+words that have a home elsewhere; types that stand twice; names whose header a file does not reach.
 
     check_layers.py [ROOT]
 
@@ -11,6 +11,7 @@ import re
 import sys
 
 import circles
+import names_reached
 import types_twice
 import word_lists
 
@@ -169,15 +170,24 @@ def program_of(path):
     return "/".join(parts[:2]) if alone else None
 
 
-def check_types(root):
-    """(violations, number of types) in the C++ of the tree."""
-    files = {
+def sources_of(root):
+    """{path: text} of the C++ of the tree."""
+    return {
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
         for folder in FOLDERS
         for path in (root / folder).rglob("*")
         if path.suffix in (".h", ".cc") and path.is_file()
     }
-    return types_twice.check(files, program_of)
+
+
+def check_types(root):
+    """(violations, number of types)"""
+    return types_twice.check(sources_of(root), program_of)
+
+
+def check_names(root):
+    """(violations, number of uses)"""
+    return names_reached.check(sources_of(root), program_of)
 
 
 def includes_of(root):
@@ -219,11 +229,12 @@ def main(argv):
     root = pathlib.Path(argv[1]) if len(argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
     violations, includes, files = check_tree(root)
     second_types, types = check_types(root)
-    violations += check_circles(root) + check_words(root) + second_types
+    unreached, uses = check_names(root)
+    violations += check_circles(root) + check_words(root) + second_types + unreached
     for violation in violations:
         print(violation)
-    print(f"{includes} includes in {files} files and {types} types checked, {len(violations)} against the rules")
-    return 1 if violations or not includes or not types else 0
+    print(f"{includes} includes in {files} files, {types} types and {uses} uses of names checked, {len(violations)} against the rules")
+    return 1 if violations or not includes or not types or not uses else 0
 
 
 if __name__ == "__main__":

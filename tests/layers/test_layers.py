@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import check_layers
+import names_reached
 import types_twice
 import word_lists
 
@@ -189,6 +190,37 @@ class TypesTwice(unittest.TestCase):
         ]:
             with self.subTest(files=sorted(files)):
                 self.assertEqual(types_twice.check(files, check_layers.program_of)[0], [])
+
+
+# A header, what uses its type, and whether it may: alone, through another header, by a declaration of its own, in a comment.
+HEADER = {"harness/model/a.h": TWICE.replace("One", "TwoWords"), "harness/model/b.h": '#include "harness/model/a.h"\n#include <map>\n'}
+USES = {
+    "TwoWords x;": False,
+    '#include "harness/model/a.h"\nTwoWords x;': True,
+    '#include "harness/model/b.h"\nTwoWords x;': True,
+    "class TwoWords;\nTwoWords* x;": True,
+    "// TwoWords\nconst char* x = \"TwoWords\";": True,
+    "std::map<int, int> x;": False,
+    "#include <map>\nstd::map<int, int> x;": True,
+    '#include "harness/model/b.h"\nstd::map<int, int> x;': True,
+}
+
+
+class NamesReached(unittest.TestCase):
+    def test_the_tree_reaches_what_it_uses(self):
+        violations, uses = check_layers.check_names(ROOT)
+        self.assertEqual(violations, [])
+        self.assertGreater(uses, 3000)
+
+    def test_what_is_not_reached_is_found(self):
+        for text, may in USES.items():
+            with self.subTest(text=text):
+                violations, _ = names_reached.check({**HEADER, "harness/judge/c.cc": text}, check_layers.program_of)
+                self.assertEqual(len(violations), 0 if may else 1, violations)
+
+    def test_another_programs_type_is_none(self):
+        files = {"backends/x/a.h": HEADER["harness/model/a.h"], "backends/y/c.cc": "TwoWords x;", "backends/x/c.cc": "TwoWords x;"}
+        self.assertEqual([each.partition(":")[0] for each in names_reached.check(files, check_layers.program_of)[0]], ["backends/x/c.cc"])
 
 
 if __name__ == "__main__":

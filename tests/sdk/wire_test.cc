@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <vector>
 
 namespace ulpscope::sdk {
 namespace {
