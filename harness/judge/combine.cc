@@ -80,26 +80,19 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
   }
 }
 
-/// Further inputs that none of the sums that are left gives, and that err no more than float32 sums do all the same.
+/// Further inputs that none of the sums that are left gives, and that err about as float32 sums do, or less.
 struct Unlisted {
-  std::vector<std::string> measured, bounded;  ///< by how they err; by what float32 sums may be
-  double within = 0;  ///< of the measured ones: the largest of their errors, in those of float32
+  std::vector<std::string> inputs;
+  double within = 0;  ///< the largest of their errors, in those of float32
 
-  bool empty() const { return measured.empty() && bounded.empty(); }
   std::string Text() const {
     constexpr double kAsLarge = 0.8;
-    const auto named = [](const std::vector<std::string>& inputs) {
-      const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
-      return fmt::format("; none of these sums gives the further input{} {}{}", first.empty() ? "" : "s",
-                         Join(first, ", "), (first.empty() ? "" : " and ") + inputs.back());
-    };
-    std::string text;
-    if (!measured.empty())
-      text += named(measured) +
-              fmt::format(", with errors {} those of float32",
-                          within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
-    if (!bounded.empty()) text += named(bounded) + ", which a float32 sum may give";
-    return text;
+    if (inputs.empty()) return "";
+    const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
+    return fmt::format("; none of these sums gives the further input{} {}{}, with errors {} those of float32",
+                       first.empty() ? "" : "s", Join(first, ", "),
+                       (first.empty() ? "" : " and ") + inputs.back(),
+                       within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
   }
 };
 
@@ -139,15 +132,12 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
-    const bool bounded = std::ranges::any_of(one.models_proved, [](const PrecisionModel& model) {
-      return SumsWide(model) && model.acc == "float32";
-    });
     std::set<PrecisionModel> wide;
-    if (one.within > 0 || bounded) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
+    if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
     const auto err_little = [&] {
       if (wide.empty()) return false;
       proved = std::move(wide);
-      (bounded ? unlisted.bounded : unlisted.measured).push_back(input.name);
+      unlisted.inputs.push_back(input.name);
       unlisted.within = std::max(unlisted.within, one.within);
       return true;
     };
@@ -183,11 +173,9 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   }
   // What lies between several sums is none of them: a demand for one alone is not met.
   const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
-  if (!unlisted.empty() && std::ranges::all_of(proved, as_first)) {
-    BecomeUnmodelled("no precision model explains all further inputs, of which " +
-                         (unlisted.measured.empty() ? unlisted.bounded : unlisted.measured).front() +
-                         " is one",
-                     shape, observed, &joined);
+  if (!unlisted.inputs.empty() && std::ranges::all_of(proved, as_first)) {
+    BecomeUnmodelled("no precision model explains the further input " + unlisted.inputs.front(), shape,
+                     observed, &joined);
     return joined;
   }
   // One product has no more bits than its operands have together: what a rounding to as many leaves is seen nowhere.
@@ -196,7 +184,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     std::erase_if(proved, added);
     std::erase_if(joined.models, added);
   }
-  if (proved == own && unlisted.empty()) return joined;
+  if (proved == own && unlisted.inputs.empty()) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {
@@ -207,8 +195,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     joined.models_proved = std::move(left);
     return joined;
   }
-  joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size();
-  joined.rests_on_likelihood = joined.rests_on_likelihood || !unlisted.empty();
+  joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size() || !unlisted.inputs.empty();
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
   ProjectFacets(shape, &joined);
   joined.label = LabelOf(shape, observed, joined);

@@ -1,6 +1,6 @@
 """What inductor chose by timing, told of kernels as torch's CachingAutotuner holds them: stand-ins, for no GPU is needed to say it.
 
-On a GPU tests/gpu runs the real ones; here torch has to know the names that the adapter takes from it.
+The bundle of ci/gpu runs the real ones; here torch has to know the names that the adapter takes from it.
 """
 
 import os

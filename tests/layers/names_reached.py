@@ -11,15 +11,15 @@ QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 ANGLED = re.compile(r"^[ \t]*#[ \t]*include[ \t]+<([^>]+)>", re.MULTILINE)
 # Comments, literals, and what else holds no use of a name.
 SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[ \t]*include[^\n]*'
-                    r"|^TEST\w*\([^)]*\)",
-                    re.MULTILINE | re.DOTALL)
+                    r"|^TEST\w*\([^)]*\)", re.MULTILINE | re.DOTALL)
 WORD = re.compile(r"\b[A-Za-z_]\w+\b")
 
 # Header -> the names that it alone has.
 STANDARD = {
     "vector": r"std::vector\b", "map": r"std::(?:multi)?map\b", "set": r"std::(?:multi)?set\b", "optional": r"std::(?:optional|nullopt)\b",
     "functional": r"std::function\b", "memory": r"std::(?:unique_ptr|shared_ptr|make_unique|make_shared)\b", "array": r"std::array\b",
-    "variant": r"std::(?:variant|visit|get_if|holds_alternative)\b", "thread": r"std::(?:thread|this_thread)\b", "mutex": r"std::(?:mutex|lock_guard|unique_lock)\b",
+    "variant": r"std::(?:variant|visit|get_if|holds_alternative)\b", "thread": r"std::(?:thread|this_thread)\b",
+    "mutex": r"std::(?:mutex|lock_guard|unique_lock)\b",
     "atomic": r"std::atomic\b", "regex": r"std::regex\b", "fstream": r"std::[io]fstream\b", "sstream": r"std::[io]?stringstream\b",
     "filesystem": r"std::filesystem\b", "chrono": r"std::chrono\b", "span": r"std::span\b", "limits": r"std::numeric_limits\b",
     "unordered_map": r"std::unordered_map\b", "unordered_set": r"std::unordered_set\b", "bit": r"std::(?:bit_cast|bit_floor|countr_zero)\b",
