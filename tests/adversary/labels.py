@@ -146,7 +146,10 @@ def gives_model(model, kernel, call, y):
             return _gives_blocks(int(block[1]), call, y)
         plain = words == {"prod": "exact", "acc": "float32", "mid": "none", "out": f"{call.dtype}_rne"}
         other = kernel.others.get(inside.pop()) if plain and len(inside) == 1 else None
-        return other is not None and same_bits(other(call), y)
+        if other is not None and same_bits(other(call), y):
+            return True
+        made = recipe_of(parse(model, kernel.op), Recipe(), call.dtype, kernel.op) if kernel.op in PRODUCTS else None
+        return made is not None and gives(kernel.op, made, call, y)
     made = recipe_of(parse(model, kernel.op), kernel.recipe, call.dtype, kernel.op)
     return made is not None and gives(kernel.op, made, call, y)
 

@@ -132,7 +132,8 @@ class Score(unittest.TestCase):
     def test_what_conforms_beyond_float32_says_so(self):
         said = "likely each step in float32, stored float32"
         rows = [self.row(**{"class": classes.VISIBLE, "label": label})
-                for label in (said, said + ", with errors 3.5 times those of its steps in float32")]
+                for label in (said, said + ", with errors 3.5 times those of its steps in float32",
+                              "stored float32, up to 8.3 ulp from the exact value")]
         self.assertEqual(score.findings(rows)["wrong CONFORMS"], rows[:1])
 
     def test_another_formula_is_accepted_as_near_as_functions_are(self):
@@ -161,6 +162,17 @@ class Score(unittest.TestCase):
         like = {name: bool(labels.gives_model(model, score.KERNELS[name], call, score.KERNELS[name].run(call)))
                 for name in ("h_spilled_float16_16", "h_spilled_bfloat16_32", "h_promoted_float16_8")}
         self.assertEqual([name for name, value in like.items() if value], ["h_spilled_float16_16"])
+
+    def test_sums_of_positive_terms_that_round_down_are_truncating_ones(self):
+        """Of terms of both signs they are not: the label would be false."""
+        model = "in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne"
+        kernel = score.KERNELS["h_downwards"]
+        said = {}
+        for fill in ("positive", "normal"):
+            rng = np.random.default_rng(13)
+            call = Call(operands=(data(fill, (9, 40), "float32", rng), data(fill, (40, 9), "float32", rng)), dtype="float32", attrs={})
+            said[fill] = labels.false_words(kernel, kernel.truth("float32", "float32"), [model], call, kernel.run(call), True, {})
+        self.assertEqual(said, {"positive": [], "normal": [("acc", "float32_rz", "other")]})
 
     def test_what_a_dtype_holds_is_no_rounding(self):
         kernel = score.KERNELS["h_mean_kahan_bfloat16"]
