@@ -11,28 +11,28 @@
 namespace ulpscope {
 namespace {
 
-constexpr int64_t kRows = 8, kTerms = 32, kColumns = 16;
+constexpr int64_t kWrittenRows = 8, kWrittenTerms = 32, kWrittenColumns = 16;
 
 /// linear with a bias, all of it in bfloat16.
 struct Linear {
   Case program;
   std::map<std::string, TensorData> inputs;
-  TensorData once = TensorData::Zeros(DType::kBfloat16, {kRows, kColumns}), twice = once;
+  TensorData once = TensorData::Zeros(DType::kBfloat16, {kWrittenRows, kWrittenColumns}), twice = once;
 
   Linear() {
     program.id = "linear";
-    program.tensors = {testing::Tensor("x", DType::kBfloat16, {kRows, kTerms}),
-                       testing::Tensor("w", DType::kBfloat16, {kColumns, kTerms}),
-                       testing::Tensor("b", DType::kBfloat16, {kColumns})};
+    program.tensors = {testing::Tensor("x", DType::kBfloat16, {kWrittenRows, kWrittenTerms}),
+                       testing::Tensor("w", DType::kBfloat16, {kWrittenColumns, kWrittenTerms}),
+                       testing::Tensor("b", DType::kBfloat16, {kWrittenColumns})};
     program.program = {testing::MakeStep("linear", {"x", "w", "b"}, "y")};
     program.observe = {"y"};
     inputs = testing::NormalInputs(program, 7);
-    for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    for (int64_t i = 0; i < kWrittenRows * kWrittenColumns; ++i) {
       float sum = 0;
-      for (int64_t k = 0; k < kTerms; ++k)
-        sum += static_cast<float>(inputs.at("x").At(i / kColumns * kTerms + k) *
-                                  inputs.at("w").At(i % kColumns * kTerms + k));
-      const auto bias = static_cast<float>(inputs.at("b").At(i % kColumns));
+      for (int64_t k = 0; k < kWrittenTerms; ++k)
+        sum += static_cast<float>(inputs.at("x").At(i / kWrittenColumns * kWrittenTerms + k) *
+                                  inputs.at("w").At(i % kWrittenColumns * kWrittenTerms + k));
+      const auto bias = static_cast<float>(inputs.at("b").At(i % kWrittenColumns));
       once.Set(i, RoundTo(sum + bias, Bfloat16()));
       twice.Set(i, RoundTo(static_cast<float>(RoundTo(sum, Bfloat16())) + bias, Bfloat16()));
     }

@@ -73,10 +73,10 @@ struct Program {
   }
 };
 
-constexpr int64_t kCount = 512;
+constexpr int64_t kAskedCount = 512;
 
 TEST(Asked, EachSetOfRoundingsIsFound) {
-  const Program program(kCount);
+  const Program program(kAskedCount);
   const std::vector<std::string> names{"p", "s", "t"};
   int checked = 0;
   for (size_t bits = 0; bits < 7; ++bits) {  // 7 is what is written
@@ -98,12 +98,12 @@ TEST(Asked, EachSetOfRoundingsIsFound) {
 }
 
 TEST(Asked, TheProgramAsItIsWrittenHasNothingToTell) {
-  const Program program(kCount);
+  const Program program(kAskedCount);
   EXPECT_FALSE(program.Judge(program.Result({"p", "s", "t"})));
 }
 
 TEST(Asked, AValueRoundedForOneUseIsBothRoundedAndNot) {
-  const Program program(kCount);
+  const Program program(kAskedCount);
   const auto found = program.Judge(program.Result({"p for s", "s"}));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->on_the_way,
@@ -112,7 +112,7 @@ TEST(Asked, AValueRoundedForOneUseIsBothRoundedAndNot) {
 }
 
 TEST(Asked, WhatOnlyMostResultsFollowAccusesNobody) {
-  const Program program(kCount);
+  const Program program(kAskedCount);
   TensorData observed = program.Result({});
   for (int64_t i = 0; i < observed.size(); i += 10) observed.Set(i, observed.At(i) * 1.25);
   EXPECT_FALSE(program.Judge(observed));
@@ -125,10 +125,10 @@ TEST(Asked, AFewElementsTellNothing) {
 
 TEST(Asked, RoundingsThatGiveTheSameAreLeftOpen) {
   // The negative of a rounded number is the rounded negative.
-  const Program program(kCount, "neg");
+  const Program program(kAskedCount, "neg");
   TensorData observed = program.Result({});
   {
-    const Program plain(kCount);
+    const Program plain(kAskedCount);
     for (int64_t i = 0; i < observed.size(); ++i) {
       const float p = static_cast<float>(plain.In("x", i)) * static_cast<float>(plain.In("y", i));
       const auto m = static_cast<float>(RoundTo(-(p + static_cast<float>(plain.In("z", i))), Bfloat16()));

@@ -21,7 +21,7 @@ using testing::Model;
 using testing::Value;
 using enum ContractVerdict;
 
-Case Demanding(ValueDemand demand) {
+Case WithDemand(ValueDemand demand) {
   Case c = MakeCase();
   c.contract.accept_any = false;
   c.contract.values["product"] = std::move(demand);
@@ -39,7 +39,7 @@ TEST(Contract, AcceptAnyConformsForEveryClass) {
 }
 
 TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}))), kConforms);
   EXPECT_EQ(
       JudgeContract(c, "product", Value(Classify({Model("float32", "none"), Model("float64", "none")}))),
@@ -54,7 +54,7 @@ TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
 TEST(Contract, TheSetIsJointNotFacetByFacet) {
   // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be
   // undetermined.
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   EXPECT_EQ(
       JudgeContract(c, "product", Value(Classify({Model("float32", "bfloat16"), Model("bfloat16", "none")}))),
       kViolates);
@@ -94,7 +94,7 @@ TEST(Contract, Tf32BeforeFloat16IsAsGoodAsNothingWhereNothingIsNotExcluded) {
 }
 
 TEST(Contract, AMisfitNeverConforms) {
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   auto left_over = Classify({Model("float32", "none")});
   left_over.fits = false;
   EXPECT_EQ(JudgeContract(c, "product", Value(left_over)), kUndetermined);
@@ -107,7 +107,7 @@ TEST(Contract, AMisfitNeverConforms) {
 }
 
 TEST(Contract, LikelihoodDecidesNothing) {
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   const auto likely_bad =
       Classify({Model("float32", "bfloat16")}, {Model("float32", "bfloat16"), Model("float32", "none")});
   EXPECT_EQ(JudgeContract(c, "product", Value(likely_bad)), kUnmodelled)
@@ -118,16 +118,16 @@ TEST(Contract, LikelihoodDecidesNothing) {
 }
 
 TEST(Contract, DtypeIsJudgedBeforeTheClass) {
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   EXPECT_EQ(JudgeContract(c, "product", Value(Classify({Model("float32", "none")}), DType::kBfloat16)),
             kViolates);
-  const Case only_dtype = Demanding({.dtype = "float32", .facets = {}});
+  const Case only_dtype = WithDemand({.dtype = "float32", .facets = {}});
   EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}))), kConforms);
   EXPECT_EQ(JudgeContract(only_dtype, "product", Value(Classify({}), DType::kFloat16)), kViolates);
 }
 
 TEST(Contract, NothingKnownIsNeverConforming) {
-  const Case c = Demanding(kFloat32Unrounded);
+  const Case c = WithDemand(kFloat32Unrounded);
   EXPECT_EQ(JudgeContract(c, "product", Value(Classify({}))), kUnmodelled);
   Classification no_reference;
   EXPECT_EQ(JudgeContract(c, "product", Value(no_reference)), kUndetermined);
@@ -150,7 +150,7 @@ TEST(Contract, InputsPerOperandAndTogether) {
   y_rounded.in["y"] = "bfloat16_rne";
   const auto value = Value(Classify({y_rounded}));
   const auto judge = [&](const std::string& key, std::vector<std::string> words) {
-    return JudgeContract(Demanding({.dtype = {}, .facets = {{key, std::move(words)}}}), "product", value);
+    return JudgeContract(WithDemand({.dtype = {}, .facets = {{key, std::move(words)}}}), "product", value);
   };
   EXPECT_EQ(judge("in.y", {"bfloat16_rne"}), kConforms);
   EXPECT_EQ(judge("in.y", {"as_is"}), kViolates);
@@ -165,15 +165,16 @@ TEST(Contract, Cuts) {
   PrecisionModel cut = Model("float32", "none");
   cut.cuts["product"] = "bfloat16";
   const auto value = Value(Classify({cut}));
-  EXPECT_EQ(JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value),
-            kViolates);
   EXPECT_EQ(
-      JudgeContract(Demanding({.dtype = {}, .facets = {{"cuts.product", {"bfloat16"}}}}), "product", value),
+      JudgeContract(WithDemand({.dtype = {}, .facets = {{"cuts.product", {"none"}}}}), "product", value),
+      kViolates);
+  EXPECT_EQ(
+      JudgeContract(WithDemand({.dtype = {}, .facets = {{"cuts.product", {"bfloat16"}}}}), "product", value),
       kConforms);
 }
 
 TEST(Contract, RaisingViolatesUnlessListed) {
-  Case c = Demanding(kFloat32Unrounded);
+  Case c = WithDemand(kFloat32Unrounded);
   const Outcome raised = testing::Raised("RuntimeError", testing::kRefusal).outcome;
   EXPECT_EQ(JudgeOutcome(c, raised, {}), kViolates);
   c.contract.raised = RaisedMatch{.error_class = "RuntimeError", .match = "Expected out .* dtype"};

@@ -22,13 +22,13 @@ struct Sizes {
   int a = 0, b = 0;
 };
 
-Case Product() {
+Case FlushedProduct() {
   Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 12, 24, 12);
   c.program[0].attrs["out_dtype"] = testing::Text("float32");
   return c;
 }
 
-std::map<std::string, TensorData> Inputs(const Case& c, Sizes sizes) {
+std::map<std::string, TensorData> FlushedInputs(const Case& c, Sizes sizes) {
   auto inputs = testing::NormalInputs(c, 7);
   for (auto& [name, tensor] : inputs) {
     for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -57,12 +57,12 @@ constexpr const char* kTail = ";mid=none;out=float32_rne";
 const std::string kDaz = "in=a:as_is+daz,b:as_is+daz;prod=exact;acc=";
 
 TEST(Flushing, OperandsAndSumsAreNamedApart) {
-  const Case c = Product();
+  const Case c = FlushedProduct();
   for (const auto& [sizes, in, acc] :
        {std::tuple{kSubnormalOperands, "as_is+daz", "float32"},
         std::tuple{kSubnormalSums, "as_is", "float32+ftz"}, std::tuple{kBoth, "as_is+daz", "float32+ftz"}}) {
     const std::string model = (std::string(in) == "as_is" ? "in=as_is;prod=exact;acc=" : kDaz) + acc + kTail;
-    const Classification found = Classify(c, Inputs(c, sizes), model);
+    const Classification found = Classify(c, FlushedInputs(c, sizes), model);
     ASSERT_EQ(found.checked, 144) << model;
     ASSERT_FALSE(found.models.empty()) << model << ": " << found.label;
     EXPECT_THAT(found.facets_in.at("a"), ::testing::Contains(in)) << model;
@@ -77,18 +77,18 @@ TEST(Flushing, OperandsAndSumsAreNamedApart) {
 }
 
 TEST(Flushing, ATellingProductNamesBoth) {
-  const Case c = Product();
-  const Classification found = Classify(c, Inputs(c, kBoth), kDaz + "float32+ftz" + kTail);
+  const Case c = FlushedProduct();
+  const Classification found = Classify(c, FlushedInputs(c, kBoth), kDaz + "float32+ftz" + kTail);
   EXPECT_THAT(found.facets_in.at("a"), ElementsAre("as_is+daz"));
   EXPECT_THAT(found.facets.at("acc"), ElementsAre("float32+ftz"));
   EXPECT_THAT(found.label, HasSubstr("subnormals of operand a taken as zero"));
 }
 
 TEST(Flushing, NumbersThatKeepTheirSubnormalsAreNotSuspected) {
-  const Case c = Product();
+  const Case c = FlushedProduct();
   for (const Sizes sizes : {kSubnormalOperands, kSubnormalSums, kBoth, Sizes{.a = 0, .b = 0}}) {
     const Classification found =
-        Classify(c, Inputs(c, sizes), std::string("in=as_is;prod=exact;acc=float32") + kTail);
+        Classify(c, FlushedInputs(c, sizes), std::string("in=as_is;prod=exact;acc=float32") + kTail);
     ASSERT_FALSE(found.models.empty());
     for (const PrecisionModel& model : found.models)
       EXPECT_THAT(model.Name(), Not(::testing::ContainsRegex("[+](daz|ftz)")));
@@ -108,8 +108,8 @@ TEST(Flushing, IsAskedBesideNarrowFormatsThatLeaveZerosToo) {
 }
 
 TEST(Flushing, WhatNoModelExplainsStaysUnmodelled) {
-  const Case c = Product();
-  const auto inputs = Inputs(c, kSubnormalOperands);
+  const Case c = FlushedProduct();
+  const auto inputs = FlushedInputs(c, kSubnormalOperands);
   const auto parsed = ParsePrecisionModel(kDaz + "float32+ftz" + kTail);
   auto values = *EmulateProgram(c, inputs, *parsed, "sequential");
   TensorData& product = values.at("product");

@@ -31,7 +31,7 @@ TraceNode Node(int64_t id, TraceKind kind, std::vector<int64_t> from, std::strin
 }
 
 /// Node `id` widens bfloat16.
-Cast Widening(int64_t id) {
+Cast WideningCast(int64_t id) {
   return {.from = "bfloat16",
           .to = "float32",
           .shape = {2, 2},
@@ -48,7 +48,7 @@ std::optional<GraphGap> Find(const std::vector<TraceNode>& nodes) {
   result.outcome.kind = OutcomeKind::kCompleted;
   result.values["r"] = Value(Classify({Model("float32", "none")}));
   result.value_order = {"r"};
-  result.casts = {Widening(nodes.back().id)};
+  result.casts = {WideningCast(nodes.back().id)};
   return FindVanishedRounding(result, nodes);
 }
 
@@ -72,7 +72,7 @@ TEST(GraphExecution, WhatIsStoredNarrowBeforeTheLastStepIsRounded) {
   result.values["r"] = Value(Classify({Model("float32", "none")}));
   result.values["r"].classification.piece = "step";
   result.value_order = {"r"};
-  result.casts = {Widening(2)};
+  result.casts = {WideningCast(2)};
   ValueResult narrow = Value(Classify({Model("float32", "none")}));
   narrow.dtype = DType::kBfloat16;
   result.opened = OpenedRun{.steps = {{.value = "n", .op = "cast", .result = narrow},

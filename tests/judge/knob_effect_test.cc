@@ -20,7 +20,7 @@ using Effect = KnobEffect::Effect;
 using ReadBack = KnobEffect::ReadBack;
 using Knobs = std::map<std::string, std::string>;
 
-const std::vector<double> kNumbers{1, 2, 3, 4};
+const std::vector<double> kKnobNumbers{1, 2, 3, 4};
 const std::vector<double> kOtherBit{1 + 0x1p-23, 2, 3, 4};
 
 Observation WithKnobs(Observation observation, Knobs asked, Knobs effective) {
@@ -29,8 +29,8 @@ Observation WithKnobs(Observation observation, Knobs asked, Knobs effective) {
   return observation;
 }
 
-Observation Product(const std::vector<double>& numbers, Knobs asked, Knobs effective,
-                    DType dtype = DType::kFloat32) {
+Observation ProductOf(const std::vector<double>& numbers, Knobs asked, Knobs effective,
+                      DType dtype = DType::kFloat32) {
   return WithKnobs(Completed({{"product", Tensor(dtype, {2, 2}, numbers)}}), std::move(asked),
                    std::move(effective));
 }
@@ -42,15 +42,15 @@ Observation Refused(std::string reason, Knobs asked) {
 }
 
 /// A run of cases, kept alive for the comparison.
-class Table {
+class KnobTable {
  public:
-  Table& Case(const std::string& id) {
+  KnobTable& Case(const std::string& id) {
     case_ = MakeCase({"product"});
     case_.id = id;
     cases_.emplace_back();
     return *this;
   }
-  Table& Add(const std::string& backend, Observation observation) {
+  KnobTable& Add(const std::string& backend, Observation observation) {
     if (cases_.empty()) Case("knobs/one");
     observations_.push_back(std::make_unique<Observation>(std::move(observation)));
     results_.push_back(
@@ -59,7 +59,7 @@ class Table {
     backends_.push_back(backend);
     return *this;
   }
-  Table& Offer(const std::string& backend, const std::string& knob, std::vector<std::string> values) {
+  KnobTable& Offer(const std::string& backend, const std::string& knob, std::vector<std::string> values) {
     offered_[backend][knob] = std::move(values);
     return *this;
   }
@@ -87,9 +87,9 @@ class Table {
 
 TEST(KnobEffect, ALastBitIsAnEffect) {
   const KnobEffect effect =
-      Table()
-          .Add("torch-eager", Product(kNumbers, {}, {{"mkldnn", "on"}}))
-          .Add("torch-eager:mkldnn=off", Product(kOtherBit, {{"mkldnn", "off"}}, {{"mkldnn", "off"}}))
+      KnobTable()
+          .Add("torch-eager", ProductOf(kKnobNumbers, {}, {{"mkldnn", "on"}}))
+          .Add("torch-eager:mkldnn=off", ProductOf(kOtherBit, {{"mkldnn", "off"}}, {{"mkldnn", "off"}}))
           .One();
   EXPECT_EQ(effect.effect, Effect::kActs);
   EXPECT_EQ(effect.backend, "torch-eager");
@@ -103,9 +103,9 @@ TEST(KnobEffect, ALastBitIsAnEffect) {
 }
 
 TEST(KnobEffect, WhatIsAcceptedAndDoesNothingIsSaid) {
-  const KnobEffect effect = Table()
-                                .Add("b", Product(kNumbers, {}, {{"k", "off"}}))
-                                .Add("b:k=on", Product(kNumbers, {{"k", "on"}}, {{"k", "on"}}))
+  const KnobEffect effect = KnobTable()
+                                .Add("b", ProductOf(kKnobNumbers, {}, {{"k", "off"}}))
+                                .Add("b:k=on", ProductOf(kKnobNumbers, {{"k", "on"}}, {{"k", "on"}}))
                                 .One();
   EXPECT_EQ(effect.effect, Effect::kNoEffect);
   EXPECT_EQ(effect.read_back, ReadBack::kAsAsked);
@@ -114,9 +114,9 @@ TEST(KnobEffect, WhatIsAcceptedAndDoesNothingIsSaid) {
 }
 
 TEST(KnobEffect, AReadBackOtherThanAskedIsAFindingOfItsOwn) {
-  const KnobEffect effect = Table()
-                                .Add("b", Product(kNumbers, {}, {{"k", "off"}}))
-                                .Add("b:k=on", Product(kOtherBit, {{"k", "on"}}, {{"k", "off"}}))
+  const KnobEffect effect = KnobTable()
+                                .Add("b", ProductOf(kKnobNumbers, {}, {{"k", "off"}}))
+                                .Add("b:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {{"k", "off"}}))
                                 .One();
   EXPECT_EQ(effect.read_back, ReadBack::kDiffers);
   EXPECT_EQ(effect.effective, std::vector<std::string>{"off"});
@@ -125,25 +125,27 @@ TEST(KnobEffect, AReadBackOtherThanAskedIsAFindingOfItsOwn) {
 
 TEST(KnobEffect, TheValueThatStandsAnywayIsNoIgnoredKnob) {
   const KnobEffect effect =
-      Table()
-          .Add("openblas", Product(kNumbers, {}, {{"openblas_coretype", "Zen"}}))
+      KnobTable()
+          .Add("openblas", ProductOf(kKnobNumbers, {}, {{"openblas_coretype", "Zen"}}))
           .Add("openblas:openblas_coretype=zen",
-               Product(kNumbers, {{"openblas_coretype", "zen"}}, {{"openblas_coretype", "Zen"}}))
+               ProductOf(kKnobNumbers, {{"openblas_coretype", "zen"}}, {{"openblas_coretype", "Zen"}}))
           .One();
   EXPECT_EQ(effect.effect, Effect::kAsWithout);
   EXPECT_EQ(effect.read_back, ReadBack::kAsAsked) << "the case of letters is the library's";
 }
 
 TEST(KnobEffect, NotReadBackIsSaid) {
-  const KnobEffect effect =
-      Table().Add("b", Product(kNumbers, {}, {})).Add("b:k=on", Product(kNumbers, {{"k", "on"}}, {})).One();
+  const KnobEffect effect = KnobTable()
+                                .Add("b", ProductOf(kKnobNumbers, {}, {}))
+                                .Add("b:k=on", ProductOf(kKnobNumbers, {{"k", "on"}}, {}))
+                                .One();
   EXPECT_EQ(effect.read_back, ReadBack::kNotRead);
   EXPECT_EQ(effect.effect, Effect::kNoEffect) << "not read back on either side is not the same value";
 }
 
 TEST(KnobEffect, ARefusalIsTheAnswer) {
-  const KnobEffect effect = Table()
-                                .Add("b", Product(kNumbers, {}, {}))
+  const KnobEffect effect = KnobTable()
+                                .Add("b", ProductOf(kKnobNumbers, {}, {}))
                                 .Add("b:k=odd", Refused("knob k=odd: expected one of off on", {{"k", "odd"}}))
                                 .One();
   EXPECT_EQ(effect.effect, Effect::kRefused);
@@ -152,19 +154,22 @@ TEST(KnobEffect, ARefusalIsTheAnswer) {
 }
 
 TEST(KnobEffect, WithoutABaseNothingIsClaimed) {
-  const KnobEffect alone = Table().Add("b:k=on", Product(kNumbers, {{"k", "on"}}, {{"k", "on"}})).One();
+  const KnobEffect alone =
+      KnobTable().Add("b:k=on", ProductOf(kKnobNumbers, {{"k", "on"}}, {{"k", "on"}})).One();
   EXPECT_EQ(alone.effect, Effect::kNotCompared);
   EXPECT_EQ(std::tuple(alone.cases, alone.compared), std::tuple(1, 0));
-  const KnobEffect unsupported =
-      Table().Add("b", Refused("no such op", {})).Add("b:k=on", Refused("no such op", {{"k", "on"}})).One();
+  const KnobEffect unsupported = KnobTable()
+                                     .Add("b", Refused("no such op", {}))
+                                     .Add("b:k=on", Refused("no such op", {{"k", "on"}}))
+                                     .One();
   EXPECT_EQ(unsupported.effect, Effect::kNotCompared) << "the case is refused, not the knob";
 }
 
 TEST(KnobEffect, ADefaultAskedForIsABase) {
-  Table table;
+  KnobTable table;
   table.Offer("b", "k", {"off", "on"})
-      .Add("b:k=off", Product(kNumbers, {{"k", "off"}}, {{"k", "off"}}))
-      .Add("b:k=on", Product(kOtherBit, {{"k", "on"}}, {{"k", "on"}}));
+      .Add("b:k=off", ProductOf(kKnobNumbers, {{"k", "off"}}, {{"k", "off"}}))
+      .Add("b:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {{"k", "on"}}));
   const auto effects = table.Find();
   ASSERT_EQ(effects.size(), 2u);
   EXPECT_EQ(effects[0].asked, "off");
@@ -175,10 +180,10 @@ TEST(KnobEffect, ADefaultAskedForIsABase) {
 }
 
 TEST(KnobEffect, OneKnobApart) {
-  Table table;
-  table.Add("b", Product(kNumbers, {}, {}))
-      .Add("b:j=1", Product(kNumbers, {{"j", "1"}}, {}))
-      .Add("b:j=1,k=on", Product(kOtherBit, {{"j", "1"}, {"k", "on"}}, {}));
+  KnobTable table;
+  table.Add("b", ProductOf(kKnobNumbers, {}, {}))
+      .Add("b:j=1", ProductOf(kKnobNumbers, {{"j", "1"}}, {}))
+      .Add("b:j=1,k=on", ProductOf(kOtherBit, {{"j", "1"}, {"k", "on"}}, {}));
   const auto effects = table.Find();
   ASSERT_EQ(effects.size(), 3u);
   EXPECT_EQ(effects[0].backend + " " + effects[0].knob, "b j");
@@ -190,11 +195,11 @@ TEST(KnobEffect, OneKnobApart) {
 }
 
 TEST(KnobEffect, OtherDevicesAndOtherBackendsAreNoBase) {
-  const auto effects = Table()
-                           .Add("b@cuda:0", Product(kNumbers, {}, {}))
-                           .Add("c", Product(kNumbers, {}, {}))
-                           .Add("b:k=on", Product(kOtherBit, {{"k", "on"}}, {}))
-                           .Add("b@cuda:0:k=on", Product(kOtherBit, {{"k", "on"}}, {}))
+  const auto effects = KnobTable()
+                           .Add("b@cuda:0", ProductOf(kKnobNumbers, {}, {}))
+                           .Add("c", ProductOf(kKnobNumbers, {}, {}))
+                           .Add("b:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {}))
+                           .Add("b@cuda:0:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {}))
                            .Find();
   ASSERT_EQ(effects.size(), 2u);
   EXPECT_EQ(effects[0].backend, "b@cuda:0");
@@ -204,22 +209,22 @@ TEST(KnobEffect, OtherDevicesAndOtherBackendsAreNoBase) {
 }
 
 TEST(KnobEffect, TheStrongestDifferenceOfAllCasesIsShown) {
-  Observation with_cast = Product(kNumbers, {{"k", "on"}}, {});
+  Observation with_cast = ProductOf(kKnobNumbers, {{"k", "on"}}, {});
   with_cast.casts.push_back(
       {.from = "bfloat16", .to = "float32", .shape = {2, 2}, .under = "mm", .stage = "hlo"});
-  Table table;
+  KnobTable table;
   table.Case("knobs/graph")
-      .Add("b", Product(kNumbers, {}, {}))
+      .Add("b", ProductOf(kKnobNumbers, {}, {}))
       .Add("b:k=on", with_cast)
       .Case("knobs/bits")
-      .Add("b", Product(kNumbers, {}, {}))
-      .Add("b:k=on", Product(kOtherBit, {{"k", "on"}}, {}))
+      .Add("b", ProductOf(kKnobNumbers, {}, {}))
+      .Add("b:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {}))
       .Case("knobs/raises")
-      .Add("b", Product(kNumbers, {}, {}))
+      .Add("b", ProductOf(kKnobNumbers, {}, {}))
       .Add("b:k=on", WithKnobs(Raised("ValueError", "no\nsecond"), {{"k", "on"}}, {}))
       .Case("knobs/nothing")
-      .Add("b", Product(kNumbers, {}, {}))
-      .Add("b:k=on", Product(kNumbers, {{"k", "on"}}, {}));
+      .Add("b", ProductOf(kKnobNumbers, {}, {}))
+      .Add("b:k=on", ProductOf(kKnobNumbers, {{"k", "on"}}, {}));
   const KnobEffect effect = table.One();
   EXPECT_EQ(effect.effect, Effect::kActs);
   EXPECT_EQ(effect.first_case, "knobs/raises");
@@ -228,54 +233,55 @@ TEST(KnobEffect, TheStrongestDifferenceOfAllCasesIsShown) {
 }
 
 TEST(KnobEffect, ADifferenceOfTheTraceAloneIsNoEffectOnValues) {
-  Observation with_cast = Product(kNumbers, {{"k", "on"}}, {{"k", "on"}});
+  Observation with_cast = ProductOf(kKnobNumbers, {{"k", "on"}}, {{"k", "on"}});
   with_cast.casts.push_back(
       {.from = "bfloat16", .to = "float32", .shape = {2, 2}, .under = "mm", .stage = "hlo"});
   const KnobEffect effect =
-      Table().Add("b", Product(kNumbers, {}, {{"k", "off"}})).Add("b:k=on", with_cast).One();
+      KnobTable().Add("b", ProductOf(kKnobNumbers, {}, {{"k", "off"}})).Add("b:k=on", with_cast).One();
   EXPECT_EQ(effect.effect, Effect::kTraceOnly);
   EXPECT_EQ(effect.what, "casts: 1 instead of 0 at stage hlo");
 }
 
 TEST(KnobEffect, AnotherDtypeComesBeforeOtherBits) {
   const KnobEffect effect =
-      Table()
-          .Add("jax", Product(kNumbers, {}, {}, DType::kFloat64))
-          .Add("jax:jax_enable_x64=false", Product(kOtherBit, {{"jax_enable_x64", "false"}}, {}))
+      KnobTable()
+          .Add("jax", ProductOf(kKnobNumbers, {}, {}, DType::kFloat64))
+          .Add("jax:jax_enable_x64=false", ProductOf(kOtherBit, {{"jax_enable_x64", "false"}}, {}))
           .One();
   EXPECT_EQ(effect.what, "product is float32[2, 2] instead of float64[2, 2]");
 }
 
 TEST(KnobEffect, WhatDoesNotRepeatProvesNothing) {
-  Observation wavers = Product(kNumbers, {}, {});
+  Observation wavers = ProductOf(kKnobNumbers, {}, {});
   wavers.nondeterministic["product"] = 1;
-  Observation wavers_too = Product(kOtherBit, {{"k", "on"}}, {});
+  Observation wavers_too = ProductOf(kOtherBit, {{"k", "on"}}, {});
   wavers_too.nondeterministic["product"] = 1;
-  EXPECT_EQ(Table().Add("b", wavers).Add("b:k=on", wavers_too).One().effect, Effect::kNoEffect);
+  EXPECT_EQ(KnobTable().Add("b", wavers).Add("b:k=on", wavers_too).One().effect, Effect::kNoEffect);
   const KnobEffect settled =
-      Table().Add("b", wavers).Add("b:k=on", Product(kOtherBit, {{"k", "on"}}, {})).One();
+      KnobTable().Add("b", wavers).Add("b:k=on", ProductOf(kOtherBit, {{"k", "on"}}, {})).One();
   EXPECT_EQ(settled.effect, Effect::kActs);
   EXPECT_EQ(settled.what, "product repeats with the same bits");
 }
 
 TEST(KnobEffect, WhatIsTaintedIsNotCompared) {
-  Observation tainted = Product(kOtherBit, {{"k", "on"}}, {{"k", "on"}});
+  Observation tainted = ProductOf(kOtherBit, {{"k", "on"}}, {{"k", "on"}});
   tainted.tainted = "after the case: rounding mode changed";
-  const KnobEffect effect = Table().Add("b", Product(kNumbers, {}, {})).Add("b:k=on", tainted).One();
+  const KnobEffect effect =
+      KnobTable().Add("b", ProductOf(kKnobNumbers, {}, {})).Add("b:k=on", tainted).One();
   EXPECT_EQ(effect.effect, Effect::kNotCompared);
   EXPECT_NE(effect.what.find("rounding mode"), std::string::npos) << effect.what;
 }
 
 TEST(KnobEffect, WordsThatChooseWhoComputesAreNoKnobs) {
-  EXPECT_TRUE(Table()
-                  .Add("emulated", Product(kNumbers, {}, {}))
-                  .Add("emulated:model=x", Product(kOtherBit, {{"model", "x"}}, {}))
+  EXPECT_TRUE(KnobTable()
+                  .Add("emulated", ProductOf(kKnobNumbers, {}, {}))
+                  .Add("emulated:model=x", ProductOf(kOtherBit, {{"model", "x"}}, {}))
                   .Find()
                   .empty());
 }
 
 TEST(KnobEffect, AKnobOfTheCaseIsNamed) {
-  const KnobEffect effect = Table().Add("jax", Product(kNumbers, {{"k", "false"}}, {})).One();
+  const KnobEffect effect = KnobTable().Add("jax", ProductOf(kKnobNumbers, {{"k", "false"}}, {})).One();
   EXPECT_EQ(effect.backend, "jax");
   EXPECT_EQ(effect.effect, Effect::kNotCompared);
 }

@@ -34,14 +34,14 @@ namespace ulpscope {
 namespace {
 
 constexpr int64_t kMostMultiplyAdds = 1'500'000;
-const std::filesystem::path kRoot = SourceDir();
-const std::filesystem::path kGolden = kRoot / "tests/golden/indistinguishable";
+const std::filesystem::path kGoldenRoot = SourceDir();
+const std::filesystem::path kGolden = kGoldenRoot / "tests/golden/indistinguishable";
 
 bool Regenerate() { return std::getenv("ULPSCOPE_REGENERATE_GOLDEN") != nullptr; }
 
 std::vector<Case> SmallSeeds() {
-  const std::vector<std::string> where{(kRoot / "cases/seeds").string()};
-  LoadResult loaded = LoadCases(where, kRoot / "cases", Vocabulary{});
+  const std::vector<std::string> where{(kGoldenRoot / "cases/seeds").string()};
+  LoadResult loaded = LoadCases(where, kGoldenRoot / "cases", Vocabulary{});
   for (const auto& error : loaded.errors) ADD_FAILURE() << error.Text();
   std::vector<Case> small;
   for (auto& c : loaded.cases) {
@@ -52,7 +52,7 @@ std::vector<Case> SmallSeeds() {
   return small;
 }
 
-std::map<std::string, TensorData> Inputs(const Case& c) {
+std::map<std::string, TensorData> DrawnInputs(const Case& c) {
   std::map<std::string, TensorData> inputs;
   for (const auto& tensor : c.tensors) {
     auto data = GenerateTensor(tensor, 0);
@@ -177,7 +177,7 @@ TEST_P(KnownAnswers, EveryModelComesBack) {
       std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.id == GetParam(); });
   ASSERT_NE(found, cases.end());
   const Case& c = *found;
-  const auto inputs = Inputs(c);
+  const auto inputs = DrawnInputs(c);
   auto oracle = OpenCaseOracle(c, inputs);
   ASSERT_TRUE(oracle) << c.id;
   Golden golden(c.id);

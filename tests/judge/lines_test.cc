@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRows = 40, kColumns = 64;
+constexpr int64_t kManyLines = 40, kLineColumns = 64;
 
 double In(int bits, double value) {
   const int exponent = std::ilogb(value);
@@ -24,7 +24,7 @@ double In(int bits, double value) {
   return std::nearbyint(value / quantum) * quantum;
 }
 
-struct Program {
+struct ProgramOfLines {
   Case c;
   std::map<std::string, TensorData> inputs;
   const TensorData& x() const { return inputs.at("x"); }
@@ -36,13 +36,13 @@ struct Program {
   }
 };
 
-Program MakeProgram(const std::string& op, double scale) {
-  Program made;
+ProgramOfLines MakeProgram(const std::string& op, double scale) {
+  ProgramOfLines made;
   made.c.id = op;
-  made.c.tensors.push_back(testing::Tensor("x", DType::kFloat32, {kRows, kColumns}));
-  Step step = op == "softmax"
-                  ? testing::MakeStep(op, {"x"}, "y", {{"dim", testing::Integer(1)}})
-                  : testing::MakeStep(op, {"x"}, "y", {{"normalized_shape", testing::Integers({kColumns})}});
+  made.c.tensors.push_back(testing::Tensor("x", DType::kFloat32, {kManyLines, kLineColumns}));
+  Step step = op == "softmax" ? testing::MakeStep(op, {"x"}, "y", {{"dim", testing::Integer(1)}})
+                              : testing::MakeStep(op, {"x"}, "y",
+                                                  {{"normalized_shape", testing::Integers({kLineColumns})}});
   if (op == "layer_norm") step.attrs["eps"] = Attr{.value = 1e-5};
   made.c.program = {step};
   made.c.observe = {"y"};
@@ -58,36 +58,36 @@ double Nothing(double value) { return value; }
 /// In float32, in four lanes.
 float SumOf(const std::function<float(int64_t)>& term) {
   float lanes[4] = {0, 0, 0, 0};
-  for (int64_t i = 0; i < kColumns; ++i) lanes[i % 4] += term(i);
+  for (int64_t i = 0; i < kLineColumns; ++i) lanes[i % 4] += term(i);
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 
 TensorData Softmax(const TensorData& x, const Change& exp = Nothing, const Change& total = Nothing) {
   TensorData y = TensorData::Zeros(DType::kFloat32, x.shape);
-  for (int64_t r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kManyLines; ++r) {
     double top = -INFINITY;
-    for (int64_t i = 0; i < kColumns; ++i) top = std::max(top, x.At(r * kColumns + i));
+    for (int64_t i = 0; i < kLineColumns; ++i) top = std::max(top, x.At(r * kLineColumns + i));
     const auto e = [&](int64_t i) {
       return static_cast<float>(exp(static_cast<float>(
-          std::exp(static_cast<double>(static_cast<float>(x.At(r * kColumns + i) - top))))));
+          std::exp(static_cast<double>(static_cast<float>(x.At(r * kLineColumns + i) - top))))));
     };
     const auto sum = static_cast<float>(total(SumOf(e)));
-    for (int64_t i = 0; i < kColumns; ++i) y.Set(r * kColumns + i, e(i) / sum);
+    for (int64_t i = 0; i < kLineColumns; ++i) y.Set(r * kLineColumns + i, e(i) / sum);
   }
   return y;
 }
 
 TensorData LayerNorm(const TensorData& x, bool eps_beside_the_root, const Change& kept = Nothing) {
   TensorData y = TensorData::Zeros(DType::kFloat32, x.shape);
-  for (int64_t r = 0; r < kRows; ++r) {
-    const auto at = [&](int64_t i) { return static_cast<float>(x.At(r * kColumns + i)); };
-    const float mean = SumOf(at) / static_cast<float>(kColumns);
+  for (int64_t r = 0; r < kManyLines; ++r) {
+    const auto at = [&](int64_t i) { return static_cast<float>(x.At(r * kLineColumns + i)); };
+    const float mean = SumOf(at) / static_cast<float>(kLineColumns);
     const auto centred = [&](int64_t i) { return at(i) - mean; };
     const float variance =
-        SumOf([&](int64_t i) { return centred(i) * centred(i); }) / static_cast<float>(kColumns);
+        SumOf([&](int64_t i) { return centred(i) * centred(i); }) / static_cast<float>(kLineColumns);
     const float root = eps_beside_the_root ? std::sqrt(variance) + 1e-5F : std::sqrt(variance + 1e-5F);
     const auto rstd = static_cast<float>(kept(1 / root));
-    for (int64_t i = 0; i < kColumns; ++i) y.Set(r * kColumns + i, centred(i) * rstd);
+    for (int64_t i = 0; i < kLineColumns; ++i) y.Set(r * kLineColumns + i, centred(i) * rstd);
   }
   return y;
 }
@@ -95,7 +95,7 @@ TensorData LayerNorm(const TensorData& x, bool eps_beside_the_root, const Change
 std::string Said(const Classification& found) { return ::testing::PrintToString(found.says) + found.label; }
 
 TEST(LinesOfAnOp, HonestOnesAreNotDoubted) {
-  const Program softmax = MakeProgram("softmax", 1), norm = MakeProgram("layer_norm", 8);
+  const ProgramOfLines softmax = MakeProgram("softmax", 1), norm = MakeProgram("layer_norm", 8);
   for (const Classification& found :
        {softmax.Judge(Softmax(softmax.x())), norm.Judge(LayerNorm(norm.x(), false))}) {
     EXPECT_TRUE(found.fits) << Said(found);
@@ -104,16 +104,16 @@ TEST(LinesOfAnOp, HonestOnesAreNotDoubted) {
 }
 
 TEST(LinesOfAnOp, RowsThatAreAllTheSameAreOneObservation) {
-  Program same = MakeProgram("layer_norm", 1);
+  ProgramOfLines same = MakeProgram("layer_norm", 1);
   TensorData& x = same.inputs.at("x");
-  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, x.At(i % kColumns));
+  for (int64_t i = 0; i < x.size(); ++i) x.Set(i, x.At(i % kLineColumns));
   const Classification found = same.Judge(LayerNorm(x, false));
   EXPECT_TRUE(found.fits) << Said(found);
 }
 
 // Five units of a float32 softmax, within what libraries' exponentials are off by: the numbers themselves tell.
 TEST(LinesOfAnOp, ExponentialsInFewBitsAreToldByTheirErrors) {
-  const Program softmax = MakeProgram("softmax", 1);
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
   for (const int bits : {20, 22}) {
     const Classification found =
         softmax.Judge(Softmax(softmax.x(), [bits](double e) { return In(bits, e); }));
@@ -124,7 +124,7 @@ TEST(LinesOfAnOp, ExponentialsInFewBitsAreToldByTheirErrors) {
 }
 
 TEST(LinesOfAnOp, AFactorThatAllLinesShareIsNoOrdersDoing) {
-  const Program softmax = MakeProgram("softmax", 1);
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
   const Classification found =
       softmax.Judge(Softmax(softmax.x(), Nothing, [](double total) { return total * (1 + 2e-6); }));
   EXPECT_FALSE(found.fits);
@@ -134,7 +134,7 @@ TEST(LinesOfAnOp, AFactorThatAllLinesShareIsNoOrdersDoing) {
 
 // Two units of 2^-23, where a library's reciprocal may be off by one and a half to either side: all lines to one side are not.
 TEST(LinesOfAnOp, AFewUnitsToOneSideInAllLinesAreTold) {
-  const Program softmax = MakeProgram("softmax", 1);
+  const ProgramOfLines softmax = MakeProgram("softmax", 1);
   const auto judge = [&](double factor) {
     return softmax.Judge(Softmax(softmax.x(), Nothing, [factor](double total) { return total * factor; }));
   };
@@ -144,15 +144,15 @@ TEST(LinesOfAnOp, AFewUnitsToOneSideInAllLinesAreTold) {
 }
 
 TEST(LinesOfAnOp, EpsBesideTheRootMakesEveryDeviationTooLarge) {
-  const Program norm = MakeProgram("layer_norm", 8);
+  const ProgramOfLines norm = MakeProgram("layer_norm", 8);
   double due = 0;
-  for (int64_t r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < kManyLines; ++r) {
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < kColumns; ++i) mean += norm.x().At(r * kColumns + i) / kColumns;
-    for (int64_t i = 0; i < kColumns; ++i)
-      variance += std::pow(norm.x().At(r * kColumns + i) - mean, 2) / kColumns;
+    for (int64_t i = 0; i < kLineColumns; ++i) mean += norm.x().At(r * kLineColumns + i) / kLineColumns;
+    for (int64_t i = 0; i < kLineColumns; ++i)
+      variance += std::pow(norm.x().At(r * kLineColumns + i) - mean, 2) / kLineColumns;
     const float root = std::sqrt(static_cast<float>(variance)) + 1e-5F;  // not all of eps is left beside it
-    due += (1 - std::sqrt(variance + 1e-5) / root) / kRows;
+    due += (1 - std::sqrt(variance + 1e-5) / root) / kManyLines;
   }
   const Classification found = norm.Judge(LayerNorm(norm.x(), true));
   EXPECT_FALSE(found.fits);
@@ -162,7 +162,7 @@ TEST(LinesOfAnOp, EpsBesideTheRootMakesEveryDeviationTooLarge) {
 }
 
 TEST(LinesOfAnOp, AnInverseDeviationInFewBits) {
-  const Program norm = MakeProgram("layer_norm", 1);
+  const ProgramOfLines norm = MakeProgram("layer_norm", 1);
   const Classification found =
       norm.Judge(LayerNorm(norm.x(), false, [](double rstd) { return In(20, rstd); }));
   EXPECT_FALSE(found.fits);
@@ -171,11 +171,11 @@ TEST(LinesOfAnOp, AnInverseDeviationInFewBits) {
 
 TEST(LinesOfAnOp, ElementsOfALineShareItsSumsAndMoveWithThem) {
   for (const int64_t dim : {0, 1}) {
-    Program softmax = MakeProgram("softmax", 1);
+    ProgramOfLines softmax = MakeProgram("softmax", 1);
     softmax.c.program[0].attrs["dim"] = testing::Integer(dim);
     auto oracle = OpenCaseOracle(softmax.c, softmax.inputs);
     ASSERT_TRUE(oracle);
-    const std::vector<int64_t> elements{0, 1, kColumns, kColumns + 1};
+    const std::vector<int64_t> elements{0, 1, kLineColumns, kLineColumns + 1};
     const auto lines = (*oracle)->LinesOf("y", elements);
     EXPECT_EQ(lines[0] == lines[1], dim == 1);
     EXPECT_EQ(lines[0] == lines[2], dim == 0);

@@ -22,7 +22,7 @@ using testing::MakeStep;
 using testing::NormalInputs;
 using ::testing::UnorderedElementsAre;
 
-constexpr int64_t kCount = 300;
+constexpr int64_t kLocalCount = 300;
 
 double Bf16(double x) { return RoundTo(x, Bfloat16()); }
 
@@ -55,12 +55,12 @@ struct Chain {
     program.id = "chain~opened";
     program.companion_of = "chain";
     for (const char* name : {"x", "y", "z"})
-      program.tensors.push_back(testing::Tensor(name, dtype, {kCount}));
+      program.tensors.push_back(testing::Tensor(name, dtype, {kLocalCount}));
     program.program = {MakeStep("mul", {"x", "y"}, "p"), MakeStep("add", {"p", "z"}, "s"),
                        MakeStep("sub", {"p", "z"}, "d")};
     program.observe = {"p", "s", "d"};
     inputs = NormalInputs(program, 5);
-    for (const char* name : {"p", "s", "d"}) values[name] = TensorData::Zeros(dtype, {kCount});
+    for (const char* name : {"p", "s", "d"}) values[name] = TensorData::Zeros(dtype, {kLocalCount});
   }
 
   double In(const char* name, int64_t i) const { return inputs.at(name).At(i); }
@@ -104,8 +104,8 @@ std::map<std::string, Classification> JudgeOne(const std::string& op, const Tens
 
 TEST(Local, AnOperandThatIsRoundedIsNoRoundedSign) {
   // sigmoid negates first: rounding -x is rounding x.
-  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
-  for (int64_t i = 0; i < kCount; ++i) {
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kLocalCount}), y = x;
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     x.Set(i, RoundTo(0.01 + 0.0137 * static_cast<double>(i), Binary32()));
     y.Set(i, RoundTo(1 / (1 + std::exp(-Bf16(x.At(i)))), Binary32()));
   }
@@ -140,7 +140,7 @@ TEST(Local, ExponentialsAreRoundedForOneOfTheirUses) {
 
 TEST(Local, EachUseIsReadAsItIsStoredOrAsItWasBefore) {
   Chain chain(DType::kBfloat16);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.Set("p", i, chain.Product(i));
     chain.Set("s", i, chain.Product(i) + chain.In("z", i));        // fused: the product is not rounded first
     chain.Set("d", i, Bf16(chain.Product(i)) - chain.In("z", i));  // another consumer, from memory
@@ -158,16 +158,16 @@ TEST(Local, AWidenedCopyThatIsReadInFewerBitsIsNotReadBeforeItsRounding) {
   Case program;
   program.id = "copy~opened";
   program.companion_of = "copy";
-  program.tensors = {testing::Tensor("x", DType::kFloat16, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat16, {kLocalCount})};
   program.program = {MakeStep("sigmoid", {"x"}, "s"),
                      MakeStep("cast", {"s"}, "c", {{"dtype", Attr{"float32"}}}),
                      MakeStep("mul", {"c", "c"}, "m")};
   program.observe = {"s", "c", "m"};
   const auto inputs = NormalInputs(program, 5);
-  std::map<std::string, TensorData> values{{"s", TensorData::Zeros(DType::kFloat16, {kCount})},
-                                           {"c", TensorData::Zeros(DType::kFloat32, {kCount})},
-                                           {"m", TensorData::Zeros(DType::kFloat32, {kCount})}};
-  for (int64_t i = 0; i < kCount; ++i) {
+  std::map<std::string, TensorData> values{{"s", TensorData::Zeros(DType::kFloat16, {kLocalCount})},
+                                           {"c", TensorData::Zeros(DType::kFloat32, {kLocalCount})},
+                                           {"m", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     const double wide = RoundTo(1 / (1 + std::exp(-inputs.at("x").At(i))), Binary32()),
                  narrow = RoundTo(wide, Binary16());
     values.at("s").Set(i, narrow);
@@ -182,7 +182,7 @@ TEST(Local, AWidenedCopyThatIsReadInFewerBitsIsNotReadBeforeItsRounding) {
 
 TEST(Local, SubnormalsOfOneOperandAreTakenAsZero) {
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.inputs.at("x").Set(i, RoundTo(std::ldexp(chain.In("x", i), -129), Binary32()));
     chain.inputs.at("z").Set(i, RoundTo(std::ldexp(chain.In("z", i), -128), Binary32()));
     chain.Set("p", i, chain.Product(i));
@@ -200,11 +200,11 @@ TEST(Local, ZerosInThePlaceOfSubnormalsMayBeThoseOfAnotherFormat) {
   Case program;
   program.id = "zeros~opened";
   program.companion_of = "zeros";
-  program.tensors = {testing::Tensor("z", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("z", DType::kFloat32, {kLocalCount})};
   program.program = {MakeStep("relu", {"z"}, "x"), Scaled("x", 0.0625, "y")};
   program.observe = {"x", "y"};
-  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
-  for (int64_t i = 0; i < kCount; ++i)
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kLocalCount}), y = x;
+  for (int64_t i = 0; i < kLocalCount; ++i)
     x.Set(i, RoundTo(std::ldexp(1.0 + 0.003 * static_cast<double>(i), -126), Binary32()));
   const Classification judged = Judge(program, {{"z", x}}, {{"x", x}, {"y", y}}).at("y");
   EXPECT_THAT(judged.reads.at("x"), UnorderedElementsAre("stored", "float16")) << judged.label;
@@ -217,13 +217,13 @@ TEST(Local, OfZerosInThePlaceOfSubnormalsNoRoundingOfANumberIsTold) {
   Case program;
   program.id = "numbers~opened";
   program.companion_of = "numbers";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   program.program = {Scaled("x", 1e-19, "y")};
   program.observe = {"y"};
   auto inputs = NormalInputs(program, 7);
-  for (int64_t i = 0; i < kCount; ++i)
+  for (int64_t i = 0; i < kLocalCount; ++i)
     inputs.at("x").Set(i, RoundTo(std::ldexp(inputs.at("x").At(i), -67), Binary32()));
-  const TensorData zeros = TensorData::Zeros(DType::kFloat32, {kCount});
+  const TensorData zeros = TensorData::Zeros(DType::kFloat32, {kLocalCount});
   const Classification judged = Judge(program, inputs, {{"y", zeros}}).at("y");
   EXPECT_THAT(judged.reads.at("y"), ::testing::Contains("flushed")) << judged.label;
   EXPECT_THAT(judged.facets_in.at("scalar.mul"), ::testing::IsSupersetOf({"as_is", "float32_rne"}));
@@ -234,23 +234,23 @@ TEST(Local, AStepThatReadsNothingIsJudged) {
   Case program;
   program.id = "nothing~opened";
   program.companion_of = "nothing";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   Step zeros{.op = "zeros", .of = {}, .as = "total"};
-  zeros.attrs["shape"] = Attr{.value = Attr::List{Attr{.value = int64_t{kCount}}}};
+  zeros.attrs["shape"] = Attr{.value = Attr::List{Attr{.value = int64_t{kLocalCount}}}};
   zeros.attrs["dtype"] = Attr{.value = std::string("float32")};
   program.program = {zeros, MakeStep("add", {"total", "x"}, "y")};
   program.observe = {"total", "y"};
   const auto inputs = NormalInputs(program, 3);
-  const auto judged = Judge(program, inputs,
-                            {{"total", TensorData::Zeros(DType::kFloat32, {kCount})}, {"y", inputs.at("x")}});
+  const auto judged = Judge(
+      program, inputs, {{"total", TensorData::Zeros(DType::kFloat32, {kLocalCount})}, {"y", inputs.at("x")}});
   EXPECT_EQ(judged.at("total").max_ulp, 0) << judged.at("total").label;
   EXPECT_EQ(judged.at("y").max_ulp, 0) << judged.at("y").label;
 }
 
 TEST(Local, OfNothingButZerosNoFormatIsTold) {
-  TensorData x = TensorData::Zeros(DType::kFloat32, {kCount}), y = x;
-  for (int64_t i = 0; i < kCount; ++i)
-    x.Set(i, RoundTo(std::ldexp(1.0 + static_cast<double>(i) / kCount, -124), Binary32()));
+  TensorData x = TensorData::Zeros(DType::kFloat32, {kLocalCount}), y = x;
+  for (int64_t i = 0; i < kLocalCount; ++i)
+    x.Set(i, RoundTo(std::ldexp(1.0 + static_cast<double>(i) / kLocalCount, -124), Binary32()));
   const Classification judged = JudgeOne("relu", x, y).at("y");
   EXPECT_EQ(judged.kind, ClassificationKind::kUnmodelled);
   EXPECT_THAT(judged.label, ::testing::HasSubstr("every result is zero where exact ones reach 9.3"));
@@ -259,7 +259,7 @@ TEST(Local, OfNothingButZerosNoFormatIsTold) {
 TEST(Local, AnOperandThatCountsAsZeroIsNamed) {
   // Through float16 nothing is left of p.
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.inputs.at("x").Set(i, RoundTo(std::ldexp(chain.In("x", i), -120), Binary32()));
     chain.inputs.at("z").Set(i, RoundTo(std::ldexp(chain.In("z", i), -120), Binary32()));
     chain.Set("p", i, chain.Product(i));
@@ -353,20 +353,20 @@ TEST(Local, WhatIsReadWithoutAGainMayHaveBeenStored) {
   program.id = "needless~opened";
   program.companion_of = "needless";
   for (const char* name : {"x", "y", "z"})
-    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kCount}));
+    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kLocalCount}));
   program.program = {MakeStep("exp", {"x"}, "e"), MakeStep("cast", {"e"}, "c", {{"dtype", Attr{"float32"}}}),
                      MakeStep("mul", {"y", "z"}, "p"), MakeStep("sub", {"p", "c"}, "d")};
   program.observe = {"e", "c", "p", "d"};
   auto inputs = NormalInputs(program, 5);
-  std::map<std::string, TensorData> values{{"e", TensorData::Zeros(DType::kBfloat16, {kCount})},
-                                           {"p", TensorData::Zeros(DType::kBfloat16, {kCount})},
-                                           {"c", TensorData::Zeros(DType::kFloat32, {kCount})},
-                                           {"d", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  std::map<std::string, TensorData> values{{"e", TensorData::Zeros(DType::kBfloat16, {kLocalCount})},
+                                           {"p", TensorData::Zeros(DType::kBfloat16, {kLocalCount})},
+                                           {"c", TensorData::Zeros(DType::kFloat32, {kLocalCount})},
+                                           {"d", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
   constexpr int64_t kOff = 3;
   inputs.at("x").Set(kOff, 1);
   inputs.at("y").Set(kOff, 1.0078125);
   inputs.at("z").Set(kOff, 2.703125);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     const double e = RoundTo(std::exp(inputs.at("x").At(i)), Binary32());
     const double p = inputs.at("y").At(i) * inputs.at("z").At(i) + (i == kOff ? 0x1p-22 : 0);
     values.at("e").Set(i, Bf16(e));
@@ -452,14 +452,14 @@ TEST(Local, WhatWasFoundOfAProducerHoldsWhereItIsReadUnrounded) {
   program.id = "twice~opened";
   program.companion_of = "twice";
   for (const char* name : {"x", "y", "z"})
-    program.tensors.push_back(testing::Tensor(name, DType::kFloat16, {kCount}));
+    program.tensors.push_back(testing::Tensor(name, DType::kFloat16, {kLocalCount}));
   program.program = {MakeStep("mul", {"x", "y"}, "p"), MakeStep("add", {"p", "z"}, "s"),
                      MakeStep("mul", {"s", "z"}, "d")};
   program.observe = {"p", "s", "d"};
   const auto inputs = NormalInputs(program, 5);
   std::map<std::string, TensorData> values;
-  for (const char* name : {"p", "s", "d"}) values[name] = TensorData::Zeros(DType::kFloat16, {kCount});
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (const char* name : {"p", "s", "d"}) values[name] = TensorData::Zeros(DType::kFloat16, {kLocalCount});
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     const double z = inputs.at("z").At(i);
     const double p = RoundTo(inputs.at("x").At(i) * inputs.at("y").At(i), Binary16());
     const double s = RoundTo(Bf16(p) + z, Binary32());
@@ -792,7 +792,7 @@ TEST(Local, AnotherFormOfAnOpMayReadWhatWasNotRounded) {
 
 TEST(Local, AContractedProductIsAnUnroundedUse) {
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.Set("p", i, chain.Product(i));
     chain.Set("s", i, std::fma(chain.In("x", i), chain.In("y", i), chain.In("z", i)));
     chain.Set("d", i, chain.values.at("p").At(i) - chain.In("z", i));
@@ -804,7 +804,7 @@ TEST(Local, AContractedProductIsAnUnroundedUse) {
 
 TEST(Local, AnOperandInANarrowerFormatIsNamed) {
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.Set("p", i, chain.Product(i));
     const double p = chain.values.at("p").At(i);
     chain.Set("s", i, RoundTo(p, Binary16()) + chain.In("z", i));
@@ -822,17 +822,17 @@ TEST(Local, AFloat32ProductThatIsStoredIn16BitsIsRoundedTwice) {
   Case program;
   program.id = "twice~opened";
   program.companion_of = "twice";
-  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kCount}),
-                     testing::Tensor("y", DType::kBfloat16, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kLocalCount}),
+                     testing::Tensor("y", DType::kBfloat16, {kLocalCount})};
   Step scaled = MakeStep("mul", {"p"}, "s");
   scaled.of.push_back(Operand{.name = "", .scalar = Attr{.value = 1.3}});
   program.program = {MakeStep("add", {"x", "y"}, "p"), scaled};
   program.observe = {"p", "s"};
   std::map<std::string, TensorData> inputs, values;
-  for (const char* name : {"x", "y"}) inputs[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
-  for (const char* name : {"p", "s"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
+  for (const char* name : {"x", "y"}) inputs[name] = TensorData::Zeros(DType::kBfloat16, {kLocalCount});
+  for (const char* name : {"p", "s"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kLocalCount});
   int ties = 0;
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     inputs.at("x").Set(i, static_cast<double>(128 + i % 128));
     inputs.at("y").Set(i, i % 128 % 5 == 2 ? 0 : 0.25);
     const double p = inputs.at("x").At(i) + inputs.at("y").At(i);
@@ -853,17 +853,17 @@ TEST(Local, ANumberIsDividedByAsItsReciprocalAndTheProductIsContracted) {
   Case program;
   program.id = "mean~opened";
   program.companion_of = "mean";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   Step v = MakeStep("div", {"x"}, "v"), sum = MakeStep("add", {"v"}, "s");
   v.of.push_back(Operand{.name = "", .scalar = Attr{.value = 33.0}});
   sum.of.push_back(Operand{.name = "", .scalar = Attr{.value = 1.0}});
   program.program = {v, sum};
   program.observe = {"v", "s"};
   const auto inputs = NormalInputs(program, 9);
-  std::map<std::string, TensorData> values{{"v", TensorData::Zeros(DType::kFloat32, {kCount})},
-                                           {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  std::map<std::string, TensorData> values{{"v", TensorData::Zeros(DType::kFloat32, {kLocalCount})},
+                                           {"s", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
   const double reciprocal = static_cast<double>(1.0F / 33.0F);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     const double product = inputs.at("x").At(i) * reciprocal;
     values.at("v").Set(i, RoundTo(product, Binary32()));
     values.at("s").Set(i, RoundTo(product + 1, Binary32()));
@@ -881,13 +881,13 @@ TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
     Case program;
     program.id = "halves~opened";
     program.companion_of = "halves";
-    program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount, terms})};
+    program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount, terms})};
     program.program = {MakeStep("neg", {"x"}, "p"), MakeStep(op, {"p"}, "s", {{"dim", testing::Integer(1)}})};
     program.observe = {"p", "s"};
     const auto inputs = NormalInputs(program, 7);
-    std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kFloat32, {kCount, terms})},
-                                             {"s", TensorData::Zeros(DType::kFloat32, {kCount})}};
-    for (int64_t i = 0; i < kCount; ++i) {
+    std::map<std::string, TensorData> values{{"p", TensorData::Zeros(DType::kFloat32, {kLocalCount, terms})},
+                                             {"s", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
+    for (int64_t i = 0; i < kLocalCount; ++i) {
       std::array<double, 4> read{};
       for (int64_t j = 0; j < terms; ++j) {
         values.at("p").Set(i * terms + j, -inputs.at("x").At(i * terms + j));
@@ -906,7 +906,7 @@ TEST(Local, ASumInANarrowFormatRoundsWhatItAdds) {
 
 TEST(Local, InputsThatCannotTellLeaveBothOpen) {
   Chain chain(DType::kBfloat16);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     for (const char* name : {"x", "y", "z"}) chain.inputs.at(name).Set(i, static_cast<double>(1 + i % 3));
     chain.Set("p", i, chain.Product(i));
     chain.Set("s", i, chain.Product(i) + chain.In("z", i));
@@ -918,7 +918,7 @@ TEST(Local, InputsThatCannotTellLeaveBothOpen) {
 
 TEST(Local, WhatNothingExplainsAccusesNobody) {
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     chain.Set("p", i, chain.Product(i));
     chain.Set("s", i, 1.01 * (chain.Product(i) + chain.In("z", i)));
     chain.Set("d", i, chain.values.at("p").At(i) - chain.In("z", i));
@@ -937,9 +937,9 @@ TEST(Local, WhatHasNoReferenceIsTakenAsItIsStoredAndNobodyIsAccusedThroughIt) {
   for (size_t i : {2u, 3u}) steps[i].of[0].name = "f";
   chain.program.observe.push_back("f");
   chain.values["f"] = chain.values.at("p");
-  for (int64_t i = 0; i < kCount; ++i) chain.Set("p", i, chain.Product(i));
-  for (int64_t i = 0; i < kCount; ++i) {
-    const double turned = chain.Product(kCount - 1 - i);
+  for (int64_t i = 0; i < kLocalCount; ++i) chain.Set("p", i, chain.Product(i));
+  for (int64_t i = 0; i < kLocalCount; ++i) {
+    const double turned = chain.Product(kLocalCount - 1 - i);
     chain.Set("f", i, turned);
     chain.Set("s", i, turned + chain.In("z", i));        // fused through: f is not rounded first
     chain.Set("d", i, Bf16(turned) - chain.In("z", i));  // from memory
@@ -1005,14 +1005,14 @@ TEST(Local, AFunctionOfARoundedOperandIsNoLibrarysError) {
   Case program;
   program.id = "reading~opened";
   program.companion_of = "reading";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   program.program = {MakeStep("tanh", {"x"}, "t")};
   program.observe = {"t"};
   const auto inputs = NormalInputs(program, 3);
-  std::map<std::string, TensorData> values{{"t", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  std::map<std::string, TensorData> values{{"t", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
   const FloatFormat p20 = *ParseMid("p20")->format;
   for (const bool rounded : {false, true}) {
-    for (int64_t i = 0; i < kCount; ++i) {
+    for (int64_t i = 0; i < kLocalCount; ++i) {
       const double x = inputs.at("x").At(i);
       values.at("t").Set(i, RoundTo(std::tanh(rounded ? RoundTo(x, p20) : x), Binary32()));
     }
@@ -1025,7 +1025,7 @@ TEST(Local, AFunctionOfARoundedOperandIsNoLibrarysError) {
 
 TEST(Local, SubnormalsThatAreDroppedAreNoNarrowFormat) {
   Chain chain(DType::kFloat32);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     for (const char* name : {"x", "z"}) {
       TensorData& data = chain.inputs.at(name);
       data.Set(
@@ -1047,7 +1047,7 @@ TEST(Local, ZerosAccuseNoScalarOfANarrowFormat) {
   Case program;
   program.id = "small~opened";
   program.companion_of = "small";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   const auto scaled = [](const char* of, double by, const char* as) {
     Step step = MakeStep("mul", {of}, as);
     step.of.push_back({.name = {}, .scalar = Attr{by}});
@@ -1057,9 +1057,9 @@ TEST(Local, ZerosAccuseNoScalarOfANarrowFormat) {
   program.observe = {"p", "q", "r"};
   const auto inputs = NormalInputs(program, 5);
   std::map<std::string, TensorData> values;
-  for (const char* name : {"p", "q", "r"}) values[name] = TensorData::Zeros(DType::kFloat32, {kCount});
+  for (const char* name : {"p", "q", "r"}) values[name] = TensorData::Zeros(DType::kFloat32, {kLocalCount});
   const auto rounded = [](double x) { return RoundTo(x, Binary32()); };
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     values["p"].Set(i, rounded(inputs.at("x").At(i) * 0x1p-124));
     values["q"].Set(i, rounded(values["p"].At(i) * 3));
     // r stays zero, as if q had been read in float16; some of the products are normal numbers of float32.
@@ -1074,15 +1074,15 @@ TEST(Local, AProductWithinAnUlpOfBinary64OfATieIsModelled) {
   Case program;
   program.id = "decayed~opened";
   program.companion_of = "decayed";
-  program.tensors = {testing::Tensor("x", DType::kFloat32, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kFloat32, {kLocalCount})};
   Step step = MakeStep("mul", {"x"}, "y");
   step.of.push_back({.name = {}, .scalar = Attr{0.9}});
   program.program = {step};
   program.observe = {"y"};
   const auto inputs = NormalInputs(program, 5);
-  std::map<std::string, TensorData> values{{"y", TensorData::Zeros(DType::kFloat32, {kCount})}};
+  std::map<std::string, TensorData> values{{"y", TensorData::Zeros(DType::kFloat32, {kLocalCount})}};
   int near_ties = 0;
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     const double x = inputs.at("x").At(i), product = x * 0.9, rest = std::fma(x, 0.9, -product);
     const double outwards = rest == 0 ? product : std::nextafter(product, rest > 0 ? kInf : -kInf);
     values["y"].Set(i, RoundTo(outwards, Binary32()));
@@ -1101,12 +1101,12 @@ Classification JudgeOne(const Step& step, const std::vector<const char*>& operan
   program.id = "one~opened";
   program.companion_of = "one";
   for (const char* name : operands)
-    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kCount}));
+    program.tensors.push_back(testing::Tensor(name, DType::kBfloat16, {kLocalCount}));
   program.program = {step};
   program.observe = {step.as};
   auto inputs = NormalInputs(program, 5);
-  std::map<std::string, TensorData> values{{step.as, TensorData::Zeros(DType::kBfloat16, {kCount})}};
-  for (int64_t i = 0; i < kCount; ++i) {
+  std::map<std::string, TensorData> values{{step.as, TensorData::Zeros(DType::kBfloat16, {kLocalCount})}};
+  for (int64_t i = 0; i < kLocalCount; ++i) {
     std::vector<double> given;
     for (const char* name : operands) {
       inputs.at(name).Set(i, Bf16(1 + std::fabs(inputs.at(name).At(i))));
@@ -1141,7 +1141,7 @@ TEST(Local, ARoundedSumWithANumberIsReadAsItIsStored) {
   Case program;
   program.id = "horner~opened";
   program.companion_of = "horner";
-  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kCount})};
+  program.tensors = {testing::Tensor("x", DType::kBfloat16, {kLocalCount})};
   Step p = MakeStep("mul", {"x"}, "p"), y = MakeStep("add", {"p"}, "y");
   p.of.push_back({.name = {}, .scalar = Attr{.value = 0.0083}});
   y.of.push_back({.name = {}, .scalar = Attr{.value = 0.041666}});
@@ -1149,10 +1149,10 @@ TEST(Local, ARoundedSumWithANumberIsReadAsItIsStored) {
   program.observe = {"p", "y", "t"};
   const auto inputs = NormalInputs(program, 3);
   std::map<std::string, TensorData> values;
-  for (const char* name : {"p", "y", "t"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kCount});
+  for (const char* name : {"p", "y", "t"}) values[name] = TensorData::Zeros(DType::kBfloat16, {kLocalCount});
   for (const bool rounds : {true, false}) {
     int differ = 0;
-    for (int64_t i = 0; i < kCount; ++i) {
+    for (int64_t i = 0; i < kLocalCount; ++i) {
       const double x = inputs.at("x").At(i);
       values["p"].Set(i, Bf16(static_cast<float>(x) * 0.0083F));
       const double sum = values["p"].At(i) + static_cast<double>(0.041666F);

@@ -8,13 +8,13 @@
 namespace ulpscope {
 namespace {
 
-constexpr size_t kCount = 200;
+constexpr size_t kErrors = 200;
 
 std::vector<double> Noise(uint32_t seed, double size) {
   std::mt19937 bits(seed);
   std::uniform_real_distribution<double> draw(-size, size);
   std::vector<double> values;
-  for (size_t i = 0; i < kCount; ++i) values.push_back(draw(bits));
+  for (size_t i = 0; i < kErrors; ++i) values.push_back(draw(bits));
   return values;
 }
 
@@ -26,7 +26,7 @@ TEST(SameErrors, ThoseThatWerePredictedBesideALittleOfTheirOwn) {
   const auto predicted = Noise(1, 4);
   auto errors = predicted;
   const auto own = Noise(2, 1);
-  for (size_t i = 0; i < kCount; ++i) errors[i] += own[i];
+  for (size_t i = 0; i < kErrors; ++i) errors[i] += own[i];
   EXPECT_TRUE(Are(errors, predicted));
 }
 
@@ -47,12 +47,12 @@ TEST(SameErrors, AFewHugeOnesTellNothingOfTheOthers) {
 TEST(SameErrors, EqualNumbersSayTheSameThingOnce) {
   std::vector<double> errors, few = Noise(1, 4);
   few.resize(8);
-  for (size_t i = 0; i < kCount; ++i) errors.push_back(few[i % few.size()]);
+  for (size_t i = 0; i < kErrors; ++i) errors.push_back(few[i % few.size()]);
   auto predicted = errors;
   for (double& value : predicted) value *= 0.9;
   EXPECT_EQ(Distinct(predicted).size(), few.size());
   EXPECT_FALSE(Are(errors, predicted));
-  EXPECT_TRUE(AreThose(errors, predicted, kCount));
+  EXPECT_TRUE(AreThose(errors, predicted, kErrors));
 }
 
 }  // namespace

@@ -27,14 +27,14 @@ TEST(Versions, LocalSuffixAndTrailingZerosPlayNoPart) {
   EXPECT_EQ(CompareVersions("2.15.0a0+gitabc", "2.15").value(), -1);
 }
 
-struct Row {
+struct VersionsRow {
   const char* condition;
   const char* installed;
   bool holds;
 };
 
 TEST(Versions, Conditions) {
-  const Row rows[] = {
+  const VersionsRow rows[] = {
       {"", "2.13.0+cpu", true},
       {"torch>=2.9,<2.16", "2.13.0+cpu", true},
       {"torch>=2.9,<2.16", "2.16.0", false},
@@ -53,7 +53,7 @@ TEST(Versions, Conditions) {
       {"torch >= 2.9 , < 2.16", "2.13.0", true},
       {"torch>=2.9,jax>=0.10", "2.13.0", false},  // jax is not there
   };
-  for (const Row& row : rows) {
+  for (const VersionsRow& row : rows) {
     EXPECT_EQ(VersionsMatch(row.condition, {{"torch", row.installed}}).value(), row.holds)
         << row.condition << " " << row.installed;
   }

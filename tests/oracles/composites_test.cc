@@ -22,7 +22,7 @@ using testing::Integers;
 using testing::MakeStep;
 using testing::Tensor;
 
-constexpr int64_t kRows = 5, kLength = 13;
+constexpr int64_t kCompositeRows = 5, kCompositeLength = 13;
 
 Big Exp(const Big& a) { return a.Apply(mpfr_exp); }
 Big Log(const Big& a) { return a.Apply(mpfr_log); }
@@ -32,19 +32,21 @@ Big Sqrt(const Big& a) { return a.Apply(mpfr_sqrt); }
 Case AllComposites(DType dtype) {
   Case c;
   c.id = "test/composites";
-  c.tensors = {Tensor("x", dtype, {kRows, kLength}), Tensor("w", dtype, {kLength})};
+  c.tensors = {Tensor("x", dtype, {kCompositeRows, kCompositeLength}),
+               Tensor("w", dtype, {kCompositeLength})};
   const std::map<std::string, Attr> last{{"dim", testing::Integer(-1)}};
-  c.program = {MakeStep("sigmoid", {"x"}, "sigmoid"),
-               MakeStep("silu", {"x"}, "silu"),
-               MakeStep("gelu", {"x"}, "gelu"),
-               MakeStep("gelu", {"x"}, "gelu_tanh", {{"approximate", testing::Text("tanh")}}),
-               MakeStep("softmax", {"x"}, "softmax", last),
-               MakeStep("log_softmax", {"x"}, "log_softmax", last),
-               MakeStep("logsumexp", {"x"}, "logsumexp", last),
-               MakeStep("rms_norm", {"x", "w"}, "rms_norm",
-                        {{"normalized_shape", Integers({kLength})}, {"eps", Attr{.value = 0x1p-20}}}),
-               MakeStep("amax", {"x"}, "amax", last),
-               MakeStep("abs", {"x"}, "abs")};
+  c.program = {
+      MakeStep("sigmoid", {"x"}, "sigmoid"),
+      MakeStep("silu", {"x"}, "silu"),
+      MakeStep("gelu", {"x"}, "gelu"),
+      MakeStep("gelu", {"x"}, "gelu_tanh", {{"approximate", testing::Text("tanh")}}),
+      MakeStep("softmax", {"x"}, "softmax", last),
+      MakeStep("log_softmax", {"x"}, "log_softmax", last),
+      MakeStep("logsumexp", {"x"}, "logsumexp", last),
+      MakeStep("rms_norm", {"x", "w"}, "rms_norm",
+               {{"normalized_shape", Integers({kCompositeLength})}, {"eps", Attr{.value = 0x1p-20}}}),
+      MakeStep("amax", {"x"}, "amax", last),
+      MakeStep("abs", {"x"}, "abs")};
   c.observe = {"sigmoid",     "silu",      "gelu",     "gelu_tanh", "softmax",
                "log_softmax", "logsumexp", "rms_norm", "amax",      "abs"};
   return c;
@@ -62,7 +64,7 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
   const auto x = [&](int64_t i) { return Big(in.at("x").At(i)); };
   const auto row_sum = [&](int64_t row, const std::function<Big(const Big&)>& f) {
     Big sum;
-    for (int64_t j = 0; j < kLength; ++j) sum = sum + f(x(row * kLength + j));
+    for (int64_t j = 0; j < kCompositeLength; ++j) sum = sum + f(x(row * kCompositeLength + j));
     return sum;
   };
   const auto exps = [&](int64_t row) { return row_sum(row, Exp); };
@@ -75,19 +77,20 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
          return x(i) / (Big(1) + Exp(Big(-2) * Sqrt(Big(2) / Big::Pi()) * x(i) *
                                      (Big(1) + Big(44715) / 1000000 * x(i) * x(i))));
        }},
-      {"softmax", [&](int64_t i) { return Exp(x(i)) / exps(i / kLength); }},
-      {"log_softmax", [&](int64_t i) { return x(i) - Log(exps(i / kLength)); }},
+      {"softmax", [&](int64_t i) { return Exp(x(i)) / exps(i / kCompositeLength); }},
+      {"log_softmax", [&](int64_t i) { return x(i) - Log(exps(i / kCompositeLength)); }},
       {"logsumexp", [&](int64_t i) { return Log(exps(i)); }},
       {"rms_norm",
        [&](int64_t i) {
-         const Big mean =
-             row_sum(i / kLength, [](const Big& a) { return a * a; }) / static_cast<double>(kLength);
-         return x(i) * Big(in.at("w").At(i % kLength)) / Sqrt(mean + Big(0x1p-20));
+         const Big mean = row_sum(i / kCompositeLength, [](const Big& a) { return a * a; }) /
+                          static_cast<double>(kCompositeLength);
+         return x(i) * Big(in.at("w").At(i % kCompositeLength)) / Sqrt(mean + Big(0x1p-20));
        }},
       {"amax",
        [&](int64_t i) {
          double most = -HUGE_VAL;
-         for (int64_t j = 0; j < kLength; ++j) most = std::max(most, in.at("x").At(i * kLength + j));
+         for (int64_t j = 0; j < kCompositeLength; ++j)
+           most = std::max(most, in.at("x").At(i * kCompositeLength + j));
          return Big(most);
        }},
       {"abs", [&](int64_t i) { return Big(std::fabs(in.at("x").At(i))); }}};
@@ -110,7 +113,7 @@ TEST_P(Composites, ReferencesAgreeWithMpfrByOtherFormulas) {
       ++checked;
     }
   }
-  EXPECT_EQ(checked, 8 * kRows * kLength + 2 * kRows);
+  EXPECT_EQ(checked, 8 * kCompositeRows * kCompositeLength + 2 * kCompositeRows);
 }
 
 constexpr int64_t kQueries = 3, kKeys = 5, kWidth = 6, kValues = 2;
@@ -202,7 +205,7 @@ TEST(CompositesEnclosed, NoFormOfAttentionEscapesFloat32) {
 TEST(CompositesExactly, EqualElementsAndZerosAreExact) {
   Case c = AllComposites(DType::kFloat32);
   auto in = testing::NormalInputs(c, 22);
-  for (int64_t i = 0; i < kRows * kLength; ++i) in.at("x").Set(i, 0);
+  for (int64_t i = 0; i < kCompositeRows * kCompositeLength; ++i) in.at("x").Set(i, 0);
   const auto oracle = OpenCaseOracle(c, in);
   ASSERT_TRUE(oracle);
   const int64_t first[] = {0};
@@ -213,7 +216,7 @@ TEST(CompositesExactly, EqualElementsAndZerosAreExact) {
     EXPECT_EQ(reference.hi, value) << name;
   }
   const Reference share = (*oracle)->References("softmax", first)[0];
-  EXPECT_EQ(share.hi, 1.0 / kLength);
+  EXPECT_EQ(share.hi, 1.0 / kCompositeLength);
 }
 
 /// Rounded to a format after every step.
@@ -238,23 +241,25 @@ TEST(CompositesEmulated, StepsAreRoundedAsTheModelSays) {
     ASSERT_TRUE(values) << (values ? "" : values.error().Text());
     const Steps s(*FindFormat(acc));
     const auto stored = [](double value) { return RoundTo(value, Bfloat16()); };
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kCompositeRows; ++row) {
       double most = -HUGE_VAL, total = 0, squares = 0;
-      for (int64_t j = 0; j < kLength; ++j) most = std::max(most, in.at("x").At(row * kLength + j));
+      for (int64_t j = 0; j < kCompositeLength; ++j)
+        most = std::max(most, in.at("x").At(row * kCompositeLength + j));
       most = s.R(most);
       std::vector<double> shifted, exps;
-      for (int64_t j = 0; j < kLength; ++j) {
-        const double x = in.at("x").At(row * kLength + j);
+      for (int64_t j = 0; j < kCompositeLength; ++j) {
+        const double x = in.at("x").At(row * kCompositeLength + j);
         shifted.push_back(s.R(Big(x) - Big(most)));
         exps.push_back(s.R(Exp(shifted.back())));
         total = s.R(Big(total) + Big(exps.back()));
         squares = s.R(Big(squares) + Big(s.R(Big(x) * Big(x))));
       }
-      const double log = s.R(Log(total)), eps = s.R(Big(s.R(Big(squares) / Big(kLength))) + Big(0x1p-20)),
+      const double log = s.R(Log(total)),
+                   eps = s.R(Big(s.R(Big(squares) / Big(kCompositeLength))) + Big(0x1p-20)),
                    rstd = s.R(Big(1) / Sqrt(eps));
       ASSERT_EQ(values->at("logsumexp").At(row), stored(s.R(Big(most) + Big(log)))) << acc;
-      for (int64_t j = 0; j < kLength; ++j) {
-        const int64_t i = row * kLength + j;
+      for (int64_t j = 0; j < kCompositeLength; ++j) {
+        const int64_t i = row * kCompositeLength + j;
         const double x = in.at("x").At(i);
         ASSERT_EQ(values->at("softmax").At(i), stored(s.R(Big(exps[static_cast<size_t>(j)]) / Big(total))))
             << acc;

@@ -68,17 +68,17 @@ class Machine {
 };
 
 /// A row of the model bank as this file understands it.
-struct Row {
+struct EmulationRow {
   const char* acc;
   const char* mid;
 };
-constexpr Row kRows[] = {{"float32", "none"},
-                         {"float32", "bfloat16"},
-                         {"bfloat16", "none"},
-                         {"float16", "none"},
-                         {"float64", "float16"}};
+constexpr EmulationRow kEmulationRows[] = {{"float32", "none"},
+                                           {"float32", "bfloat16"},
+                                           {"bfloat16", "none"},
+                                           {"float16", "none"},
+                                           {"float64", "float16"}};
 
-class EmulationTest : public ::testing::TestWithParam<Row> {
+class EmulationTest : public ::testing::TestWithParam<EmulationRow> {
  protected:
   PrecisionModel Model() const {
     PrecisionModel model;
@@ -99,7 +99,7 @@ class EmulationTest : public ::testing::TestWithParam<Row> {
     return values ? *values : std::map<std::string, TensorData>{};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Models, EmulationTest, ::testing::ValuesIn(kRows), [](const auto& row) {
+INSTANTIATE_TEST_SUITE_P(Models, EmulationTest, ::testing::ValuesIn(kEmulationRows), [](const auto& row) {
   return std::string(row.param.acc) + "_mid_" + row.param.mid;
 });
 

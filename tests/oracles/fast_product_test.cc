@@ -68,7 +68,7 @@ TensorData Fill(DType dtype, int64_t count, F value) {
 }
 
 template <class FA, class FB>
-Problem Make(DType type_a, DType type_b, Sizes s, FA fa, FB fb) {
+Problem MakeProduct(DType type_a, DType type_b, Sizes s, FA fa, FB fb) {
   Problem p;
   p.a = Fill(type_a, s.batch * s.m * s.k, fa);
   p.b = Fill(type_b, s.batch * s.k * s.n, fb);
@@ -103,20 +103,20 @@ Reference ByBoost(const Problem& p, int64_t element) {
   return sum.ToReference();
 }
 
-struct Seen {
+struct SeenProduct {
   int64_t compared = 0, exact = 0;
   TierCounts counts;
 };
 
 /// Every `step`-th element against Boost.
-Seen Compare(Problem& p, Options options, const std::string& what, int64_t step = 1) {
+SeenProduct CompareFast(Problem& p, Options options, const std::string& what, int64_t step = 1) {
   p.product.a.data = p.a.bytes.data();
   p.product.b.data = p.b.bytes.data();
   if (p.product.c) p.product.c->data = p.c.bytes.data();
   Engine engine(options);
   Results results;
   EXPECT_TRUE(engine.Compute(p.product, &results)) << what;
-  Seen seen;
+  SeenProduct seen;
   int failures = 0;
   for (int64_t i = 0; i < results.size() && failures < 5; i += step) {
     const Reference fast = results.At(i), boost = ByBoost(p, i);
@@ -151,9 +151,9 @@ TEST(FastProduct, RandomDataAgreesOnEveryInstructionSet) {
     for (const DType dtype : kTypes) {
       Random random(7);
       const auto normal = [&](int64_t) { return random.Normal(); };
-      Problem p = Make(dtype, dtype, {.batch = 1, .m = 45, .n = 38, .k = 70}, normal, normal);
-      const Seen seen =
-          Compare(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)));
+      Problem p = MakeProduct(dtype, dtype, {.batch = 1, .m = 45, .n = 38, .k = 70}, normal, normal);
+      const SeenProduct seen =
+          CompareFast(p, {.kernels = kernels}, std::string(kernels->name) + " " + std::string(Name(dtype)));
       EXPECT_EQ(seen.compared, 45 * 38);
       EXPECT_GE(seen.exact, dtype == DType::kFloat64 ? 0 : 45 * 38 - 20);
       EXPECT_LE(seen.counts.deep + seen.counts.accumulated, 2);
@@ -172,10 +172,11 @@ TEST(FastProduct, OddShapes) {
           for (const int64_t k : {0, 1, 2, 7, 9, 33}) {
             Random random(static_cast<uint64_t>(m * 10000 + n * 100 + k));
             const auto normal = [&](int64_t) { return random.Normal(); };
-            Problem p = Make(dtype, dtype, {.batch = 2, .m = m, .n = n, .k = k}, normal, normal);
+            Problem p = MakeProduct(dtype, dtype, {.batch = 2, .m = m, .n = n, .k = k}, normal, normal);
             compared +=
-                Compare(p, {.kernels = kernels},
-                        "m n k " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k), 3)
+                CompareFast(p, {.kernels = kernels},
+                            "m n k " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k),
+                            3)
                     .compared;
           }
         }
@@ -265,12 +266,12 @@ TEST(FastProduct, AdversarialDataAgrees) {
     for (const DType dtype : kTypes) {
       for (const Adversary& adversary : kAdversaries) {
         Random random(99);
-        Problem p = Make(
+        Problem p = MakeProduct(
             dtype, dtype, kSizes, [&](int64_t i) { return Shrink(adversary.a(random, kSizes, i), dtype); },
             [&](int64_t i) { return Shrink(adversary.b(random, kSizes, i), dtype); });
-        const Seen seen =
-            Compare(p, {.kernels = kernels},
-                    std::string(kernels->name) + " " + std::string(Name(dtype)) + " " + adversary.name, 2);
+        const SeenProduct seen = CompareFast(
+            p, {.kernels = kernels},
+            std::string(kernels->name) + " " + std::string(Name(dtype)) + " " + adversary.name, 2);
         compared += seen.compared;
         fallen += seen.counts.deep + seen.counts.accumulated;
         special += seen.counts.special;
@@ -302,8 +303,8 @@ TEST(FastProduct, CancellationAgreesAndGoesDeep) {
           b.push_back(k > 0 && k % 2 == 0 ? b[b.size() - static_cast<size_t>(kSizes.n)] : random.Normal());
           return b.back();
         };
-        Problem p = Make(dtype, dtype, kSizes, fill_a, fill_b);
-        const Seen seen = Compare(
+        Problem p = MakeProduct(dtype, dtype, kSizes, fill_a, fill_b);
+        const SeenProduct seen = CompareFast(
             p, {.kernels = kernels},
             std::string(kernels->name) + " " + std::string(Name(dtype)) + " rest " + FormatNumber(rest), 3);
         EXPECT_EQ(seen.compared, (20 * 41 + 2) / 3);
@@ -323,7 +324,7 @@ TEST(FastProduct, MixedTypesTransposedStridedAndBroadcastOperands) {
     for (int how = 0; how < 8; ++how) {
       Random random(static_cast<uint64_t>(how));
       const auto normal = [&](int64_t) { return random.Normal(); };
-      Problem p = Make(type_a, type_b, {.batch = 3, .m = 60, .n = 52, .k = 80}, normal, normal);
+      Problem p = MakeProduct(type_a, type_b, {.batch = 3, .m = 60, .n = 52, .k = 80}, normal, normal);
       p.product.batch = kSizes.batch;
       p.product.m = kSizes.m;
       p.product.n = kSizes.n;
@@ -335,8 +336,9 @@ TEST(FastProduct, MixedTypesTransposedStridedAndBroadcastOperands) {
       if (how == 5) a.batch_stride = 0;
       if (how == 6) b.row_stride = 0;
       if (how == 7) a.row_stride = b.column_stride = 0;
-      EXPECT_EQ(Compare(p, {}, "layout " + std::to_string(how) + " " + std::string(Name(type_a)), 2).compared,
-                3 * 30 * 26 / 2);
+      EXPECT_EQ(
+          CompareFast(p, {}, "layout " + std::to_string(how) + " " + std::string(Name(type_a)), 2).compared,
+          3 * 30 * 26 / 2);
       ++products;
     }
   }
@@ -351,14 +353,15 @@ TEST(FastProduct, AlphaBetaAndBiasAreExactTerms) {
       for (const double beta : {1.0, -0.5, 0.7, 0.0, 0x1p-600}) {
         Random random(3);
         const auto normal = [&](int64_t) { return random.Normal(); };
-        Problem p = Make(dtype, dtype, kSizes, normal, normal);
+        Problem p = MakeProduct(dtype, dtype, kSizes, normal, normal);
         p.c = Fill(dtype, 17, [&](int64_t j) { return j == 5 ? kInf : j == 6 ? 0.0 : random.Normal(); });
         p.product.c =
             Matrix{.data = nullptr, .dtype = dtype, .batch_stride = 0, .row_stride = 0, .column_stride = 1};
         p.product.alpha = alpha;
         p.product.beta = beta;
-        Compare(p, {},
-                std::string(Name(dtype)) + " alpha " + FormatNumber(alpha) + " beta " + FormatNumber(beta));
+        CompareFast(
+            p, {},
+            std::string(Name(dtype)) + " alpha " + FormatNumber(alpha) + " beta " + FormatNumber(beta));
         ++products;
       }
     }
@@ -370,20 +373,20 @@ TEST(FastProduct, LongSumsAreFlushed) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBfloat16}) {
     Random random(11);
     const auto normal = [&](int64_t) { return random.Normal(); };
-    Problem p = Make(dtype, dtype, {.batch = 1, .m = 3, .n = 5, .k = 3 * 4096 + 77}, normal, normal);
-    Compare(p, {.blas = BlasUse::kNever}, std::string(Name(dtype)) + " long");
+    Problem p = MakeProduct(dtype, dtype, {.batch = 1, .m = 3, .n = 5, .k = 3 * 4096 + 77}, normal, normal);
+    CompareFast(p, {.blas = BlasUse::kNever}, std::string(Name(dtype)) + " long");
   }
 }
 
 TEST(FastProduct, EveryTierAgreesWithEveryOther) {
   Random random(8);
   const auto normal = [&](int64_t) { return random.Normal(); };
-  Problem p =
-      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, normal);
-  EXPECT_EQ(Compare(p, {.blas = BlasUse::kNever}, "grid").counts.grid, 1600);
-  EXPECT_EQ(Compare(p, {.tiers = LastTier::kAccumulatorOnly}, "accumulator").counts.accumulated, 1600);
-  EXPECT_EQ(Compare(p, {.threads = 2}, "two threads").compared, 1600);
-  EXPECT_EQ(Compare(p, {.threads = 3, .blas = BlasUse::kNever}, "three threads").compared, 1600);
+  Problem p = MakeProduct(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal,
+                          normal);
+  EXPECT_EQ(CompareFast(p, {.blas = BlasUse::kNever}, "grid").counts.grid, 1600);
+  EXPECT_EQ(CompareFast(p, {.tiers = LastTier::kAccumulatorOnly}, "accumulator").counts.accumulated, 1600);
+  EXPECT_EQ(CompareFast(p, {.threads = 2}, "two threads").compared, 1600);
+  EXPECT_EQ(CompareFast(p, {.threads = 3, .blas = BlasUse::kNever}, "three threads").compared, 1600);
 }
 
 // ---- each assumption of the proofs, broken ----
@@ -391,9 +394,9 @@ TEST(FastProduct, EveryTierAgreesWithEveryOther) {
 TEST(FastProductRefuses, ToPeelMoreThanOneInSixtyFour) {
   Random random(21);
   const auto spread = [&](int64_t) { return SpreadOver(random, 20); };
-  Problem p =
-      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, spread, spread);
-  const Seen seen = Compare(p, {}, "wide bfloat16");
+  Problem p = MakeProduct(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, spread,
+                          spread);
+  const SeenProduct seen = CompareFast(p, {}, "wide bfloat16");
   EXPECT_EQ(seen.counts.peel, 0);
   EXPECT_GT(seen.counts.grid, 0);
 }
@@ -404,9 +407,9 @@ TEST(FastProductRefuses, TheNormBudgetOfOneColumnAlone) {
   // correction.
   const auto normal = [&](int64_t) { return random.Normal(); };
   const auto column = [&](int64_t i) { return i == 9 * 40 + 7 ? 0x1.8p-40 : random.Normal(); };
-  Problem p =
-      Make(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal, column);
-  const Seen seen = Compare(p, {}, "one wide column");
+  Problem p = MakeProduct(DType::kBfloat16, DType::kBfloat16, {.batch = 1, .m = 40, .n = 40, .k = 40}, normal,
+                          column);
+  const SeenProduct seen = CompareFast(p, {}, "one wide column");
   if (Blas::Get() == nullptr) GTEST_SKIP() << "no OpenBLAS";
   EXPECT_EQ(seen.counts.peel, 1600);
   EXPECT_EQ(seen.exact, 1600);
@@ -420,8 +423,8 @@ TEST(FastProductRefuses, LinesOfExtremeMagnitude) {
                          : random.Normal();
   };
   const auto b = [&](int64_t) { return random.Normal(); };
-  Problem p = Make(DType::kFloat64, DType::kFloat64, {.batch = 1, .m = 20, .n = 30, .k = 33}, a, b);
-  const Seen seen = Compare(p, {}, "two wild rows");
+  Problem p = MakeProduct(DType::kFloat64, DType::kFloat64, {.batch = 1, .m = 20, .n = 30, .k = 33}, a, b);
+  const SeenProduct seen = CompareFast(p, {}, "two wild rows");
   EXPECT_EQ(seen.counts.accumulated, 2 * 30);
 }
 
@@ -429,8 +432,8 @@ TEST(FastProductRefuses, ExactnessWhereTheLowestBitsAreTooLow) {
   // 2^-52 + 2^-52 ... : with one element near 1 the certificate of exactness must go, Ziv's test decides.
   const auto a = [&](int64_t i) { return i % 16 == 0 ? 1.0 : 0x1.0000000000001p-30; };
   const auto b = [&](int64_t i) { return i / 16 == 0 ? 1.0 : 0x1.0000000000001p-30; };
-  Problem p = Make(DType::kFloat64, DType::kFloat64, {.batch = 1, .m = 8, .n = 16, .k = 16}, a, b);
-  const Seen seen = Compare(p, {}, "low bits");
+  Problem p = MakeProduct(DType::kFloat64, DType::kFloat64, {.batch = 1, .m = 8, .n = 16, .k = 16}, a, b);
+  const SeenProduct seen = CompareFast(p, {}, "low bits");
   EXPECT_EQ(seen.exact, 0);
 }
 

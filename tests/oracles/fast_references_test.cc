@@ -15,7 +15,7 @@ namespace {
 using testing::MakeStep;
 using testing::Tensor;
 
-std::vector<int64_t> All(int64_t count) {
+std::vector<int64_t> AllElements(int64_t count) {
   std::vector<int64_t> elements(static_cast<size_t>(count));
   std::iota(elements.begin(), elements.end(), 0);
   return elements;
@@ -52,7 +52,7 @@ TEST(FastReferences, SmallValuesAreComparedAsAWhole) {
   for (const DType dtype :
        {DType::kFloat64, DType::kFloat32, DType::kBfloat16, DType::kFloat16, DType::kFloat8E4m3fn}) {
     const Case c = testing::MatmulCase(dtype, dtype, 9, 21, 11);
-    const Both both = Ask(c, testing::NormalInputs(c, 1), "product", All(99));
+    const Both both = Ask(c, testing::NormalInputs(c, 1), "product", AllElements(99));
     ExpectAgreement(both, 99);
     EXPECT_EQ(both.counts.fast, 99);
     EXPECT_EQ(both.counts.compared, 99);
@@ -65,7 +65,7 @@ TEST(FastReferences, SmallValuesAreComparedAsAWhole) {
 TEST(FastReferences, OfLargeValuesOneInAThousandIsCompared) {
   const Case c = testing::MatmulCase(DType::kBfloat16, DType::kBfloat16, 128, 64, 160);
   auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 2));
-  (*oracle)->References("product", All(500));
+  (*oracle)->References("product", AllElements(500));
   const OracleCounts counts = (*oracle)->Counts();
   EXPECT_EQ(counts.fast, 128 * 160);
   EXPECT_GE(counts.compared, 10);
@@ -75,7 +75,7 @@ TEST(FastReferences, OfLargeValuesOneInAThousandIsCompared) {
 TEST(FastReferences, AFewElementsOfAHugeValueAreLeftToBoost) {
   const Case c = testing::MatmulCase(DType::kFloat32, DType::kFloat32, 300, 3, 300);
   auto oracle = OpenCaseOracle(c, testing::NormalInputs(c, 2));
-  (*oracle)->References("product", All(4));
+  (*oracle)->References("product", AllElements(4));
   EXPECT_EQ((*oracle)->Counts().fast, 0);
   EXPECT_EQ((*oracle)->Counts().boost, 4);
 }
@@ -91,14 +91,14 @@ TEST(FastReferences, SumsViewsCastsAndWhatIsBuiltOnThem) {
                MakeStep("linear", {"narrow", "v"}, "y")};
   c.observe = {"s", "mean", "y"};
   const auto inputs = testing::NormalInputs(c, 6);
-  const Both sum = Ask(c, inputs, "s", All(20));
+  const Both sum = Ask(c, inputs, "s", AllElements(20));
   ExpectAgreement(sum, 20);
   EXPECT_EQ(sum.counts.fast, 20);
-  const Both mean = Ask(c, inputs, "mean", All(24));
+  const Both mean = Ask(c, inputs, "mean", AllElements(24));
   ExpectAgreement(mean, 24);
   EXPECT_EQ(mean.counts.fast, 24) << "the sum below the division";
   EXPECT_EQ(mean.counts.boost, 24) << "the division itself";
-  const Both product = Ask(c, inputs, "y", All(4 * 6 * 7));
+  const Both product = Ask(c, inputs, "y", AllElements(4 * 6 * 7));
   ExpectAgreement(product, 4 * 6 * 7);
   EXPECT_EQ(product.counts.fast, 4 * 6 * 7) << "casts of tensors are exact operands";
 }
@@ -114,7 +114,7 @@ TEST(FastReferences, BiasAndGradients) {
   const auto inputs = testing::NormalInputs(c, 4);
   for (const auto& [value, size] :
        std::map<std::string, int64_t>{{"y", 30}, {"x.grad", 240}, {"w.grad", 200}, {"b.grad", 5}}) {
-    const Both both = Ask(c, inputs, value, All(size));
+    const Both both = Ask(c, inputs, value, AllElements(size));
     ExpectAgreement(both, static_cast<size_t>(size));
     EXPECT_EQ(both.counts.fast, size) << value;
     EXPECT_EQ(both.counts.compared, size) << value;
@@ -126,7 +126,7 @@ TEST(FastReferencesDeathTest, APlantedFaultStopsTheProcess) {
   const auto inputs = testing::NormalInputs(c, 1);
   const auto run = [&](const std::function<void(int64_t, Reference*)>& fault) {
     auto oracle = OpenCaseOracle(c, inputs, {.engine = OracleEngine::kFast, .plant_fault = fault});
-    (*oracle)->References("product", All(99));
+    (*oracle)->References("product", AllElements(99));
   };
   run([](int64_t, Reference*) {});
   const auto wrong_hi = [](int64_t element, Reference* reference) {

@@ -59,11 +59,11 @@ struct Row {
   const char* name;
   double least, most;  ///< of arguments drawn evenly
 };
-constexpr Row kRows[] = {{NodeKind::kExp, "exp", -745, 709}, {NodeKind::kExpm1, "expm1", -40, 709},
-                         {NodeKind::kLog, "log", 0, 1e6},    {NodeKind::kLog1p, "log1p", -1, 1e3},
-                         {NodeKind::kSin, "sin", -1e6, 1e6}, {NodeKind::kCos, "cos", -1e6, 1e6},
-                         {NodeKind::kTanh, "tanh", -20, 20}, {NodeKind::kErf, "erf", -6.5, 6.5},
-                         {NodeKind::kErfc, "erfc", -6, 26.5}};
+constexpr Row kFunctionRows[] = {{NodeKind::kExp, "exp", -745, 709}, {NodeKind::kExpm1, "expm1", -40, 709},
+                                 {NodeKind::kLog, "log", 0, 1e6},    {NodeKind::kLog1p, "log1p", -1, 1e3},
+                                 {NodeKind::kSin, "sin", -1e6, 1e6}, {NodeKind::kCos, "cos", -1e6, 1e6},
+                                 {NodeKind::kTanh, "tanh", -20, 20}, {NodeKind::kErf, "erf", -6.5, 6.5},
+                                 {NodeKind::kErfc, "erfc", -6, 26.5}};
 
 /// A deterministic stream of arguments: even over the row's range, and of every magnitude.
 class Arguments {
@@ -88,25 +88,25 @@ class Arguments {
   int64_t count_ = 0;
 };
 
-class Big {
+class MpfrNumber {
  public:
-  explicit Big(mpfr_prec_t bits) { mpfr_init2(v, bits); }
-  Big(const Big&) = delete;
-  Big& operator=(const Big&) = delete;
-  ~Big() { mpfr_clear(v); }
+  explicit MpfrNumber(mpfr_prec_t bits) { mpfr_init2(v, bits); }
+  MpfrNumber(const MpfrNumber&) = delete;
+  MpfrNumber& operator=(const MpfrNumber&) = delete;
+  ~MpfrNumber() { mpfr_clear(v); }
   mpfr_t v;
 };
 
 /// Exactly the dyadic number.
-void Set(Big* out, const Dyadic& value) {
+void Set(MpfrNumber* out, const Dyadic& value) {
   const mpz_class m(value.m.str());
   mpfr_set_prec(out->v, static_cast<mpfr_prec_t>(std::max<int64_t>(value.bits(), 2)));
   mpfr_set_z_2exp(out->v, m.get_mpz_t(), value.e, MPFR_RNDN);
 }
 
 /// `wide` rounded once into a format, gradual underflow included.
-double RoundWide(const Big& wide, const FloatFormat& format) {
-  Big out(format.precision);
+double RoundWide(const MpfrNumber& wide, const FloatFormat& format) {
+  MpfrNumber out(format.precision);
   const auto emin = mpfr_get_emin(), emax = mpfr_get_emax();
   mpfr_set_emin(format.emin - format.precision + 2);
   mpfr_set_emax(format.emax + 1);
@@ -120,27 +120,27 @@ double RoundWide(const Big& wide, const FloatFormat& format) {
 }
 
 /// 300 bits decide every rounding that the arguments here meet.
-void Wide(NodeKind kind, double x, Big* wide) {
-  Big argument(53);
+void Wide(NodeKind kind, double x, MpfrNumber* wide) {
+  MpfrNumber argument(53);
   mpfr_set_d(argument.v, x, MPFR_RNDN);
   Mpfr(kind, wide->v, argument.v, MPFR_RNDN);
 }
 
 double Rounded(NodeKind kind, double x, const FloatFormat& format) {
-  Big wide(300);
+  MpfrNumber wide(300);
   Wide(kind, x, &wide);
   return RoundWide(wide, format);
 }
 
 class EveryFunction : public ::testing::TestWithParam<Row> {};
-INSTANTIATE_TEST_SUITE_P(Functions, EveryFunction, ::testing::ValuesIn(kRows),
+INSTANTIATE_TEST_SUITE_P(Functions, EveryFunction, ::testing::ValuesIn(kFunctionRows),
                          [](const auto& row) { return std::string(row.param.name); });
 
 /// 1 when the enclosure at `precision` holds MPFR's value and is as narrow as promised.
 int CheckEnclosure(NodeKind kind, double x, int64_t precision) {
   const Real value = ApplyFunction(kind, Real::From(x), precision);
   if (value.is_domain()) return 0;
-  Big argument(53), truth(static_cast<mpfr_prec_t>(2 * precision + 64)), low(2), high(2);
+  MpfrNumber argument(53), truth(static_cast<mpfr_prec_t>(2 * precision + 64)), low(2), high(2);
   mpfr_set_d(argument.v, x, MPFR_RNDN);
   Mpfr(kind, truth.v, argument.v, MPFR_RNDN);
   Set(&low, value.lo());
@@ -180,13 +180,13 @@ TEST_P(EveryFunction, PairsAreWithinTheirBoundAndRoundOnce) {
   for (int64_t i = 0; i < count; ++i) {
     const double x = arguments.Next();
     const TwoDoubles value = PairFunction(GetParam().kind, {.hi = x, .lo = 0});
-    Big truth(300);
+    MpfrNumber truth(300);
     Wide(GetParam().kind, x, &truth);
     ASSERT_EQ(value.hi, mpfr_get_d(truth.v, MPFR_RNDN)) << x;
     for (const FloatFormat* format : {&Binary32(), &Bfloat16(), &Binary16()})
       ASSERT_EQ(RoundTo(value, *format), RoundWide(truth, *format)) << x << " " << format->name;
     if (std::fabs(value.hi) < 0x1p-960 || !std::isfinite(value.hi)) continue;
-    Big off(300);
+    MpfrNumber off(300);
     mpfr_sub_d(off.v, truth.v, value.hi, MPFR_RNDN);
     mpfr_sub_d(off.v, off.v, value.lo, MPFR_RNDN);
     mpfr_div(off.v, off.v, truth.v, MPFR_RNDN);
@@ -328,7 +328,7 @@ TEST(Functions, TheFastExponentialErrsByWhatIsSaid) {
 
 TEST(Functions, ConstantsAgreeWithMpfr) {
   for (const Irrational constant : {Irrational::kSqrtHalf, Irrational::kSqrtTwoOverPi}) {
-    Big truth(600), low(2), high(2);
+    MpfrNumber truth(600), low(2), high(2);
     mpfr_const_pi(truth.v, MPFR_RNDN);
     mpfr_ui_div(truth.v, 2, truth.v, MPFR_RNDN);
     if (constant == Irrational::kSqrtHalf) mpfr_set_d(truth.v, 0.5, MPFR_RNDN);

@@ -25,14 +25,14 @@ using testing::Integers;
 using testing::MakeStep;
 using testing::Tensor;
 
-constexpr int64_t kLength = 10;
+constexpr int64_t kGradientLength = 10;
 
-int64_t Rows() {
+int64_t GradientRows() {
   const char* asked = std::getenv("ULPSCOPE_ELEMENTS");
-  return asked == nullptr ? 6 : (std::atoll(asked) + kLength - 1) / kLength;
+  return asked == nullptr ? 6 : (std::atoll(asked) + kGradientLength - 1) / kGradientLength;
 }
 
-Big Exp(const Big& a) { return a.Apply(mpfr_exp); }
+Big ExpOf(const Big& a) { return a.Apply(mpfr_exp); }
 
 /// One line: what went in, what its results received, and the class that it names.
 struct Line {
@@ -51,22 +51,23 @@ struct Line {
     return product;
   }
   Big Share(size_t j) const {
-    return Exp(x[j]) / Sum([&](size_t k) { return Exp(x[k]); });
+    return ExpOf(x[j]) / Sum([&](size_t k) { return ExpOf(x[k]); });
   }
 };
 
-struct Row {
+struct GradientRow {
   std::string name;
   Step step;
   Shape received;  ///< of the result, by line; {} for a single number
   std::function<Big(const Line&, size_t)> truth;
 };
 
-Step Make(const std::string& op, const std::vector<std::string>& of, std::map<std::string, Attr> attrs) {
+Step MakeGradients(const std::string& op, const std::vector<std::string>& of,
+                   std::map<std::string, Attr> attrs) {
   return MakeStep(op, of, "y", std::move(attrs));
 }
 
-std::vector<Row> AllRows() {
+std::vector<GradientRow> AllGradientRows() {
   const std::map<std::string, Attr> last{{"dim", testing::Integer(-1)}};
   const auto sum{std::pair{std::string("reduction"), testing::Text("sum")}};
   const auto largest = [](const Line& line, size_t j, bool most) {
@@ -78,93 +79,94 @@ std::vector<Row> AllRows() {
   };
   return {
       {"softmax",
-       Make("softmax", {"x"}, last),
-       {kLength},
+       MakeGradients("softmax", {"x"}, last),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          return line.Share(j) *
                 (Big(line.g[j]) - line.Sum([&](size_t k) { return line.Share(k) * line.g[k]; }));
        }},
       {"log_softmax",
-       Make("log_softmax", {"x"}, last),
-       {kLength},
+       MakeGradients("log_softmax", {"x"}, last),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          return Big(line.g[j]) - line.Share(j) * line.Sum([&](size_t k) { return Big(line.g[k]); });
        }},
       {"logsumexp",
-       Make("logsumexp", {"x"}, last),
+       MakeGradients("logsumexp", {"x"}, last),
        {1},
        [](const Line& line, size_t j) { return line.Share(j) * line.g[0]; }},
       {"cross_entropy",
-       Make("cross_entropy", {"x", "target"}, {sum}),
+       MakeGradients("cross_entropy", {"x", "target"}, {sum}),
        {},
        [](const Line& line, size_t j) {
          return line.Share(j) - Big(static_cast<size_t>(line.target) == j ? 1 : 0);
        }},
       {"nll_loss",
-       Make("nll_loss", {"x", "target"}, {sum}),
+       MakeGradients("nll_loss", {"x", "target"}, {sum}),
        {},
        [](const Line& line, size_t j) { return Big(static_cast<size_t>(line.target) == j ? -1 : 0); }},
       {"amax",
-       Make("amax", {"x"}, last),
+       MakeGradients("amax", {"x"}, last),
        {1},
        [&, largest](const Line& line, size_t j) { return largest(line, j, true); }},
       {"amin",
-       Make("amin", {"x"}, last),
+       MakeGradients("amin", {"x"}, last),
        {1},
        [&, largest](const Line& line, size_t j) { return largest(line, j, false); }},
       {"cumsum",
-       Make("cumsum", {"x"}, last),
-       {kLength},
+       MakeGradients("cumsum", {"x"}, last),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          return line.Sum([&](size_t k) { return k < j ? Big(0) : Big(line.g[k]); });
        }},
       {"prod",
-       Make("prod", {"x"}, last),
+       MakeGradients("prod", {"x"}, last),
        {1},
        [](const Line& line, size_t j) { return Big(line.g[0]) * line.Product(line.x.size(), j); }},
       {"cumprod",
-       Make("cumprod", {"x"}, last),
-       {kLength},
+       MakeGradients("cumprod", {"x"}, last),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          return line.Sum([&](size_t k) { return k < j ? Big(0) : Big(line.g[k]) * line.Product(k + 1, j); });
        }},
       {"logcumsumexp",
-       Make("logcumsumexp", {"x"}, last),
-       {kLength},
+       MakeGradients("logcumsumexp", {"x"}, last),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          Big received, total;
          for (size_t k = 0; k < line.x.size(); ++k) {
-           total = total + Exp(line.x[k]);
-           if (k >= j) received = received + Exp(line.x[j]) / total * line.g[k];
+           total = total + ExpOf(line.x[k]);
+           if (k >= j) received = received + ExpOf(line.x[j]) / total * line.g[k];
          }
          return received;
        }},
       {"fmod",
-       Make("fmod", {"x", "of"}, {}),
-       {kLength},
+       MakeGradients("fmod", {"x", "of"}, {}),
+       {kGradientLength},
        [](const Line& line, size_t j) { return Big(line.g[j]); }},
       {"atan2",
-       Make("atan2", {"x", "of"}, {}),
-       {kLength},
+       MakeGradients("atan2", {"x", "of"}, {}),
+       {kGradientLength},
        [](const Line& line, size_t j) {
          return Big(line.g[j]) * 0.75 / (Big(line.x[j]) * line.x[j] + Big(0.5625));
        }},
       {"slice",
-       Make("slice", {"x"},
-            {{"dim", testing::Integer(1)}, {"start", testing::Integer(1)}, {"step", testing::Integer(4)}}),
+       MakeGradients(
+           "slice", {"x"},
+           {{"dim", testing::Integer(1)}, {"start", testing::Integer(1)}, {"step", testing::Integer(4)}}),
        {3},
        [](const Line& line, size_t j) { return j % 4 == 1 ? Big(line.g[j / 4]) : Big(0); }},
       {"wide_slice",
-       Make("slice", {"x"}, {{"dim", testing::Integer(1)}, {"step", testing::Integer(3)}}),
+       MakeGradients("slice", {"x"}, {{"dim", testing::Integer(1)}, {"step", testing::Integer(3)}}),
        {4},
        [](const Line& line, size_t j) { return j % 3 == 0 ? Big(line.g[j / 3]) : Big(0); }},
   };
 }
 
-Case CaseOf(const Row& row, DType dtype, int64_t rows) {
+Case CaseOf(const GradientRow& row, DType dtype, int64_t rows) {
   Case c;
   c.id = "test/gradients";
-  c.tensors = {Tensor("x", dtype, {rows, kLength}, true)};
+  c.tensors = {Tensor("x", dtype, {rows, kGradientLength}, true)};
   c.program = {row.step};
   Step backward = MakeStep("backward", {"y"}, "");
   if (!row.received.empty()) {
@@ -188,7 +190,7 @@ std::map<std::string, TensorData> InputsOf(const Case& c) {
   auto in = testing::NormalInputs(floating, 77);
   TensorData& x = in.at("x");
   // Now and then the largest or the smallest of a line stands there twice.
-  for (int64_t i = 0; i + 5 < x.size(); i += 2 * kLength) {
+  for (int64_t i = 0; i + 5 < x.size(); i += 2 * kGradientLength) {
     x.Set(i, 4);
     x.Set(i + 3, 4);
     x.Set(i + 1, -4);
@@ -196,15 +198,16 @@ std::map<std::string, TensorData> InputsOf(const Case& c) {
   }
   if (c.FindTensor("target") != nullptr) {
     TensorData target = TensorData::Zeros(DType::kInt64, {x.shape[0]});
-    for (int64_t i = 0; i < target.size(); ++i) target.Set(i, static_cast<double>((i * 7 + 3) % kLength));
+    for (int64_t i = 0; i < target.size(); ++i)
+      target.Set(i, static_cast<double>((i * 7 + 3) % kGradientLength));
     in.emplace("target", std::move(target));
   }
   return in;
 }
 
-Line LineOf(const std::map<std::string, TensorData>& in, const Row& row, int64_t line) {
+Line LineOf(const std::map<std::string, TensorData>& in, const GradientRow& row, int64_t line) {
   Line found;
-  for (int64_t j = 0; j < kLength; ++j) found.x.push_back(in.at("x").At(line * kLength + j));
+  for (int64_t j = 0; j < kGradientLength; ++j) found.x.push_back(in.at("x").At(line * kGradientLength + j));
   const int64_t received = row.received.empty() ? 0 : row.received[0];
   for (int64_t j = 0; j < received; ++j) found.g.push_back(in.at("g").At(line * received + j));
   if (in.contains("target")) found.target = static_cast<int64_t>(in.at("target").At(line));
@@ -217,9 +220,9 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, Gradients,
                          [](const auto& dtype) { return std::string(Name(dtype.param)); });
 
 TEST_P(Gradients, ReferencesAgreeWithMpfrByOtherFormulas) {
-  const int64_t rows = Rows();
+  const int64_t rows = GradientRows();
   int64_t checked = 0;
-  for (const Row& row : AllRows()) {
+  for (const GradientRow& row : AllGradientRows()) {
     const Case c = CaseOf(row, GetParam(), rows);
     const auto in = InputsOf(c);
     const auto oracle = OpenCaseOracle(c, in);
@@ -227,13 +230,13 @@ TEST_P(Gradients, ReferencesAgreeWithMpfrByOtherFormulas) {
     const auto shape = (*oracle)->Describe("x.grad");
     ASSERT_TRUE(shape) << row.name << ": " << (shape ? "" : shape.error().Text());
     EXPECT_EQ(shape->declared, GetParam()) << row.name;
-    std::vector<int64_t> elements(static_cast<size_t>(rows * kLength));
+    std::vector<int64_t> elements(static_cast<size_t>(rows * kGradientLength));
     std::iota(elements.begin(), elements.end(), 0);
     const auto references = (*oracle)->References("x.grad", elements);
     for (int64_t i = 0; i < rows; ++i) {
       const Line line = LineOf(in, row, i);
-      for (int64_t j = 0; j < kLength; ++j) {
-        const Reference& reference = references[static_cast<size_t>(i * kLength + j)];
+      for (int64_t j = 0; j < kGradientLength; ++j) {
+        const Reference& reference = references[static_cast<size_t>(i * kGradientLength + j)];
         const mpq_class off = row.truth(line, static_cast<size_t>(j)).Rational() - mpq_class(reference.hi) -
                               mpq_class(reference.lo);
         ASSERT_NE(reference.kind, ReferenceKind::kUndecided) << row.name << " " << i << "," << j;
@@ -244,7 +247,7 @@ TEST_P(Gradients, ReferencesAgreeWithMpfrByOtherFormulas) {
       }
     }
   }
-  EXPECT_EQ(checked, static_cast<int64_t>(AllRows().size()) * rows * kLength);
+  EXPECT_EQ(checked, static_cast<int64_t>(AllGradientRows().size()) * rows * kGradientLength);
 }
 
 /// Steps in a model's format, bit for bit: what each op does going back, by the formulas of PyTorch's decompositions.
@@ -253,7 +256,7 @@ TEST(GradientsEmulated, StepsAreRoundedAsTheModelSays) {
     const FloatFormat& format = *FindFormat(acc);
     const auto round = [&](const Big& value) { return value.Rounded(format); };
     const auto stored = [](double value) { return RoundTo(value, Bfloat16()); };
-    for (const Row& row : AllRows()) {
+    for (const GradientRow& row : AllGradientRows()) {
       if (row.name != "softmax" && row.name != "log_softmax" && row.name != "logsumexp") continue;
       Case c = CaseOf(row, DType::kBfloat16, 6);
       c.observe.push_back("y");
@@ -265,23 +268,24 @@ TEST(GradientsEmulated, StepsAreRoundedAsTheModelSays) {
       for (int64_t i = 0; i < 6; ++i) {
         const Line line = LineOf(in, row, i);
         const auto y = [&](int64_t j) {
-          return values->at("y").At(row.name == "logsumexp" ? i : i * kLength + j);
+          return values->at("y").At(row.name == "logsumexp" ? i : i * kGradientLength + j);
         };
         double total = 0;
-        for (int64_t j = 0; j < kLength; ++j) {
+        for (int64_t j = 0; j < kGradientLength; ++j) {
           const auto g = line.g[row.name == "logsumexp" ? 0 : static_cast<size_t>(j)];
           total = round(Big(total) + Big(row.name == "softmax" ? round(Big(g) * Big(y(j))) : g));
         }
-        for (int64_t j = 0; j < kLength; ++j) {
+        for (int64_t j = 0; j < kGradientLength; ++j) {
           const auto at = static_cast<size_t>(j);
           const double g = line.g[row.name == "logsumexp" ? 0 : at];
           double due = 0;
           if (row.name == "softmax")
             due = round(Big(round(Big(g) * Big(y(j)))) - Big(round(Big(y(j)) * Big(total))));
-          if (row.name == "log_softmax") due = round(Big(g) - Big(round(Big(round(Exp(y(j)))) * Big(total))));
+          if (row.name == "log_softmax")
+            due = round(Big(g) - Big(round(Big(round(ExpOf(y(j)))) * Big(total))));
           if (row.name == "logsumexp")
-            due = round(Big(round(Exp(round(Big(line.x[at]) - Big(y(j)))))) * Big(g));
-          ASSERT_EQ(values->at("x.grad").At(i * kLength + j), stored(due))
+            due = round(Big(round(ExpOf(round(Big(line.x[at]) - Big(y(j)))))) * Big(g));
+          ASSERT_EQ(values->at("x.grad").At(i * kGradientLength + j), stored(due))
               << row.name << " " << acc << " " << i << "," << j;
         }
       }
@@ -293,7 +297,7 @@ TEST(GradientsEmulated, StepsAreRoundedAsTheModelSays) {
 TEST_P(Gradients, EveryRunOfAModelLiesInItsInterval) {
   if (GetParam() == DType::kFloat64) GTEST_SKIP() << "the narrower ones have more models";
   int64_t checked = 0;
-  for (const Row& row : AllRows()) {
+  for (const GradientRow& row : AllGradientRows()) {
     const Case c = CaseOf(row, GetParam(), 3);
     const auto in = InputsOf(c);
     const auto oracle = OpenCaseOracle(c, in);

@@ -19,28 +19,28 @@ using testing::Integers;
 using testing::MakeStep;
 using testing::Tensor;
 
-constexpr int64_t kRows = 6, kColumns = 10, kChannels = 4, kFilters = 6, kSide = 5;
+constexpr int64_t kLineRows = 6, kLineColumns = 10, kChannels = 4, kFilters = 6, kSide = 5;
 
 class Lines : public ::testing::TestWithParam<DType> {
  protected:
   Lines() {
     case_.id = "test/lines";
     const DType dtype = GetParam();
-    case_.tensors = {Tensor("x", dtype, {kRows, kColumns}),
-                     Tensor("y", dtype, {kRows, kColumns}),
+    case_.tensors = {Tensor("x", dtype, {kLineRows, kLineColumns}),
+                     Tensor("y", dtype, {kLineRows, kLineColumns}),
                      Tensor("image", dtype, {2, kChannels, kSide, kSide}),
                      Tensor("filter", dtype, {kFilters, kChannels / 2, 3, 3}),
                      Tensor("bias", dtype, {kFilters}),
                      Tensor("mean", dtype, {kChannels}),
                      Tensor("scale", dtype, {kChannels}),
-                     Tensor("share", dtype, {kRows, kColumns}),
-                     Tensor("class_weight", dtype, {kColumns})};
+                     Tensor("share", dtype, {kLineRows, kLineColumns}),
+                     Tensor("class_weight", dtype, {kLineColumns})};
     in_ = testing::NormalInputs(case_, 41);
     for (int64_t i = 0; i < kChannels; ++i) in_.at("scale").Set(i, 0.5 + static_cast<double>(i));
     Whole("order", {4}, {5, 0, 3, 3});
-    Whole("places", {kRows, 3}, {1, 9, 0, 4, 4, 2, 7, 0, 3, 9, 8, 7, 6, 5, 4, 3, 2, 1});
-    Whole("target", {kRows}, {9, 0, 4, 4, 7, 1});
-    Whole("holes", {kRows}, {9, -100, 4, 4, -100, 1});
+    Whole("places", {kLineRows, 3}, {1, 9, 0, 4, 4, 2, 7, 0, 3, 9, 8, 7, 6, 5, 4, 3, 2, 1});
+    Whole("target", {kLineRows}, {9, 0, 4, 4, 7, 1});
+    Whole("holes", {kLineRows}, {9, -100, 4, 4, -100, 1});
     Whole("grid", {2, 3}, {0, -1, 4, 3, -6, 5});
     Whole("beside", {2, 1}, {3, 1});
   }
@@ -54,7 +54,7 @@ class Lines : public ::testing::TestWithParam<DType> {
   }
 
   Big At(const char* name, int64_t i) const { return Big(in_.at(name).At(i)); }
-  Big X(int64_t row, int64_t column) const { return At("x", row * kColumns + column); }
+  Big X(int64_t row, int64_t column) const { return At("x", row * kLineColumns + column); }
 
   /// One step named `result` on the tensors, against a formula of the element.
   void Expect(Step step, const Shape& shape, const std::function<Big(int64_t)>& truth) {
@@ -94,36 +94,40 @@ TEST_P(Lines, WhatMovesIsWhatStandsThere) {
     for (const auto& [key, number] : numbers) all[key] = Integer(number);
     return all;
   };
-  Expect(MakeStep("cat", {"x", "y", "x"}, "", attrs({{"dim", 1}})), {kRows, 3 * kColumns}, [&](int64_t i) {
-    const int64_t row = i / (3 * kColumns), column = i % (3 * kColumns);
-    return At(column / kColumns == 1 ? "y" : "x", row * kColumns + column % kColumns);
-  });
-  Expect(MakeStep("stack", {"x", "y"}, "", attrs({{"dim", -2}})), {kRows, 2, kColumns}, [&](int64_t i) {
-    return At(i / kColumns % 2 == 1 ? "y" : "x", i / (2 * kColumns) * kColumns + i % kColumns);
-  });
+  Expect(MakeStep("cat", {"x", "y", "x"}, "", attrs({{"dim", 1}})), {kLineRows, 3 * kLineColumns},
+         [&](int64_t i) {
+           const int64_t row = i / (3 * kLineColumns), column = i % (3 * kLineColumns);
+           return At(column / kLineColumns == 1 ? "y" : "x", row * kLineColumns + column % kLineColumns);
+         });
+  Expect(MakeStep("stack", {"x", "y"}, "", attrs({{"dim", -2}})), {kLineRows, 2, kLineColumns},
+         [&](int64_t i) {
+           return At(i / kLineColumns % 2 == 1 ? "y" : "x",
+                     i / (2 * kLineColumns) * kLineColumns + i % kLineColumns);
+         });
   Expect(MakeStep("slice", {"x"}, "", attrs({{"dim", 1}, {"start", -8}, {"end", 9}, {"step", 3}})),
-         {kRows, 3}, [&](int64_t i) { return X(i / 3, 2 + i % 3 * 3); });
-  Expect(MakeStep("narrow", {"x"}, "", attrs({{"dim", 0}, {"start", 2}, {"length", 3}})), {3, kColumns},
-         [&](int64_t i) { return At("x", 2 * kColumns + i); });
+         {kLineRows, 3}, [&](int64_t i) { return X(i / 3, 2 + i % 3 * 3); });
+  Expect(MakeStep("narrow", {"x"}, "", attrs({{"dim", 0}, {"start", 2}, {"length", 3}})), {3, kLineColumns},
+         [&](int64_t i) { return At("x", 2 * kLineColumns + i); });
   Expect(MakeStep("flatten", {"image"}, "", attrs({{"start_dim", 1}, {"end_dim", 2}})),
          {2, kChannels * kSide, kSide}, [&](int64_t i) { return At("image", i); });
   Expect(MakeStep("roll", {"x"}, "", {{"shifts", Integers({-3, 14})}, {"dims", Integers({0, 1})}}),
-         {kRows, kColumns},
-         [&](int64_t i) { return X((i / kColumns + 3) % kRows, (i % kColumns + 6) % kColumns); });
-  Expect(MakeStep("tril", {"x"}, "", attrs({{"diagonal", 1}})), {kRows, kColumns},
-         [&](int64_t i) { return i % kColumns <= i / kColumns + 1 ? At("x", i) : Big(0); });
-  Expect(MakeStep("triu", {"x"}, ""), {kRows, kColumns},
-         [&](int64_t i) { return i % kColumns >= i / kColumns ? At("x", i) : Big(0); });
+         {kLineRows, kLineColumns}, [&](int64_t i) {
+           return X((i / kLineColumns + 3) % kLineRows, (i % kLineColumns + 6) % kLineColumns);
+         });
+  Expect(MakeStep("tril", {"x"}, "", attrs({{"diagonal", 1}})), {kLineRows, kLineColumns},
+         [&](int64_t i) { return i % kLineColumns <= i / kLineColumns + 1 ? At("x", i) : Big(0); });
+  Expect(MakeStep("triu", {"x"}, ""), {kLineRows, kLineColumns},
+         [&](int64_t i) { return i % kLineColumns >= i / kLineColumns ? At("x", i) : Big(0); });
   const auto number = [&](const char* name, int64_t i) { return static_cast<int64_t>(in_.at(name).At(i)); };
-  Expect(MakeStep("gather", {"x", "places"}, "", attrs({{"dim", 1}})), {kRows, 3},
+  Expect(MakeStep("gather", {"x", "places"}, "", attrs({{"dim", 1}})), {kLineRows, 3},
          [&](int64_t i) { return X(i / 3, number("places", i)); });
-  Expect(MakeStep("index_select", {"x", "order"}, "", attrs({{"dim", 0}})), {4, kColumns},
-         [&](int64_t i) { return X(number("order", i / kColumns), i % kColumns); });
-  Expect(MakeStep("embedding", {"x", "order"}, ""), {4, kColumns},
-         [&](int64_t i) { return X(number("order", i / kColumns), i % kColumns); });
+  Expect(MakeStep("index_select", {"x", "order"}, "", attrs({{"dim", 0}})), {4, kLineColumns},
+         [&](int64_t i) { return X(number("order", i / kLineColumns), i % kLineColumns); });
+  Expect(MakeStep("embedding", {"x", "order"}, ""), {4, kLineColumns},
+         [&](int64_t i) { return X(number("order", i / kLineColumns), i % kLineColumns); });
   // Three rows and a column, shown as [2, 3]: two dimensions at once, and one number from the end.
   Expect(MakeStep("index", {"x", "grid", "beside"}, ""), {2, 3},
-         [&](int64_t i) { return X((number("grid", i) + kRows) % kRows, number("beside", i / 3)); });
+         [&](int64_t i) { return X((number("grid", i) + kLineRows) % kLineRows, number("beside", i / 3)); });
   Expect(MakeStep("index", {"image", "beside"}, "", attrs({{"dim", -2}})), {2, kChannels, 2, 1, kSide},
          [&](int64_t i) {
            const int64_t x = i % kSide, place = i / kSide % 2, plane = i / kSide / 2;
@@ -141,9 +145,9 @@ TEST_P(Lines, WhatMovesIsWhatStandsThere) {
         MakeStep(
             "pad", {"x"}, "",
             {{"pad", Integers({1, 2, 3, 0})}, {"mode", testing::Text(mode)}, {"value", Attr{.value = 0.75}}}),
-        {kRows + 3, kColumns + 3}, [&](int64_t i) {
-          const int64_t row = from(i / (kColumns + 3) - 3, kRows),
-                        column = from(i % (kColumns + 3) - 1, kColumns);
+        {kLineRows + 3, kLineColumns + 3}, [&](int64_t i) {
+          const int64_t row = from(i / (kLineColumns + 3) - 3, kLineRows),
+                        column = from(i % (kLineColumns + 3) - 1, kLineColumns);
           return row < 0 || column < 0 ? Big(0.75) : X(row, column);
         });
   };
@@ -154,10 +158,11 @@ TEST_P(Lines, WhatMovesIsWhatStandsThere) {
   padded("reflect", [](int64_t place, int64_t extent) {
     return place < 0 ? -place : place < extent ? place : 2 * (extent - 1) - place;
   });
-  Expect(MakeStep("pad", {"x"}, "", {{"pad", Integers({-2, 1})}}), {kRows, kColumns - 1}, [&](int64_t i) {
-    const int64_t column = i % (kColumns - 1) + 2;
-    return column < kColumns ? X(i / (kColumns - 1), column) : Big(0);
-  });
+  Expect(MakeStep("pad", {"x"}, "", {{"pad", Integers({-2, 1})}}), {kLineRows, kLineColumns - 1},
+         [&](int64_t i) {
+           const int64_t column = i % (kLineColumns - 1) + 2;
+           return column < kLineColumns ? X(i / (kLineColumns - 1), column) : Big(0);
+         });
   Expect(MakeStep("one_hot", {"order"}, "", attrs({{"num_classes", 6}})), {4, 6},
          [&](int64_t i) { return Big(number("order", i / 6) == i % 6 ? 1 : 0); });
   Expect(MakeStep("arange", {}, "",
@@ -172,65 +177,67 @@ TEST_P(Lines, WhatMovesIsWhatStandsThere) {
 TEST_P(Lines, SumsOfEveryKindAreThoseOfALoop) {
   const auto over = [&](int64_t row, const std::function<Big(const Big&)>& f) {
     Big sum;
-    for (int64_t j = 0; j < kColumns; ++j) sum = sum + f(X(row, j));
+    for (int64_t j = 0; j < kLineColumns; ++j) sum = sum + f(X(row, j));
     return sum;
   };
   const auto plain = [](const Big& a) { return a; };
   const auto squares = [](const Big& a) { return a * a; };
   const auto variance = [&](int64_t row, double fewer) {
-    const Big mean = over(row, plain) / static_cast<double>(kColumns);
-    return over(row, [&](const Big& a) { return (a - mean) * (a - mean); }) / (kColumns - fewer);
+    const Big mean = over(row, plain) / static_cast<double>(kLineColumns);
+    return over(row, [&](const Big& a) { return (a - mean) * (a - mean); }) / (kLineColumns - fewer);
   };
   const std::map<std::string, Attr> last{{"dim", Integer(-1)}};
-  Expect(MakeStep("var", {"x"}, "", last), {kRows}, [&](int64_t i) { return variance(i, 1); });
-  Expect(MakeStep("std", {"x"}, "", {{"dim", Integer(1)}, {"correction", Integer(0)}}), {kRows},
+  Expect(MakeStep("var", {"x"}, "", last), {kLineRows}, [&](int64_t i) { return variance(i, 1); });
+  Expect(MakeStep("std", {"x"}, "", {{"dim", Integer(1)}, {"correction", Integer(0)}}), {kLineRows},
          [&](int64_t i) { return variance(i, 0).Apply(mpfr_sqrt); });
-  Expect(MakeStep("norm", {"x"}, "", last), {kRows},
+  Expect(MakeStep("norm", {"x"}, "", last), {kLineRows},
          [&](int64_t i) { return over(i, squares).Apply(mpfr_sqrt); });
-  Expect(MakeStep("norm", {"x"}, "", {{"dim", Integer(1)}, {"p", Integer(1)}}), {kRows},
+  Expect(MakeStep("norm", {"x"}, "", {{"dim", Integer(1)}, {"p", Integer(1)}}), {kLineRows},
          [&](int64_t i) { return over(i, [](const Big& a) { return a.Apply(mpfr_abs); }); });
-  Expect(MakeStep("prod", {"x"}, "", last), {kRows}, [&](int64_t i) {
+  Expect(MakeStep("prod", {"x"}, "", last), {kLineRows}, [&](int64_t i) {
     Big product(1);
-    for (int64_t j = 0; j < kColumns; ++j) product = product * X(i, j);
+    for (int64_t j = 0; j < kLineColumns; ++j) product = product * X(i, j);
     return product;
   });
-  Expect(MakeStep("amin", {"x"}, "", last), {kRows}, [&](int64_t i) {
+  Expect(MakeStep("amin", {"x"}, "", last), {kLineRows}, [&](int64_t i) {
     double least = HUGE_VAL;
-    for (int64_t j = 0; j < kColumns; ++j) least = std::fmin(least, in_.at("x").At(i * kColumns + j));
+    for (int64_t j = 0; j < kLineColumns; ++j) least = std::fmin(least, in_.at("x").At(i * kLineColumns + j));
     return Big(least);
   });
-  Expect(MakeStep("cumsum", {"x"}, "", {{"dim", Integer(0)}}), {kRows, kColumns}, [&](int64_t i) {
+  Expect(MakeStep("cumsum", {"x"}, "", {{"dim", Integer(0)}}), {kLineRows, kLineColumns}, [&](int64_t i) {
     Big sum;
-    for (int64_t row = 0; row <= i / kColumns; ++row) sum = sum + X(row, i % kColumns);
+    for (int64_t row = 0; row <= i / kLineColumns; ++row) sum = sum + X(row, i % kLineColumns);
     return sum;
   });
-  Expect(MakeStep("cumprod", {"x"}, "", last), {kRows, kColumns}, [&](int64_t i) {
+  Expect(MakeStep("cumprod", {"x"}, "", last), {kLineRows, kLineColumns}, [&](int64_t i) {
     Big product(1);
-    for (int64_t j = 0; j <= i % kColumns; ++j) product = product * X(i / kColumns, j);
+    for (int64_t j = 0; j <= i % kLineColumns; ++j) product = product * X(i / kLineColumns, j);
     return product;
   });
-  Expect(MakeStep("logcumsumexp", {"x"}, "", {{"dim", Integer(0)}}), {kRows, kColumns}, [&](int64_t i) {
-    Big sum;
-    for (int64_t row = 0; row <= i / kColumns; ++row) sum = sum + X(row, i % kColumns).Apply(mpfr_exp);
-    return sum.Apply(mpfr_log);
-  });
-  Expect(MakeStep("einsum", {"x", "y"}, "", {{"equation", testing::Text("ij,kj->ki")}}), {kRows, kRows},
+  Expect(MakeStep("logcumsumexp", {"x"}, "", {{"dim", Integer(0)}}), {kLineRows, kLineColumns},
          [&](int64_t i) {
            Big sum;
-           for (int64_t j = 0; j < kColumns; ++j)
-             sum = sum + X(i % kRows, j) * At("y", i / kRows * kColumns + j);
+           for (int64_t row = 0; row <= i / kLineColumns; ++row)
+             sum = sum + X(row, i % kLineColumns).Apply(mpfr_exp);
+           return sum.Apply(mpfr_log);
+         });
+  Expect(MakeStep("einsum", {"x", "y"}, "", {{"equation", testing::Text("ij,kj->ki")}}),
+         {kLineRows, kLineRows}, [&](int64_t i) {
+           Big sum;
+           for (int64_t j = 0; j < kLineColumns; ++j)
+             sum = sum + X(i % kLineRows, j) * At("y", i / kLineRows * kLineColumns + j);
            return sum;
          });
   const auto difference = [&](int64_t i) { return At("x", i) - At("y", i); };
   const auto loss = [&](const char* op, std::map<std::string, Attr> attrs,
                         const std::function<Big(int64_t)>& each) {
     attrs["reduction"] = testing::Text("none");
-    Expect(MakeStep(op, {"x", "y"}, "", attrs), {kRows, kColumns}, each);
+    Expect(MakeStep(op, {"x", "y"}, "", attrs), {kLineRows, kLineColumns}, each);
     attrs.erase("reduction");
     Expect(MakeStep(op, {"x", "y"}, "", attrs), {}, [&](int64_t) {
       Big sum;
-      for (int64_t i = 0; i < kRows * kColumns; ++i) sum = sum + each(i);
-      return sum / static_cast<double>(kRows * kColumns);
+      for (int64_t i = 0; i < kLineRows * kLineColumns; ++i) sum = sum + each(i);
+      return sum / static_cast<double>(kLineRows * kLineColumns);
     });
   };
   const auto size = [&](int64_t i) { return difference(i).Apply(mpfr_abs); };
@@ -245,11 +252,11 @@ TEST_P(Lines, SumsOfEveryKindAreThoseOfALoop) {
        [&](int64_t i) { return At("x", i).Apply(mpfr_exp).Apply(mpfr_log1p) - At("x", i) * At("y", i); });
   Expect(MakeStep("cross_entropy", {"x", "target"}, ""), {}, [&](int64_t) {
     Big sum;
-    for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t row = 0; row < kLineRows; ++row) {
       const Big exps = over(row, [](const Big& a) { return a.Apply(mpfr_exp); });
       sum = sum + exps.Apply(mpfr_log) - X(row, static_cast<int64_t>(in_.at("target").At(row)));
     }
-    return sum / static_cast<double>(kRows);
+    return sum / static_cast<double>(kLineRows);
   });
   EXPECT_GT(checked_, 400);
 }
@@ -274,7 +281,7 @@ TEST_P(Lines, WhatIsNoNumberIsReplaced) {
 TEST_P(Lines, LossesOverClassesAreThoseOfALoop) {
   const auto log_softmax = [&](int64_t row, int64_t column) {
     Big exps;
-    for (int64_t j = 0; j < kColumns; ++j) exps = exps + X(row, j).Apply(mpfr_exp);
+    for (int64_t j = 0; j < kLineColumns; ++j) exps = exps + X(row, j).Apply(mpfr_exp);
     return X(row, column) - exps.Apply(mpfr_log);
   };
   const auto weight = [&](bool weighted, int64_t column) {
@@ -286,9 +293,9 @@ TEST_P(Lines, LossesOverClassesAreThoseOfALoop) {
     if (place == -100) return Big(0);
     const auto log = [&](int64_t column) { return of_logs ? X(row, column) : log_softmax(row, column); };
     Big all;
-    for (int64_t j = 0; j < kColumns; ++j) all = all - log(j) * weight(weighted, j);
+    for (int64_t j = 0; j < kLineColumns; ++j) all = all - log(j) * weight(weighted, j);
     return (Big(0) - log(place) * weight(weighted, place)) * (Big(1) - Big(smoothing)) +
-           all * Big(smoothing / static_cast<double>(kColumns));
+           all * Big(smoothing / static_cast<double>(kLineColumns));
   };
   int64_t forms = 0;
   for (const char* op : {"nll_loss", "cross_entropy"}) {
@@ -305,10 +312,10 @@ TEST_P(Lines, LossesOverClassesAreThoseOfALoop) {
             const bool apart = std::string(reduction) == "none";
             Expect(weighted ? MakeStep(op, {"x", target, "class_weight"}, "", attrs)
                             : MakeStep(op, {"x", target}, "", attrs),
-                   apart ? Shape{kRows} : Shape{}, [&](int64_t i) {
+                   apart ? Shape{kLineRows} : Shape{}, [&](int64_t i) {
                      if (apart) return one(i);
                      Big sum, weights;
-                     for (int64_t row = 0; row < kRows; ++row) {
+                     for (int64_t row = 0; row < kLineRows; ++row) {
                        const auto place = static_cast<int64_t>(in_.at(target).At(row));
                        sum = sum + one(row);
                        if (place != -100) weights = weights + weight(weighted, place);
@@ -330,14 +337,15 @@ TEST_P(Lines, LossesOverClassesAreThoseOfALoop) {
                     "", {{"label_smoothing", Attr{.value = 0.5}}}),
            {}, [&](int64_t) {
              Big sum;
-             for (int64_t i = 0; i < kRows * kColumns; ++i) {
-               const Big share = At("share", i) * 0.5 + Big(0.5 / static_cast<double>(kColumns));
-               sum = sum - log_softmax(i / kColumns, i % kColumns) * share * weight(weighted, i % kColumns);
+             for (int64_t i = 0; i < kLineRows * kLineColumns; ++i) {
+               const Big share = At("share", i) * 0.5 + Big(0.5 / static_cast<double>(kLineColumns));
+               sum = sum - log_softmax(i / kLineColumns, i % kLineColumns) * share *
+                               weight(weighted, i % kLineColumns);
              }
-             return sum / static_cast<double>(kRows);
+             return sum / static_cast<double>(kLineRows);
            });
   }
-  EXPECT_EQ(checked_, 24 + 12 * kRows + 2);
+  EXPECT_EQ(checked_, 24 + 12 * kLineRows + 2);
 }
 
 TEST_P(Lines, WindowsAreThoseOfALoop) {

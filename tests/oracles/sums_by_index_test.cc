@@ -24,15 +24,15 @@ using testing::Integer;
 using testing::MakeStep;
 using testing::Tensor;
 
-constexpr int64_t kLines = 4, kPlaces = 7;
+constexpr int64_t kIndexLines = 4, kPlaces = 7;
 
 /// The extent that gives every value as many elements as are asked for.
 int64_t Extent() {
   const char* asked = std::getenv("ULPSCOPE_ELEMENTS");
-  return asked == nullptr ? 5 : (std::atoll(asked) + kLines - 1) / kLines;
+  return asked == nullptr ? 5 : (std::atoll(asked) + kIndexLines - 1) / kIndexLines;
 }
 
-struct Inputs {
+struct IndexedInputs {
   Case c;
   std::map<std::string, TensorData> in;
   int64_t n = 0;
@@ -43,23 +43,23 @@ struct Inputs {
 };
 
 /// x [kLines, n]; rows of kPlaces are added to it, by one index for all lines or one for each; w [3, kLines, n] has channels.
-Inputs Make(DType dtype, int64_t n) {
-  Inputs made;
+IndexedInputs MakeIndexed(DType dtype, int64_t n) {
+  IndexedInputs made;
   made.n = n;
   Case& c = made.c;
   c.id = "test/sums_by_index";
-  c.tensors = {Tensor("x", dtype, {kLines, n}),
-               Tensor("xt", dtype, {n, kLines}),
-               Tensor("source", dtype, {kLines, kPlaces}),
-               Tensor("st", dtype, {kPlaces, kLines}),
-               Tensor("w", dtype, {1, kLines, n}),
-               Tensor("weight", dtype, {kLines}),
-               Tensor("bias", dtype, {kLines})};
+  c.tensors = {Tensor("x", dtype, {kIndexLines, n}),
+               Tensor("xt", dtype, {n, kIndexLines}),
+               Tensor("source", dtype, {kIndexLines, kPlaces}),
+               Tensor("st", dtype, {kPlaces, kIndexLines}),
+               Tensor("w", dtype, {1, kIndexLines, n}),
+               Tensor("weight", dtype, {kIndexLines}),
+               Tensor("bias", dtype, {kIndexLines})};
   made.in = testing::NormalInputs(c, 41);
   c.tensors.push_back(Tensor("index", DType::kInt64, {kPlaces}));
-  c.tensors.push_back(Tensor("spots", DType::kInt64, {kLines, kPlaces}));
+  c.tensors.push_back(Tensor("spots", DType::kInt64, {kIndexLines, kPlaces}));
   TensorData index = TensorData::Zeros(DType::kInt64, {kPlaces}),
-             spots = TensorData::Zeros(DType::kInt64, {kLines, kPlaces});
+             spots = TensorData::Zeros(DType::kInt64, {kIndexLines, kPlaces});
   for (int64_t i = 0; i < kPlaces; ++i) index.Set(i, static_cast<double>(i * i % std::min<int64_t>(n, 4)));
   for (int64_t i = 0; i < spots.size(); ++i)
     spots.Set(i, static_cast<double>(i * 3 % std::min<int64_t>(n, 5)));
@@ -73,7 +73,7 @@ Inputs Make(DType dtype, int64_t n) {
       MakeStep("linspace", {}, "between",
                {{"start", Attr{.value = -0.3}},
                 {"end", Attr{.value = 1.7}},
-                {"num", Integer(kLines * n)},
+                {"num", Integer(kIndexLines * n)},
                 {"dtype", testing::Text(std::string(Name(dtype)))}}),
       MakeStep("instance_norm", {"w", "weight", "bias"}, "normed", {{"eps", Attr{.value = 0x1p-10}}})};
   c.observe = {"added", "rows", "scattered", "between", "normed"};
@@ -88,10 +88,10 @@ Big Given(int64_t place, const std::function<int64_t(int64_t)>& named,
   return sum;
 }
 
-std::map<std::string, std::function<Big(int64_t)>> Truth(const Inputs& made) {
+std::map<std::string, std::function<Big(int64_t)>> Truth(const IndexedInputs& made) {
   const int64_t n = made.n;
   std::vector<Big> means, variances;
-  for (int64_t line = 0; line < kLines; ++line) {
+  for (int64_t line = 0; line < kIndexLines; ++line) {
     Big sum, squares;
     for (int64_t j = 0; j < n; ++j) {
       const double w = made.At("w", line * n + j);
@@ -114,8 +114,8 @@ std::map<std::string, std::function<Big(int64_t)>> Truth(const Inputs& made) {
        [&made](int64_t i) {
          return Big(made.At("xt", i)) +
                 Given(
-                    i / kLines, [&](int64_t k) { return made.Index(k); },
-                    [&](int64_t k) { return made.At("st", k * kLines + i % kLines); });
+                    i / kIndexLines, [&](int64_t k) { return made.Index(k); },
+                    [&](int64_t k) { return made.At("st", k * kIndexLines + i % kIndexLines); });
        }},
       {"scattered",
        [&made, n](int64_t i) {
@@ -126,7 +126,7 @@ std::map<std::string, std::function<Big(int64_t)>> Truth(const Inputs& made) {
       {"between",
        [n](int64_t i) {
          return Big(-0.3) +
-                (Big(1.7) - Big(-0.3)) * static_cast<double>(i) / static_cast<double>(kLines * n - 1);
+                (Big(1.7) - Big(-0.3)) * static_cast<double>(i) / static_cast<double>(kIndexLines * n - 1);
        }},
       {"normed",
        [&made, n, means, variances](int64_t i) {
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, SumsByIndex,
                          [](const auto& dtype) { return std::string(Name(dtype.param)); });
 
 TEST_P(SumsByIndex, ReferencesAgreeWithMpfrByOtherFormulas) {
-  const Inputs made = Make(GetParam(), Extent());
+  const IndexedInputs made = MakeIndexed(GetParam(), Extent());
   const auto oracle = OpenCaseOracle(made.c, made.in);
   ASSERT_TRUE(oracle);
   int64_t checked = 0;
@@ -164,12 +164,12 @@ TEST_P(SumsByIndex, ReferencesAgreeWithMpfrByOtherFormulas) {
       ++checked;
     }
   }
-  EXPECT_EQ(checked, 5 * kLines * Extent());
+  EXPECT_EQ(checked, 5 * kIndexLines * Extent());
 }
 
 TEST_P(SumsByIndex, EveryRunOfAModelLiesInItsInterval) {
   if (GetParam() == DType::kFloat64) GTEST_SKIP() << "the narrower ones have more models";
-  const Inputs made = Make(GetParam(), 5);
+  const IndexedInputs made = MakeIndexed(GetParam(), 5);
   const auto oracle = OpenCaseOracle(made.c, made.in);
   ASSERT_TRUE(oracle);
   const std::vector<int64_t> elements{0, 1, 2, 3, 7, 9, 12, 15, 19};

@@ -31,7 +31,7 @@ struct At {
   bool mask;
 };
 
-struct Row {
+struct VocabularyRow {
   std::string name;
   Step step;
   std::function<Big(const At&)> truth;
@@ -63,7 +63,7 @@ Big Fmod(double a, double b) { return Big(std::fmod(a, b)); }  // exact
 Big Softplus(double x) { return Big(x).Apply(mpfr_exp).Apply(mpfr_log1p); }
 
 /// A condition is cast, since only floating values are judged.
-std::vector<Row> Rows() {
+std::vector<VocabularyRow> Rows() {
   const auto power = [](double exponent) {
     return [exponent](const At& at) { return Power(Big(at.x), Big(exponent)); };
   };
@@ -161,7 +161,7 @@ std::vector<Row> Rows() {
   };
 }
 
-constexpr const char* kPlaces[] = {"x", "y", "z"};
+constexpr const char* kVocabularyPlaces[] = {"x", "y", "z"};
 
 /// Every row on the same operands: x and y of many magnitudes, now and then equal, whole or half-way; p = |x|; n between
 /// 1/2 and 2; q = |z| / 16.
@@ -178,7 +178,7 @@ Case AllRows(DType dtype, int64_t count) {
                MakeStep("logical_or", {"both", "mask"}, "logic"),
                MakeStep("stack", {"x", "y"}, "halves")};
   c.program[3].as = "least";
-  for (Row& row : Rows()) {
+  for (VocabularyRow& row : Rows()) {
     row.step.as = row.name;
     c.program.push_back(row.step);
     c.observe.push_back(row.name);
@@ -194,7 +194,7 @@ std::map<std::string, TensorData> Inputs(const Case& c) {
   const FloatFormat& format = *FormatOf(c.tensors[0].dtype);
   for (int64_t i = 0; i < mask.size(); ++i) {
     mask.Set(i, i % 3 == 1 ? 1 : 0);
-    for (const char* name : kPlaces) {
+    for (const char* name : kVocabularyPlaces) {
       double value = in.at(name).At(i);
       const auto kind = (i + name[0]) % 8;
       if (kind == 1) value = std::ldexp(value, static_cast<int>(i % 24) - 12);
@@ -213,7 +213,7 @@ std::map<std::string, TensorData> Inputs(const Case& c) {
   return in;
 }
 
-At ElementOf(const std::map<std::string, TensorData>& in, const Row& row, int64_t i) {
+At ElementOf(const std::map<std::string, TensorData>& in, const VocabularyRow& row, int64_t i) {
   return {.x = in.at("x").At(i),
           .y = in.at("y").At(i),
           .z = row.name == "pow_67" ? in.at("n").At(i) : in.at("z").At(i),
@@ -234,7 +234,7 @@ TEST_P(Vocabulary, ReferencesAgreeWithMpfr) {
   ASSERT_TRUE(oracle);
   std::vector<int64_t> elements(static_cast<size_t>(count));
   std::iota(elements.begin(), elements.end(), 0);
-  for (const Row& row : Rows()) {
+  for (const VocabularyRow& row : Rows()) {
     const auto shape = (*oracle)->Describe(row.name);
     ASSERT_TRUE(shape) << row.name << ": " << (shape ? "" : shape.error().Text());
     EXPECT_EQ(shape->declared, GetParam()) << row.name;
@@ -261,7 +261,7 @@ TEST_P(Vocabulary, EmulationRoundsTheExactValueOnce) {
   const auto values = EmulateProgram(c, in, model, "sequential");
   ASSERT_TRUE(values) << (values ? "" : values.error().Text());
   const FloatFormat& format = *FormatOf(GetParam());
-  for (const Row& row : Rows()) {
+  for (const VocabularyRow& row : Rows()) {
     int64_t off = 0;
     for (int64_t i = 0; i < count; ++i) {
       const double rounded = row.truth(ElementOf(in, row, i)).Rounded(format),
@@ -286,7 +286,7 @@ TEST_P(Vocabulary, EveryRunOfAModelLiesInItsInterval) {
   const std::vector<int64_t> elements{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                       12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   int64_t checked = 0;
-  for (const Row& row : Rows()) {
+  for (const VocabularyRow& row : Rows()) {
     PrecisionModel model;
     const auto truth = TrueModel(c, row.name, model, GetParam());
     ASSERT_TRUE(truth);
