@@ -205,6 +205,7 @@ void Classifier::Conclude() {
     if (!rounded && !in_lines && likely.empty() && search) likely = Search(*natural);
     if (search) TryPerhapsBits(&likely);
   }
+  if (search) TryTiesAway(&likely);
   const std::set<PrecisionModel> proved = Survivors();
   std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;
   for (const Trial& trial : trials_) tried.insert(&trial.hypothesis->model());
@@ -251,21 +252,31 @@ void Classifier::DoubtSpecials() {
       specials, stored_.size(), most));
 }
 
-/// Zero where every exact result is subnormal: any narrow format gives that, and so does what drops subnormals.
+/// Zero where every exact result is subnormal: any narrow format gives that, and so does what drops subnormals. Zero where it is not:
+/// any format whose range ends above the operands.
 void Classifier::DoubtZeros() {
   if (result_.models.empty() || stored_.empty()) return;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   const double least = std::ldexp(1.0, format.emin);
   double most = 0;
   for (size_t i = 0; i < stored_.size(); ++i) {
-    if (stored_[i] != 0 || !(std::fabs(references_[i].hi) < least)) return;
+    if (stored_[i] != 0) return;
     most = std::max(most, std::fabs(references_[i].hi));
   }
   const auto drops = [&](const PrecisionModel& model) {
     return IsAsAsked(model) || model.Name().find("+ftz") != std::string::npos ||
            model.Name().find("+daz") != std::string::npos;
   };
-  if (most == 0 || std::ranges::any_of(result_.models, drops)) return;
+  if (most == 0 || !std::isfinite(most)) return;
+  if (most >= least) {
+    result_.fits = false;
+    result_.kind = ClassificationKind::kUnmodelled;
+    result_.models.clear();
+    result_.says.push_back(fmt::format(
+        "every result is zero where exact ones reach {:.3g}: no zero shows which format lost them", most));
+    return;
+  }
+  if (std::ranges::any_of(result_.models, drops)) return;
   result_.kind = ClassificationKind::kNotJudged;
   result_.fits = false;
   result_.models.clear();

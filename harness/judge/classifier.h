@@ -170,6 +170,8 @@ class Classifier {
   /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
   /// many of them is set aside: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
   void MatchMore(std::set<PrecisionModel>* likely);
+  /// The sample, and as many elements more as orders can be held against.
+  std::pair<std::vector<int64_t>, std::vector<double>> AffordableElements() const;
   /// Where one set of roundings inside an op gives nearly every bit of a 16-bit result, those that give fewer are set aside.
   void MatchSteps(std::set<PrecisionModel>* likely);
 
@@ -204,6 +206,10 @@ class Classifier {
 
   /// Those that give every bit of the sample in some order, and that no element excludes: they join the trials.
   std::set<PrecisionModel> KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses);
+  /// Those too that give fewer than so many `misses` of these elements otherwise.
+  std::set<PrecisionModel> KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses,
+                                        std::span<const int64_t> elements, std::span<const double> stored,
+                                        size_t misses);
 
   /// Sums that cut their terms or are joined of parts give every bit, and no plain sum does: a sum that was rounded to some bits before
   /// its store may too.
@@ -221,6 +227,9 @@ class Classifier {
 
   /// Errors tell that a sum is one of float32's, not that its parts were joined in float32 too.
   void TryJoinedWider(std::set<PrecisionModel>* likely);
+
+  /// Errors tell that operands were rounded to nearest, not which way the few went that lie half-way.
+  void TryTiesAway(std::set<PrecisionModel>* likely);
 
   /// What is likely of an op with steps inside it gives the bits in no order, or a narrow sum does. Where sums in float32 and
   /// some of the steps rounded give all of them, that is the explanation, or another one.

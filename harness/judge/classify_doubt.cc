@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "harness/base/find.h"
@@ -18,8 +20,12 @@ namespace {
 /// Of so many results it is no accident that each is a neighbour of the exact value.
 constexpr size_t kFaithfulLeast = 32;
 
-/// Bits that sums in other orders differ by, at the most that people sum and without cancellation.
-constexpr int kRoomOfOrders = 6;
+/// Of so few products the orders that are tried are nearly all that there are, and one of them would give the bits; what they err by
+/// depends on the order, and is no law.
+constexpr int64_t kFewTerms = 16;
+
+/// Thousands of orders of tens of roundings: so many results that each gives by chance in half of the cases are given by one of them.
+constexpr size_t kByChance = 16;
 
 }  // namespace
 
@@ -43,11 +49,17 @@ void Classifier::DoubtForms() {
 }
 
 std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses) {
+  return KeepMatching(std::move(hypotheses), sample_, sample_stored_, 1);
+}
+
+std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hypothesis>> hypotheses,
+                                                  std::span<const int64_t> elements,
+                                                  std::span<const double> stored, size_t misses) {
   std::set<PrecisionModel> found;
   for (auto& hypothesis : hypotheses) {
     Trial trial;
     trial.match = ExactMatch(*hypothesis, sample_, sample_stored_);
-    if (trial.match.matches == 0) continue;
+    if (trial.match.matches == 0 && FewestMisses(*hypothesis, elements, stored, misses) >= misses) continue;
     trial.hypothesis = std::move(hypothesis);
     Try(&trial, 0, elements_.size());
     trial.hypothesis->Forget();
@@ -91,9 +103,37 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
     if (shape_.has_products)
       proposals.push_back({.in = {}, .acc = "float32", .mid = "none", .prod = fmt::format("p{}", bits)});
   }
-  const auto found = KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals));
+  auto found = KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals));
+  if (found.empty()) return;
+  if (HardOnly()) {
+    likely->merge(found);
+    return;
+  }
+  // Of tens of roundings in thousands of orders one gives a sample by chance, and not what is beside it. Where float32 gives all but a
+  // handful, so does one of these by chance: none is told from the others.
+  const auto [elements, stored] = AffordableElements();
+  const auto most = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
+  bool given = false;  // by what the bank lists
+  size_t handful = kByChance;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const bool listed = trial.match.matches > 0 && likely->contains(model);
+    if (listed || found.contains(model)) {
+      const size_t misses = FewestMisses(*trial.hypothesis, elements, stored, most);
+      given = given || (listed && misses == 0);
+      if (misses >= most) found.erase(model);
+    } else if (&trial == PlainFloat32()) {
+      handful = FewestMisses(*trial.hypothesis, elements, stored, kByChance);
+    }
+  }
   likely->insert(found.begin(), found.end());
-  if (found.empty() || HardOnly()) return;
+  if (found.empty()) return;
+  if (!given && handful < kByChance) {
+    auto others = oracle_.Propose(value_, observed_.dtype, proposals);
+    std::erase_if(others, [&](const auto& hypothesis) { return found.contains(hypothesis->model()); });
+    likely->merge(KeepMatching(std::move(others), elements, stored, most));
+    return;
+  }
   double best = -kInf;
   std::set<PrecisionModel> near;
   for (const Trial& trial : trials_) {
@@ -252,8 +292,6 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
               return spec && spec->pieces > 1;
             });
   }
-  // Of so few products the orders that are tried are nearly all that there are, and one of them would give the bits.
-  constexpr int64_t kFewTerms = 16;
   if (split && (!large || shape_.reduction_length <= kFewTerms) && !shape_.has_steps) {
     likely->clear();
     return;
@@ -332,7 +370,6 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
       proposals.push_back(
           {.in = model.in, .acc = std::string(kJoinedWider), .mid = model.mid, .prod = model.prod});
   }
-  if (proposals.empty()) return;
   for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
     const auto has_this = [&](const Trial& trial) {
       return trial.hypothesis->model() == hypothesis->model();
@@ -362,13 +399,63 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
     trial.hypothesis->Forget();
     trials_.push_back(std::move(trial));
   }
-  // What an order of theirs gives, float32 parts that were joined in another one may give as well.
-  for (const Trial& trial : trials_) {
-    PrecisionModel joined = trial.hypothesis->model();
-    if (!trial.survived || joined.acc != "float32" || !std::isfinite(trial.log_likelihood)) continue;
-    joined.acc = kJoinedWider;
-    if (likely->contains(joined)) likely->insert(trial.hypothesis->model());
+  // What an order of theirs gives, float32 parts that were joined in another one may give as well, however products were rounded.
+  std::set<PrecisionModel> alike;
+  for (const PrecisionModel& model : *likely) {
+    if (model.acc == kJoinedWider) alike.insert(WithExactProducts(model));
   }
+  for (const Trial& trial : trials_) {
+    PrecisionModel joined = WithExactProducts(trial.hypothesis->model());
+    if (!trial.survived || joined.acc != "float32" ||
+        (!std::isfinite(trial.log_likelihood) && shape_.reduction_length > kFewTerms))
+      continue;
+    joined.acc = kJoinedWider;
+    if (alike.contains(joined)) likely->insert(trial.hypothesis->model());
+  }
+}
+
+void Classifier::TryTiesAway(std::set<PrecisionModel>* likely) {
+  constexpr std::string_view kToEven = "_rne", kAway = "_rna";
+  constexpr size_t kMost = 8;  // further models: each costs a look at all elements
+  if (shape_.has_steps || only_ != nullptr || sample_.empty()) return;
+  std::vector<Proposal> proposals;
+  std::map<PrecisionModel, const Trial*> likes;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!trial.survived || trial.match.matches > 0 || !likely->contains(model) || !model.cuts.empty() ||
+        trial.hypothesis->order_free() || proposals.size() >= kMost)
+      continue;
+    PrecisionModel away = model;
+    for (auto& [operand, word] : away.in) {
+      if (word.ends_with(kToEven)) word.replace(word.size() - kAway.size(), kAway.size(), kAway);
+    }
+    if (away.in == model.in) continue;
+    proposals.push_back({.in = away.in, .acc = away.acc, .mid = away.mid, .prod = away.prod});
+    likes.emplace(std::move(away), &trial);
+  }
+  std::vector<Trial> found;
+  for (auto& hypothesis : oracle_.Propose(value_, observed_.dtype, proposals)) {
+    const auto like = likes.find(hypothesis->model());
+    // Without a number that lies half-way the two are one.
+    if (like == likes.end() ||
+        hypothesis->Simulate(-1, sample_) == like->second->hypothesis->Simulate(-1, sample_))
+      continue;
+    Trial trial;
+    trial.hypothesis = std::move(hypothesis);
+    Try(&trial, 0, elements_.size());
+    if (!trial.survived) continue;
+    const LikelihoodResult law =
+        Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure);
+    trial.log_likelihood = law.log_likelihood;
+    trial.fit = law.fit;
+    trial.residuals = law.residuals;
+    trial.hypothesis->Forget();
+    if (!Fits(trial) || trial.log_likelihood < like->second->log_likelihood - std::log(options_.keep_factor))
+      continue;
+    likely->insert(trial.hypothesis->model());
+    found.push_back(std::move(trial));
+  }
+  std::ranges::move(found, std::back_inserter(trials_));
 }
 
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
@@ -462,29 +549,39 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
     const bool narrow = acc && acc->bits() < Binary32().precision;
+    // Errors tell no bits beside float32's own, nor how they were rounded: those of one order do.
+    const bool guarded =
+        acc && acc->binary() && acc->bits() > Binary32().precision && acc->bits() < Binary64().precision;
     const bool matches = trials_[i].match.matches > 0;
-    if (all.contains(model) && (!narrow || matches) && near.contains(WithExactProducts(model)))
+    if (all.contains(model) && ((!narrow && !guarded) || matches) && near.contains(WithExactProducts(model)))
       likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
-  // Rounded to so many bits, sums in other orders are mostly the same: where none gives most of the results, sums that were rounded
-  // on their way leave no more bits either.
-  const auto rounded_last = [this](const PrecisionModel& model) {
-    return bits_ > 0 && bits_ < Binary32().precision - kRoomOfOrders &&
-           model.mid == fmt::format("p{}", bits_);
-  };
+  // Rounded to so many bits, sums in other orders are mostly the same: results that the nearest order misses more of than orders miss
+  // of each other's were rounded on their way too.
   for (size_t i = before; i < trials_.size(); ++i) {
     const Trial& trial = trials_[i];
     const PrecisionModel& model = trial.hypothesis->model();
-    if (trial.match.matches > 0 || !likely.contains(model) || !rounded_last(model)) continue;
-    if (2 * FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size(), sample_.size() / 2) >
-        sample_.size())
+    if (trial.match.matches > 0 || !likely.contains(model) || bits_ == 0 ||
+        model.mid != fmt::format("p{}", bits_))
+      continue;
+    const size_t apart = OrdersApart(*trial.hypothesis, sample_);
+    const double most = static_cast<double>(apart) + 3 * std::sqrt(static_cast<double>(apart) + 1);
+    if (static_cast<double>(FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size())) > most)
       likely.erase(model);
   }
   // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
   if (open)
     std::erase_if(likely,
                   [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); });
+  // Nor do errors that are as much a narrow sum's as one rounding's.
+  if (std::ranges::any_of(likely, [](const PrecisionModel& model) { return model.mid.starts_with('p'); })) {
+    for (size_t i = before; i < trials_.size(); ++i) {
+      const PrecisionModel& model = trials_[i].hypothesis->model();
+      const auto acc = ParseAcc(model.acc);
+      if (all.contains(model) && acc && acc->bits() < Binary32().precision) likely.insert(model);
+    }
+  }
   return likely;
 }
 
@@ -691,36 +788,48 @@ double Classifier::Beyond() const {
   const bool every = WorkOfOrders(*plain->hypothesis, elements_.size()) <= kMostWork;
   const std::vector<int64_t>& elements = every ? elements_ : sample_;
   const auto centre = plain->hypothesis->Simulate(-1, elements);
+  std::vector<std::vector<double>> runs;
+  const auto names = plain->hypothesis->orders();
+  for (const int order : plain->hypothesis->Orders()) {
+    // Errors of functions that are drawn are larger than libraries' are.
+    if (order < 0 || !names[static_cast<size_t>(order)].ends_with(kInexact))
+      runs.push_back(plain->hypothesis->Stored(order, elements));
+  }
   // A root mean square and the largest, of what both are numbers of.
-  const auto measure = [&](const std::vector<double>& values) {
+  const auto measure = [&](const std::vector<double>& values, const std::vector<double>& unit) {
     std::pair<double, double> measured;
     for (size_t i = 0; i < values.size(); ++i) {
-      const double error = std::fabs(values[i] - centre[i]);
+      const double error = std::fabs(values[i] - centre[i]) / unit[i];
       if (!std::isfinite(error)) continue;
       measured.first = std::hypot(measured.first, error);
       measured.second = std::max(measured.second, error);
     }
     return measured;
   };
-  const auto [all, largest] = measure(every ? stored_ : sample_stored_);
-  double most_all = 0, most_largest = 0;
-  const auto names = plain->hypothesis->orders();
-  for (const int order : plain->hypothesis->Orders()) {
-    // Errors of functions that are drawn are larger than libraries' are.
-    if (order >= 0 && names[static_cast<size_t>(order)].ends_with(kInexact)) continue;
-    const auto [own_all, own_largest] = measure(plain->hypothesis->Stored(order, elements));
-    most_all = std::max(most_all, own_all);
-    most_largest = std::max(most_largest, own_largest);
+  const auto beyond = [&](const std::vector<double>& unit) {
+    const auto [all, largest] = measure(every ? stored_ : sample_stored_, unit);
+    double most_all = 0, most_largest = 0;
+    for (const auto& run : runs) {
+      const auto [own_all, own_largest] = measure(run, unit);
+      most_all = std::max(most_all, own_all);
+      most_largest = std::max(most_largest, own_largest);
+    }
+    if (!(most_all > 0)) return 0.0;
+    const double ratio = all / most_all, of_largest = largest / most_largest;
+    return ratio > kTwice ? ratio : of_largest > kOfLargest ? of_largest : 0;
+  };
+  std::vector<double> unit(elements.size(), 1);
+  if (const double found = beyond(unit); found > 0 || shape_.reduction_length == 0) return found;
+  // Of a line's elements the largest alone would count: each in what it errs by itself.
+  for (size_t i = 0; i < elements.size(); ++i) {
+    unit[i] = Ulp(centre[i], Binary32());
+    for (const auto& run : runs) unit[i] = std::max(unit[i], std::fabs(run[i] - centre[i]));
   }
-  if (!(most_all > 0)) return 0;
-  const double ratio = all / most_all, of_largest = largest / most_largest;
-  return ratio > kTwice ? ratio : of_largest > kOfLargest ? of_largest : 0;
+  return beyond(unit);
 }
 
 double Classifier::Within() const {
   constexpr int64_t kMostWork = int64_t{1} << 24;
-  // Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
-  constexpr double kRoom = 1.25;
   const Trial* plain = PlainFloat32();
   if (plain == nullptr || plain->survived || shape_.has_steps || shape_.reduction_length < 2) return 0;
   if (WorkOfOrders(*plain->hypothesis, elements_.size()) > kMostWork) return 0;
@@ -747,8 +856,9 @@ double Classifier::Within() const {
   const auto orders = plain->hypothesis->Orders();
   for (const int order : orders) add(plain->hypothesis->Stored(order, elements_), &float32);
   if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return 0;
-  const double ratio = std::sqrt(own.squares / float32.squares * static_cast<double>(orders.size()));
-  return ratio <= kRoom && own.largest <= kRoom * float32.largest ? std::max(ratio, 0.01) : 0;
+  const double ratio = std::max(std::sqrt(own.squares / float32.squares * static_cast<double>(orders.size())),
+                                own.largest / float32.largest);
+  return ratio <= kNearFloat32 ? std::max(ratio, 0.01) : 0;
 }
 
 void Classifier::MeasureBeyond(std::set<PrecisionModel>* likely) {

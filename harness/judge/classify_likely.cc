@@ -245,6 +245,19 @@ bool Classifier::Fits(const Trial& trial) const {
                      std::min(residuals.count, static_cast<size_t>(sums))));
 }
 
+std::pair<std::vector<int64_t>, std::vector<double>> Classifier::AffordableElements() const {
+  const auto affordable = static_cast<size_t>(kMatchTerms / std::max<int64_t>(1, shape_.terms));
+  std::vector<int64_t> elements = sample_;
+  std::vector<double> stored = sample_stored_;
+  const std::set<int64_t> sampled(sample_.begin(), sample_.end());
+  for (size_t i = 0; i < elements_.size() && elements.size() < affordable; ++i) {
+    if (sampled.contains(elements_[i])) continue;
+    elements.push_back(elements_[i]);
+    stored.push_back(stored_[i]);
+  }
+  return {std::move(elements), std::move(stored)};
+}
+
 void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   std::vector<const Trial*> rivals;
   bool matched = false;
@@ -255,15 +268,7 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
     matched = matched || trial.match.matches > 0;
   }
   if (!matched || likely->size() < 2) return;
-  const auto affordable = static_cast<size_t>(kMatchTerms / std::max<int64_t>(1, shape_.terms));
-  std::vector<int64_t> elements = sample_;
-  std::vector<double> stored = sample_stored_;
-  const std::set<int64_t> sampled(sample_.begin(), sample_.end());
-  for (size_t i = 0; i < elements_.size() && elements.size() < affordable; ++i) {
-    if (sampled.contains(elements_[i])) continue;
-    elements.push_back(elements_[i]);
-    stored.push_back(stored_[i]);
-  }
+  const auto [elements, stored] = AffordableElements();
   if (elements.size() <= sample_.size()) return;
   // As many misses as make none of them in another order as unlikely as what likelihood sets aside.
   const auto most = static_cast<size_t>(std::ceil(SampledOfLine() * std::log(options_.keep_factor)));

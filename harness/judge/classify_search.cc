@@ -42,6 +42,16 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     if (!yardstick.residuals().fits && std::isfinite(ratio))
       errors_ =
           fmt::format("errors {} times those of {} in any order tried", Times(ratio), model.model().acc);
+    // Guard bits: no float32 sum gives these results, and they err no more.
+    constexpr double kNoMore = 1.5;
+    constexpr int kMostBits = 32;
+    const Trial* plain = PlainFloat32();
+    if (plain != nullptr && !plain->survived && ratio <= kNoMore && bits_ == 0 && !shape_.has_steps) {
+      for (int p = Binary32().precision + 1; p <= kMostBits; ++p) {
+        for (const char* mode : {"", "_rz", "_rna"})
+          proposals.push_back({.in = {}, .acc = fmt::format("p{}{}", p, mode), .mid = "none"});
+      }
+    }
     if (std::isfinite(ratio) && ratio > 1) {
       const int wide = ParseAcc(model.model().acc)->bits(),
                 lost = static_cast<int>(std::lround(std::log2(ratio)));

@@ -48,6 +48,12 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 /// Rounded to so many bits on its way to the store.
 bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
 
+/// A sum with guard bits, as no bank lists: it is looked for where no listed one gives the case's own data.
+bool HasGuardBits(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
+  return acc && acc->binary() && acc->bits() > Binary32().precision && acc->bits() < Binary64().precision;
+}
+
 /// Sums in float32 or wider, and nothing else.
 bool SumsWide(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
@@ -89,7 +95,7 @@ struct Unlisted {
     constexpr double kAsLarge = 0.8;
     if (inputs.empty()) return "";
     const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
-    return fmt::format("; none of these sums gives the further input{} {}{}, with errors {} those of float32",
+    return fmt::format("; no listed sum gives the further input{} {}{}, with errors {} those of float32",
                        first.empty() ? "" : "s", Join(first, ", "),
                        (first.empty() ? "" : " and ") + inputs.back(),
                        within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
@@ -132,24 +138,42 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
+    const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     std::set<PrecisionModel> wide;
     if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
-    const auto err_little = [&] {
-      if (wide.empty()) return false;
-      proved = std::move(wide);
+    const bool none_here =
+        !wide.empty() && std::ranges::none_of(wide, [&](const auto& model) { return here.contains(model); });
+    // A class holds sums that no bank lists: what is left beside none of the listed ones is no proof against it. Behind a narrow store
+    // errors are the store's, and what is left tells more than they do.
+    const bool shows = FormatOf(observed)->precision >= Binary32().precision;
+    const bool little = none_here && one.within <= kAsFloat32;
+    const bool unlisted_here = little && (shows || one.kind == kUnmodelled);
+    if (none_here && !little && shows) {
+      BecomeUnmodelled(
+          fmt::format("no listed sum gives the further input {}, with errors {:.2g} times those of float32",
+                      input.name, one.within),
+          shape, observed, &joined);
+      return joined;
+    }
+    const auto note_unlisted = [&] {
       unlisted.inputs.push_back(input.name);
       unlisted.within = std::max(unlisted.within, one.within);
-      return true;
     };
-    if (one.kind == kUnmodelled && err_little()) continue;
-    AddExclusions(input, proved, &joined.excluded);
+    if (unlisted_here) note_unlisted();
+    std::set<PrecisionModel> before;
+    std::ranges::set_difference(proved, unlisted_here ? wide : std::set<PrecisionModel>{},
+                                std::inserter(before, before.end()));
+    AddExclusions(input, before, &joined.excluded);
+    if (one.kind == kUnmodelled && unlisted_here) {
+      proved = std::move(wide);
+      continue;
+    }
     if (one.kind == kUnmodelled) {
       BecomeUnmodelled("no precision model explains the further input " + input.name +
                            (one.says.empty() ? "" : " (" + Join(one.says, "; ") + ")"),
                        shape, observed, &joined);
       return joined;
     }
-    const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     for (const PrecisionModel& model : one.models) {
       if (!IsProposed(model) || ParseMid(model.mid)->bits() < bits) continue;
       // Behind a float32 store each further input was asked about it.
@@ -159,12 +183,18 @@ Classification Combine(const std::string& value, const Classification& base, DTy
           });
       if (everywhere && proved.insert(model).second) joined.models.push_back(model);
     }
+    const bool wide_here = unlisted_here || std::ranges::any_of(here, SumsWide);
     std::erase_if(proved, [&](const PrecisionModel& model) {
       // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
       // was proposed for the case's own data, and was not asked here.
-      return !here.contains(model) && !here.contains(WithoutFlushing(model)) && !IsProposed(model);
+      return !here.contains(model) && !here.contains(WithoutFlushing(model)) && !IsProposed(model) &&
+             !(unlisted_here && wide.contains(model)) && !(wide_here && HasGuardBits(model));
     });
-    if (proved.empty() && !err_little()) {
+    if (proved.empty() && little) {
+      note_unlisted();
+      proved = std::move(wide);
+    }
+    if (proved.empty()) {
       BecomeUnmodelled(
           "no precision model explains both the further input " + input.name + " and what was run before it",
           shape, observed, &joined);
@@ -225,7 +255,7 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
           .dtype = tensor->second.dtype, .shape = tensor->second.shape, .part = {}, .classification = one};
       const ContractVerdict verdict = JudgeContract(test_case, value, alone);
       if (verdict == ContractVerdict::kViolates) proof.verdicts[value] = verdict;
-      if (verdict == ContractVerdict::kUnmodelled && one.within == 0)
+      if (verdict == ContractVerdict::kUnmodelled && !(one.within > 0 && one.within <= kAsFloat32))
         proof.verdicts.try_emplace(value, verdict);
     }
   }

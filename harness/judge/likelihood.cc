@@ -377,6 +377,27 @@ size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> eleme
   return fewest;
 }
 
+size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements) {
+  constexpr size_t kSome = 24;
+  const std::vector<int> orders = hypothesis.Orders();
+  const size_t count = std::min(kSome, orders.size());
+  std::vector<std::vector<double>> runs;
+  for (size_t i = 0; i < count; ++i)
+    runs.push_back(hypothesis.Stored(orders[i * orders.size() / count], elements));
+  std::vector<size_t> apart;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    size_t nearest = elements.size();
+    for (size_t j = 0; j < runs.size(); ++j) {
+      if (i != j) nearest = std::min(nearest, DifferentValues(runs[i], runs[j]));
+    }
+    apart.push_back(nearest);
+  }
+  if (apart.size() < 2) return 0;
+  const auto middle = apart.begin() + static_cast<std::ptrdiff_t>(apart.size() / 2);
+  std::nth_element(apart.begin(), middle, apart.end());
+  return *middle;
+}
+
 double ProbeLaw(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                 std::span<const double> observed) {
   if (hypothesis.order_free()) return -kInf;

@@ -50,6 +50,9 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
                     std::span<const double> observed, size_t most, size_t enough = 0);
 
+/// In how many stored values a simulated order of the model differs from the one nearest to it: the median of some. 0 where there is one.
+size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
+
 /// Elements that ProbeLaw looks at, and MayFit.
 size_t ProbeCount(size_t elements);
 inline constexpr size_t kMayFit = 4;

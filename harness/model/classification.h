@@ -64,6 +64,12 @@ struct Region {
   std::string label;
 };
 
+/// Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
+constexpr double kAsFloat32 = 1.25;
+/// Nothing is proved against a class of sums by errors that are no larger: where float32 in every order is off by half a unit, Kahan's sum
+/// may be off by one, and nine products of three bfloat16 pieces by one and a half. Sums of two bits less are off by two.
+constexpr double kNearFloat32 = 3.5;
+
 struct Classification {
   ClassificationKind kind = ClassificationKind::kNoReference;
   std::vector<PrecisionModel> models;  ///< explain the bits: hard evidence and likelihood; empty if none does
@@ -85,8 +91,9 @@ struct Classification {
   /// The errors in those of float32 throughout, where they fit it and are more than twice as large as in any order tried: functions and
   /// forms of a library. Else 0.
   double beyond = 0;
-  /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives: their errors in those of float32 sums in the
-  /// orders tried, where they are hardly larger: guard bits, compensations, wide units. Else 0.
+  /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives: its errors in those of float32 sums in the
+  /// orders tried, the larger of root mean squares and largest ones, where that is kNearFloat32 at most: guard bits, compensations, wide
+  /// units. Else 0.
   double within = 0;
   int64_t models_tried = 0;
   std::string label;  ///< one plain phrase

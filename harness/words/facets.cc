@@ -150,7 +150,9 @@ std::string AccPattern() {
     else
       kinds.push_back(std::string(row.word) + (row.read == nullptr ? "" : "[(]" + row.arguments + "[)]"));
   }
-  kinds.emplace_back(kBitsPattern);
+  std::vector<std::string> modes = AllRoundingNames();
+  std::erase(modes, std::string("rne"));
+  kinds.push_back(std::string(kBitsPattern) + "(_" + Alternatives(modes) + ")?");
   return "^" + Alternatives(classes) + "$|^" + Alternatives(kinds) + "([+]ftz)?$";
 }
 
@@ -211,6 +213,11 @@ std::optional<AccSpec> ParseAcc(std::string_view word) {
   const bool flushed = TakeSuffix(&word, "+ftz");
   if (const FloatFormat* bits = FindBits(word))
     return AccSpec{.format = bits, .subnormals = flushed ? Subnormals::kFlushed : Subnormals::kGradual};
+  if (const auto mode = ParseFormatAndMode(word);
+      mode && word.starts_with('p') && mode->rounding != Rounding::kNearestEven)
+    return AccSpec{.format = mode->format,
+                   .rounding = mode->rounding,
+                   .subnormals = flushed ? Subnormals::kFlushed : Subnormals::kGradual};
   const size_t open = word.find('(');
   const std::string_view head = word.substr(0, open);
   for (const AccRow& row : AccRows()) {

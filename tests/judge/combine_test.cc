@@ -115,7 +115,7 @@ TEST_F(Joining, SumsThatNoneGivesConformWhereTheyErrAsLittleAsFloat32) {
   EXPECT_TRUE(joined.rests_on_likelihood);
   EXPECT_THAT(
       joined.label,
-      HasSubstr("none of these sums gives the further input swamp, with errors 0.25 times those of float32"));
+      HasSubstr("no listed sum gives the further input swamp, with errors 0.25 times those of float32"));
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide, kWider})), ContractVerdict::kConforms);
   EXPECT_NE(Verdict(Demanding("float32"), Classify({kWide})), ContractVerdict::kConforms)
       << "float32 is what the further input excludes";
@@ -123,6 +123,29 @@ TEST_F(Joining, SumsThatNoneGivesConformWhereTheyErrAsLittleAsFloat32) {
   finer.within = 0;
   Add("cancel", finer);
   EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider})), ContractVerdict::kUnmodelled);
+}
+
+TEST_F(Joining, WhatIsLeftBesideNoneOfTheListedSumsIsNoProofWhereErrorsAreFloat32s) {
+  Classification left = Classify({kNarrow});
+  left.within = 1.1;
+  Add("cancel", left);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider, kNarrow})),
+            ContractVerdict::kUndetermined)
+      << "a class holds sums that no bank lists";
+  EXPECT_EQ(result_.values.at("result").classification.models_proved.size(), 3u);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider})), ContractVerdict::kConforms);
+  EXPECT_EQ(Verdict(Demanding("bfloat16"), Classify({kWide, kWider})), ContractVerdict::kViolates)
+      << "no wide sum is what this asks for";
+  left.within = 2;
+  Add("swamp", left);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider, kNarrow})),
+            ContractVerdict::kUnmodelled)
+      << "a unit off, as a compensated sum may be: neither float32 nor proof against it";
+  left.within = 0;
+  Add("half", left);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider, kNarrow})),
+            ContractVerdict::kViolates)
+      << "larger errors: the listed orders are all that there is";
 }
 
 TEST_F(Joining, ACompanionThatViolatesAloneIsEnough) {

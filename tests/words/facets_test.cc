@@ -30,6 +30,10 @@ std::set<std::string> Corpus() {
                               "p52",
                               "p53",
                               "p012",
+                              "p26_rz",
+                              "p26_odd+ftz",
+                              "p26_rne",
+                              "p53_rz",
                               "p",
                               "float32_rne",
                               "float8_e5m2_rz",
@@ -108,6 +112,10 @@ TEST(Facets, BitsThatAreKept) {
   EXPECT_EQ(ParseIn("tf32x3")->bits(), 22);
   EXPECT_EQ(ParseMid("none")->bits(), kAllBits);
   EXPECT_EQ(ParseMid("p12")->bits(), 12);
+  EXPECT_EQ(ParseAcc("p26_rz")->bits(), 26);
+  EXPECT_EQ(ParseAcc("p26_rz")->rounding, Rounding::kTowardZero);
+  EXPECT_TRUE(ParseAcc("p29_rna")->wide());
+  EXPECT_FALSE(ParseAcc("p26_rne")) << "p26 is its name";
   EXPECT_EQ(ParseOut("float16_rna+ftz")->bits(), 11);
 }
 
