@@ -48,6 +48,9 @@ ValueShape ShapeFrom(const std::string& value, const Classification& one) {
 /// Rounded to so many bits on its way to the store.
 bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p'); }
 
+/// A sum in so many bits, as no bank lists.
+bool SumsInBits(const PrecisionModel& model) { return model.acc.starts_with('p'); }
+
 /// A sum with guard bits, as no bank lists: it is looked for where no listed one gives the case's own data.
 bool HasGuardBits(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
@@ -188,7 +191,8 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       // Inputs without subnormal numbers are not asked about flushing: there such a model is the one without it. What no bank lists
       // was proposed for the case's own data, and was not asked here.
       return !here.contains(model) && !here.contains(WithoutFlushing(model)) && !IsProposed(model) &&
-             !(unlisted_here && wide.contains(model)) && !(wide_here && HasGuardBits(model));
+             !(SumsInBits(model) && !SumsWide(model)) && !(unlisted_here && wide.contains(model)) &&
+             !(wide_here && HasGuardBits(model));
     });
     if (proved.empty() && little) {
       note_unlisted();

@@ -148,6 +148,19 @@ TEST_F(Joining, WhatIsLeftBesideNoneOfTheListedSumsIsNoProofWhereErrorsAreFloat3
       << "larger errors: the listed orders are all that there is";
 }
 
+TEST_F(Joining, SumsInSoManyBitsWereNotAskedOfCompanions) {
+  // No bank lists them: that a companion does not name them excludes nothing, and leaves no one reading alone.
+  const PrecisionModel in_23_bits = Acc("p23");
+  PrecisionModel rounded = Acc("float32");
+  rounded.mid = "p23";
+  Classification companion = Classify({rounded});
+  Add("single", companion);
+  EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({in_23_bits, rounded})),
+            ContractVerdict::kUndetermined);
+  EXPECT_EQ(result_.values.at("result").classification.models_proved,
+            (std::vector<PrecisionModel>{in_23_bits, rounded}));
+}
+
 TEST_F(Joining, ACompanionThatViolatesAloneIsEnough) {
   Classification bad = Classify({kNarrow});
   bad.excluded.push_back({.model = kWide,
