@@ -37,6 +37,12 @@ struct Trial {
   double log_likelihood = 0;
   double fit = 0;
   Residuals residuals;
+
+  void Take(const LikelihoodResult& likelihood) {
+    log_likelihood = likelihood.log_likelihood;
+    fit = likelihood.fit;
+    residuals = likelihood.residuals;
+  }
 };
 
 struct MeasuredLines;

@@ -115,6 +115,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const auto most = static_cast<size_t>(std::ceil(std::log(options_.keep_factor)));
   bool given = false;  // by what the bank lists
   size_t handful = kByChance;
+  const Trial* plain = PlainFloat32();
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     const bool listed = trial.match.matches > 0 && likely->contains(model);
@@ -122,7 +123,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
       const size_t misses = FewestMisses(*trial.hypothesis, elements, stored, most);
       given = given || (listed && misses == 0);
       if (misses >= most) found.erase(model);
-    } else if (&trial == PlainFloat32()) {
+    } else if (&trial == plain) {
       handful = FewestMisses(*trial.hypothesis, elements, stored, kByChance);
     }
   }
@@ -386,11 +387,7 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
     Try(&trial, 0, elements_.size());
     if (trial.survived) {
       trial.match = ExactMatch(*trial.hypothesis, sample_, sample_stored_);
-      const LikelihoodResult found =
-          Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure);
-      trial.log_likelihood = found.log_likelihood;
-      trial.fit = found.fit;
-      trial.residuals = found.residuals;
+      trial.Take(Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure));
       // Its errors lie between none and those of float32: what these explain without an order it explains too. Nor does it come
       // alone: two parts are joined alike in either format.
       trial.log_likelihood = std::max(trial.log_likelihood, best);
@@ -444,11 +441,7 @@ void Classifier::TryTiesAway(std::set<PrecisionModel>* likely) {
     trial.hypothesis = std::move(hypothesis);
     Try(&trial, 0, elements_.size());
     if (!trial.survived) continue;
-    const LikelihoodResult law =
-        Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure);
-    trial.log_likelihood = law.log_likelihood;
-    trial.fit = law.fit;
-    trial.residuals = law.residuals;
+    trial.Take(Likelihood(*trial.hypothesis, sample_, sample_stored_, trial.match, FitCheck::kMeasure));
     trial.hypothesis->Forget();
     if (!Fits(trial) || trial.log_likelihood < like->second->log_likelihood - std::log(options_.keep_factor))
       continue;
@@ -550,8 +543,7 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     const auto acc = ParseAcc(model.acc);
     const bool narrow = acc && acc->bits() < Binary32().precision;
     // Errors tell no bits beside float32's own, nor how they were rounded: those of one order do.
-    const bool guarded =
-        acc && acc->binary() && acc->bits() > Binary32().precision && acc->bits() < Binary64().precision;
+    const bool guarded = acc && acc->has_guard_bits();
     const bool matches = trials_[i].match.matches > 0;
     if (all.contains(model) && ((!narrow && !guarded) || matches) && near.contains(WithExactProducts(model)))
       likely.insert(model);

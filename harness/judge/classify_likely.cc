@@ -378,10 +378,7 @@ double Classifier::Weigh(std::span<const int64_t> elements, std::span<const doub
     if (trial->probe < best - keep - kProbeRoom) continue;
     if (TooMuch()) return best;
     spent_ += WorkOfOrders(*trial->hypothesis, elements.size());
-    const LikelihoodResult likelihood = Likelihood(*trial->hypothesis, elements, stored, trial->match, fit);
-    trial->log_likelihood = likelihood.log_likelihood;
-    trial->fit = likelihood.fit;
-    trial->residuals = likelihood.residuals;
+    trial->Take(Likelihood(*trial->hypothesis, elements, stored, trial->match, fit));
     // What does not fit is no measure for what does: a truncating sum may come nearer to bits that lean the other way.
     if (Fits(*trial)) best = std::max(best, trial->log_likelihood);
   }

@@ -51,10 +51,10 @@ bool IsProposed(const PrecisionModel& model) { return model.mid.starts_with('p')
 /// A sum in so many bits, as no bank lists.
 bool SumsInBits(const PrecisionModel& model) { return model.acc.starts_with('p'); }
 
-/// A sum with guard bits, as no bank lists: it is looked for where no listed one gives the case's own data.
+/// It is looked for where no listed sum gives the case's own data.
 bool HasGuardBits(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
-  return acc && acc->binary() && acc->bits() > Binary32().precision && acc->bits() < Binary64().precision;
+  return acc && acc->has_guard_bits();
 }
 
 /// Sums in float32 or wider, and nothing else.

@@ -74,6 +74,10 @@ struct AccSpec {
   int bits() const;
   /// float32's class or wider: no running or partial sum keeps fewer bits than float32 does.
   bool wide() const { return bits() >= Binary32().precision; }
+  /// More bits than float32 and fewer than float64: no bank lists such a sum.
+  bool has_guard_bits() const {
+    return binary() && bits() > Binary32().precision && bits() < Binary64().precision;
+  }
 };
 
 // Each parser gives an unset optional for an unknown word.
