@@ -17,16 +17,24 @@ bool KeepsFormat(NodeKind kind) {
          kind == NodeKind::kRanked;
 }
 
-/// A product of two tensors of the case whose significands fit float32 together is exact there.
-bool ProductIsFloat32(const Plan& plan, const PlanNode& node) {
+/// The bits of an exact product of two tensors of the case, which are those of both together; 0 for others.
+int BitsOfProduct(const Plan& plan, const PlanNode& node) {
   int bits = 0;
   for (const int arg : node.args) {
     const PlanNode& factor = plan.at(plan.Root(arg));
     const FloatFormat* format = factor.kind == NodeKind::kInput ? FormatOf(factor.dtype) : nullptr;
-    if (format == nullptr) return false;
+    if (format == nullptr) return 0;
     bits += format->precision;
   }
-  return bits <= Binary32().precision;
+  return bits;
+}
+
+/// The format that has so many; null where none is known.
+const FloatFormat* FormatOfProduct(const Plan& plan, const PlanNode& node) {
+  const int bits = BitsOfProduct(plan, node);
+  return bits == 0 || bits > Binary64().precision ? nullptr
+         : bits <= Binary32().precision           ? &Binary32()
+                                                  : &Binary64();
 }
 
 const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choice);
@@ -84,7 +92,8 @@ const FloatFormat* OperationFormat(const Plan& plan, int id, const Choice& choic
     // Partial sums are no wider than what they are combined in.
     return acc.combine != nullptr ? acc.combine : acc.format;
   }
-  return node.kind == NodeKind::kMul && ProductIsFloat32(plan, node) ? &Binary32() : nullptr;
+  const FloatFormat* product = node.kind == NodeKind::kMul ? FormatOfProduct(plan, node) : nullptr;
+  return product == &Binary32() ? product : nullptr;
 }
 
 /// Precision of an operand after its input rounding.
@@ -109,21 +118,85 @@ bool ProductsFit(const ValuePath& path, const Choice& choice, const FloatFormat&
   return widest <= format.precision && format.emin <= -126;
 }
 
-/// The format of the only term of the only sum on the path; null where there are more, or where it is in none that is known.
-const FloatFormat* OnlyTerm(const Plan& plan, const ValuePath& path, const Choice& choice) {
-  if (path.reductions.size() != 1 || path.reduction_length != 1) return nullptr;
-  const PlanNode& sum = plan.at(path.reductions.front());
-  if (sum.kind == NodeKind::kReduce) return OfferedIn(plan, sum.args[0], choice);
-  if (sum.kind != NodeKind::kContract || sum.args.size() > 2 || sum.alpha() != 1) return nullptr;
-  if (choice.prod != "exact") return FormatOfWord(choice.prod);
-  return ProductIsFloat32(plan, sum) ? &Binary32() : nullptr;
+/// The only sum on the way to a value, where nothing but copies, and what else rounds nothing, follows it.
+struct OnlySum {
+  const PlanNode* sum = nullptr;  ///< null where there is none
+  int64_t terms = 0;
+  const FloatFormat* term = nullptr;  ///< that holds each of them; null where none is known
+  int bits = 0;                       ///< that each of them has at most, where that is known
+  const FloatFormat* stored =
+      nullptr;  ///< what the finished sum is rounded to first, to nearest; null where otherwise
+};
+
+/// A finished sum is divided by a power of two: its bits are the quotient's, but for the ends of a format's range.
+bool KeepsBits(const Plan& plan, const PlanNode& node) {
+  return node.kind == NodeKind::kDiv && IsPowerOfTwo(plan.at(plan.Root(node.args[1])));
 }
 
-/// What is in `format` and added to nothing stays as it is.
-bool KeepsOneTerm(const AccSpec& acc, const FloatFormat& format) {
-  const auto holds = [&](const FloatFormat* own) { return own == nullptr || Holds(*own, format); };
-  return acc.block == 0 && acc.subnormals == Subnormals::kGradual && holds(acc.format) &&
-         holds(acc.partial) && holds(acc.combine);
+OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
+  OnlySum only;
+  if (path.reductions.size() != 1) return only;
+  const PlanNode& sum = plan.at(path.reductions.front());
+  only.sum = &sum;
+  only.terms = path.reduction_length;
+  if (sum.kind == NodeKind::kReduce) {
+    only.term = OfferedIn(plan, sum.args[0], choice);
+    only.bits = only.term == nullptr ? 0 : only.term->precision;
+  } else if (sum.kind == NodeKind::kContract && sum.args.size() <= 2 && sum.alpha() == 1) {
+    only.bits = BitsOfProduct(plan, sum);
+    only.term = choice.prod != "exact" ? FormatOfWord(choice.prod) : FormatOfProduct(plan, sum);
+  } else {
+    return {};
+  }
+  const auto out = ParseOut(choice.out);
+  if (out && out->rounding == Rounding::kNearestEven && !out->faithful &&
+      out->subnormals == Subnormals::kGradual)
+    only.stored = out->format;
+  if (choice.mid != "none") only.stored = FormatOfWord(choice.mid);
+  for (int id = path.root; id != path.reductions.front();) {
+    const PlanNode& node = plan.at(id);
+    const bool copies =
+        node.kind == NodeKind::kCast || node.kind == NodeKind::kStore || node.kind == NodeKind::kView;
+    // At the end of its range a format loses what the quotient has.
+    if (KeepsBits(plan, node))
+      only.stored = nullptr;
+    else if (!copies)
+      return {};
+    id = node.args[0];
+    if (const auto cut = choice.cuts.find(id); cut != choice.cuts.end() && !cut->second.empty())
+      only.stored = FormatOfWord(cut->second.front());
+  }
+  return only;
+}
+
+/// Rounded to nearest into the same format, which a wide one before it leaves as if it had not been there: where it keeps the only term, or
+/// has the bits to round a sum of two terms twice as if once (S. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30,
+/// 1995: 2p + 2 bits; that the first one may cut follows from where the bits of the smaller term begin).
+bool IsNoDetour(const OnlySum& only, const FloatFormat& format, const FloatFormat& stored) {
+  if (only.term == nullptr || !Holds(format, *only.term)) return false;
+  return only.terms == 1 ||
+         (Holds(format, stored) && format.precision >= only.term->precision + stored.precision + 2);
+}
+
+/// One rounding at most: of the only term, or of the sum of two.
+bool IsAddedOnce(const OnlySum& only) {
+  return only.sum != nullptr && (only.sum->kind == NodeKind::kReduce ? only.terms <= 2 : only.terms == 1);
+}
+
+/// An exact sum of exact products gives whatever sums in `acc` do: what is added to nothing, or once, is rounded once, by the store.
+bool AddsNothing(const OnlySum& only, const AccSpec& acc) {
+  if (!IsAddedOnce(only) || acc.exact() || acc.subnormals != Subnormals::kGradual) return false;
+  // The last bits of one product lie no further below the sum of its exponents than it has bits.
+  if (acc.block > 0 && (only.terms != 1 || only.bits == 0 || acc.fraction < only.bits)) return false;
+  const auto once = [&](const FloatFormat* format) {
+    if (format == nullptr || (only.terms == 1 && only.term != nullptr && Holds(*format, *only.term)))
+      return true;
+    if (only.stored == nullptr) return false;
+    return (format->name == only.stored->name && acc.rounding == Rounding::kNearestEven) ||
+           IsNoDetour(only, *format, *only.stored);
+  };
+  return once(acc.format) && once(acc.partial) && once(acc.combine) &&
+         (!acc.via_float32 || once(&Binary32()));
 }
 
 }  // namespace
@@ -142,7 +215,9 @@ RoundSpec InOf(const std::string& word, const FloatFormat* held) {
   return spec;
 }
 
-Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
+namespace {
+
+Choice WithoutIdentities(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.in, [&](const auto& entry) {
     if (const auto scalar = path.scalars.find(entry.first); scalar != path.scalars.end())
       return !scalar->second.contains(entry.second);
@@ -159,9 +234,20 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   // another model: round(round(ab) + s) is not round(ab + s). But a float64 product of float32 operands is
   // exact.
 
-  const FloatFormat* const term = OnlyTerm(plan, path, choice);
-  const bool adds_nothing = term != nullptr && KeepsOneTerm(*ParseAcc(choice.acc), *term);
-  if (adds_nothing) choice.acc = "exact";
+  if (choice.mid != "none" && IsReduction(plan.at(path.root).kind)) {
+    Choice without = choice;
+    without.mid = "none";
+    const OnlySum only = OnlySumOf(plan, path, without);
+    if (IsAddedOnce(only) && only.stored != nullptr &&
+        IsNoDetour(only, *FormatOfWord(choice.mid), *only.stored))
+      choice.mid = "none";
+  }
+  const OnlySum only = OnlySumOf(plan, path, choice);
+  if (AddsNothing(only, *ParseAcc(choice.acc))) choice.acc = "exact";
+  const bool one_term = only.sum != nullptr && only.terms == 1 && choice.acc == "exact";
+  if (one_term && only.stored != nullptr && choice.prod != "exact" &&
+      FormatOfWord(choice.prod)->name == only.stored->name)
+    choice.prod = "exact";
 
   const auto drop_identities = [](const FloatFormat* current, std::vector<std::string>* words) {
     std::vector<std::string> kept;
@@ -187,8 +273,9 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
   std::erase_if(choice.cuts, [&](const auto& entry) {
     return entry.second.empty() || !Contains(path.cut_points, entry.first);
   });
-  const FloatFormat* before =
-      adds_nothing && IsReduction(root.kind) ? term : OperationFormat(plan, path.root, choice);
+  // Of one term, what it is in.
+  const FloatFormat* before = one_term && choice.cuts.empty() ? OnlySumOf(plan, path, choice).term
+                                                              : OperationFormat(plan, path.root, choice);
   if (choice.mid != "none" && before != nullptr && Holds(*FormatOfWord(choice.mid), *before))
     choice.mid = "none";
   const auto out = ParseOut(choice.out);
@@ -212,6 +299,18 @@ Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
       choice.cuts, [&](const auto& entry) { return plan.at(entry.first).kind != NodeKind::kCast; });
   if (!stores) choice.mode = "_rne";
   return choice;
+}
+
+}  // namespace
+
+Choice Canonical(const Plan& plan, const ValuePath& path, Choice choice) {
+  Choice without = WithoutIdentities(plan, path, choice);
+  // Of one term or two, what is gone after a rounding may leave that one without effect.
+  while (path.reduction_length <= 2 && without != choice) {
+    choice = std::move(without);
+    without = WithoutIdentities(plan, path, choice);
+  }
+  return without;
 }
 
 PrecisionModel ModelOf(const Plan& plan, const ValuePath& path, const Choice& choice) {

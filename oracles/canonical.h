@@ -22,6 +22,8 @@ struct Choice {
   std::string prod = "exact", acc = "exact", mid = "none", out;
   std::map<int, std::vector<std::string>> cuts;  ///< cut point -> formats applied in order; empty = unrounded
   std::string mode = "_rne";  ///< of the stores that the program does not ask for, OUT apart
+
+  bool operator==(const Choice&) const = default;
 };
 
 /// Removes identities from `choice`; the result is equal for two choices that no input can tell apart by

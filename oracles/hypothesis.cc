@@ -236,6 +236,25 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
   return choices;
 }
 
+std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, const ValuePath& path,
+                                                             DType observed) {
+  constexpr int64_t kMostTerms = 2;
+  std::map<std::string, std::vector<std::string>> words;
+  if (path.reductions.empty() || path.reduction_length > kMostTerms || !IsFloating(observed)) return words;
+  const Choice exact{.in = {}, .out = std::string(Name(observed)) + "_rne", .cuts = {}};
+  const auto add = [&](const char* facet, const std::vector<std::string>& all, std::string Choice::*word) {
+    for (const std::string& each : all) {
+      Choice choice = exact;
+      choice.*word = each;
+      if (each != "exact" && Canonical(plan, path, choice) == Canonical(plan, path, exact))
+        words[facet].push_back(each);
+    }
+  };
+  add("acc", AccWords(), &Choice::acc);
+  if (path.has_products) add("prod", ProdWords(), &Choice::prod);
+  return words;
+}
+
 std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed) {
   const bool sums = !path.reductions.empty() || path.has_inner;
   return {Canonical(plan, path,

@@ -21,6 +21,9 @@ std::vector<Choice> NaturalChoices(const Plan& plan, const ValuePath& path, DTyp
 std::vector<Choice> NaturalBank(const Plan& plan, const ValuePath& path, DType observed);
 
 /// Sums in float32, and each intermediate rounded to its dtype but those that are handed on as they are: one choice.
+/// ValueShape::as_exact.
+std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, const ValuePath& path,
+                                                             DType observed);
 std::vector<Choice> AsWritten(const Plan& plan, const ValuePath& path, DType observed);
 
 /// Sums in float32 and sets of the steps inside the op rounded to its 16-bit format, at most `most` of them: all of the steps and

@@ -50,23 +50,27 @@ class ConcreteOracle : public CaseOracle {
     if (node == shared_->plan.values.end()) return Fail("the program gives '" + value + "' no value");
     const ValuePath path = PathOf(shared_->plan, node->second);
     const PlanNode& view = shared_->plan.at(node->second);
-    ValueShape shape{.name = value,
-                     .shape = view.shape,
-                     .declared = view.dtype,
-                     .reduction_length = path.reduction_length,
-                     .sums = 0,
-                     .terms = path.terms,
-                     .work_of_one = WorkOf(shared_->plan, path, 1),
-                     .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
-                     .operands = {},
-                     .cut_points = {},
-                     .line_cuts = {},
-                     .sum_cuts = {},
-                     .term_cuts = {},
-                     .tensors = {},
-                     .has_products = path.has_products,
-                     .has_steps = path.has_inner,
-                     .has_functions = HasFunctions(path)};
+    ValueShape shape{
+        .name = value,
+        .shape = view.shape,
+        .declared = view.dtype,
+        .reduction_length = path.reduction_length,
+        .sums = 0,
+        .terms = path.terms,
+        .work_of_one = WorkOf(shared_->plan, path, 1),
+        .work_of_all = WorkOf(shared_->plan, path, shared_->plan.size(node->second)),
+        .operands = {},
+        .cut_points = {},
+        .line_cuts = {},
+        .sum_cuts = {},
+        .term_cuts = {},
+        .tensors = {},
+        .as_exact = WordsAsExact(shared_->plan, path, view.dtype),
+        .has_products = path.has_products,
+        .is_mean = view.kind == NodeKind::kDiv && path.reductions.size() == 1 && !path.has_products &&
+                   shared_->plan.at(shared_->plan.Root(view.args[1])).kind == NodeKind::kConstant,
+        .has_steps = path.has_inner,
+        .has_functions = HasFunctions(path)};
     for (const auto& [operand, dtype] : path.operands) shape.operands.push_back(operand);
     for (const auto& [scalar, words] : path.scalars) shape.operands.push_back(scalar);
     for (const int cut : path.cut_points) shape.cut_points.push_back(NameOf(shared_->plan, cut));

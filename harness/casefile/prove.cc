@@ -29,6 +29,7 @@ constexpr int64_t kLeastSplitLength = 128;
 struct Seen {
   const TensorSpec* tensor = nullptr;
   std::vector<size_t> axes = {};
+  bool is_cast = false;  ///< into another dtype
 };
 
 /// One operand of a product: a tensor, and the dimension of it that is summed over.
@@ -48,13 +49,28 @@ struct ProvedProduct {
   int64_t results = 0;
   const TensorSpec* addend = nullptr;
   std::string probe = {};  ///< the only one of an op around a sum; else empty
+  bool is_short = false;   ///< of 16-bit operands, and stored as such
 
   bool IsSum() const { return b.tensor == nullptr; }
 };
 
-/// A fill, not a crossed probe: among the inputs of ops' own, and of sums of fewer than kFewTerms.
+/// A fill, not a crossed probe: among the inputs of ops' own, of 16-bit operands, and of sums of fewer than kFewTerms.
 constexpr char kOrdinary[] = "normal";
 constexpr int64_t kFewTerms = 3;
+/// Another one: numbers of sizes that float16 does not hold.
+constexpr char kRange[] = "range";
+
+bool IsFill(std::string_view probe) { return probe == kOrdinary || probe == kRange; }
+
+Attr FillOf(std::string_view probe) {
+  if (probe == kOrdinary) return Attr{.value = std::string(kOrdinary)};
+  Attr::Map exponents;
+  exponents["low"] = Attr{.value = std::string("-30")};
+  exponents["high"] = Attr{.value = std::string("30")};
+  Attr::Map fill;
+  fill["wide_exponent"] = Attr{.value = std::move(exponents)};
+  return Attr{.value = std::move(fill)};
+}
 
 /// The names that a step gives its result.
 std::vector<std::string> ResultsOf(const Step& step) {
@@ -146,6 +162,7 @@ class ProductFinder {
                       (step.op == "t" && (rank < 2 || swap(0, 1))) ||
                       (step.op == "transpose" &&
                        swap(IntegerAttr(step, "dim0").value_or(0), IntegerAttr(step, "dim1").value_or(1)));
+    seen.is_cast = seen.is_cast || step.op == "cast";
     if (kept) seen_[step.as] = std::move(seen);
   }
 
@@ -157,14 +174,24 @@ class ProductFinder {
     return found->second;
   }
 
-  void Add(const std::string& value, const Seen& a, size_t a_axis, const Seen& b, size_t b_axis,
-           int64_t results, const std::string& addend, const std::string& buffer = {}) {
+  /// A value of 16 bits that a step makes of 16-bit operands.
+  bool IsShort(const Step& step, const Seen& operand) const {
+    const FloatFormat* format = FormatOf(operand.tensor->dtype);
+    const TensorSpec* buffer = step.out.empty() ? nullptr : case_.FindTensor(step.out);
+    return format != nullptr && format->precision <= Binary16().precision && !operand.is_cast &&
+           step.Find("out_dtype") == nullptr && step.Find("dtype") == nullptr &&
+           (buffer == nullptr || buffer->dtype == operand.tensor->dtype);
+  }
+
+  void Add(const Step& step, const std::string& value, const Seen& a, size_t a_axis, const Seen& b,
+           size_t b_axis, int64_t results, const std::string& addend, const std::string& buffer = {}) {
     ProvedProduct product{.value = value,
                           .buffer = buffer,
                           .a = {.tensor = a.tensor, .dim = a.axes[a_axis]},
                           .b = {.tensor = b.tensor, .dim = b.axes[b_axis]},
                           .results = results,
-                          .addend = addend.empty() ? nullptr : case_.FindTensor(addend)};
+                          .addend = addend.empty() ? nullptr : case_.FindTensor(addend),
+                          .is_short = IsShort(step, a) && IsShort(step, b)};
     // A square of one tensor has no two operands to fill.
     if (product.a.tensor == product.b.tensor || product.a.k() != product.b.k()) return;
     products_.push_back(std::move(product));
@@ -187,7 +214,7 @@ class ProductFinder {
       for (size_t axis = 0; axis + 2 < y->axes.size(); ++axis) batch *= y->tensor->shape[y->axes[axis]];
     }
     const int64_t results = left.lines() * right.lines() / std::max<int64_t>(1, batch);
-    Add(step.as.empty() ? step.out : step.as, *x, x_axis, *y, y_axis, results, addend, step.out);
+    Add(step, step.as.empty() ? step.out : step.as, *x, x_axis, *y, y_axis, results, addend, step.out);
   }
 
   /// A sum along one dimension, or over all of a vector; or an op around one.
@@ -215,7 +242,8 @@ class ProductFinder {
                          .a = operand,
                          .results = operand.lines() * (probe.empty() ? 1 : 2),
                          .addend = nullptr,
-                         .probe = std::move(probe)});
+                         .probe = std::move(probe),
+                         .is_short = IsShort(step, *x)});
   }
 
   /// The gradients of a product of two matrices that the loss is the value of.
@@ -236,11 +264,11 @@ class ProductFinder {
     const auto extent = [](const Seen& seen, size_t axis) { return seen.tensor->shape[seen.axes[axis]]; };
     // y = x w: x.grad = g w^T, w.grad = x^T g; linear holds w transposed, and its gradient g^T x.
     const size_t inner = op == "linear" ? 0 : 1;  // the axis of w that g's last one meets
-    Add(a + ".grad", *g, 1, y, inner, extent(*g, 0) * extent(y, 1 - inner), "");
+    Add(step, a + ".grad", *g, 1, y, inner, extent(*g, 0) * extent(y, 1 - inner), "");
     if (op == "linear")
-      Add(b + ".grad", *g, 0, x, 0, extent(*g, 1) * extent(x, 1), "");
+      Add(step, b + ".grad", *g, 0, x, 0, extent(*g, 1) * extent(x, 1), "");
     else
-      Add(b + ".grad", x, 0, *g, 0, extent(x, 1) * extent(*g, 1), "");
+      Add(step, b + ".grad", x, 0, *g, 0, extent(x, 1) * extent(*g, 1), "");
   }
 
   const Case& case_;
@@ -266,10 +294,13 @@ std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduc
   const FloatFormat* format = FormatOf(product.a.tensor->dtype);
   const bool traced = !product.IsSum() || (format != nullptr && format->precision > Binary16().precision);
   if (k >= kLeastSplitLength && traced) probes.emplace_back("chunk");
-  // Of two products and their sum ordinary numbers tell as much.
-  if (k < kFewTerms) probes.emplace_back(kOrdinary);
+  // Of two products and their sum ordinary numbers tell as much. Behind a 16-bit store they tell how near sums come to exact ones.
+  if (k < kFewTerms || product.is_short) probes.emplace_back(kOrdinary);
+  // Sums of so few have no lines that leave float16's range.
+  if (k < kFewTerms && product.IsSum() && format != nullptr && format->emax > Binary16().emax)
+    probes.emplace_back(kRange);
   std::erase_if(probes,
-                [&](const std::string& probe) { return probe != kOrdinary && k < LeastCrossLength(probe); });
+                [&](const std::string& probe) { return !IsFill(probe) && k < LeastCrossLength(probe); });
   return probes;
 }
 
@@ -299,9 +330,9 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
   one.asked_of = base.contract.values;
   one.contract = {};
   one.expect.clear();
-  if (probe == kOrdinary) {
+  if (IsFill(probe)) {
     for (const TensorSpec* tensor : {product.a.tensor, product.b.tensor, product.addend}) {
-      if (tensor != nullptr) Refill(&one, tensor, Attr{.value = std::string(kOrdinary)});
+      if (tensor != nullptr) Refill(&one, tensor, FillOf(probe));
     }
     return companion;
   }
@@ -318,7 +349,7 @@ Companion MakeCompanion(const Case& base, const ProvedProduct& product, const st
 
 /// Runs of one probe until enough results have shown it, and until every line of its own was there.
 int64_t RoundsOf(const ProvedProduct& product, const std::string& probe) {
-  if (probe == kOrdinary) return 1;
+  if (IsFill(probe)) return 1;
   int64_t rounds = (kWantedResults + product.results - 1) / std::max<int64_t>(1, product.results);
   if (probe == "single" && product.addend != nullptr) rounds = std::max<int64_t>(rounds, 2);
   if (probe == "chunk") {
@@ -387,6 +418,11 @@ std::vector<Case> WithCompanions(const std::vector<Case>& cases, Steps steps) {
     if (auto opened = steps == Steps::kOpened ? Opened(one) : std::nullopt) all.push_back(std::move(*opened));
   }
   return all;
+}
+
+bool IsOrdinary(const Case& companion) {
+  const auto ends_with = [&](char before) { return companion.id.ends_with(before + std::string(kOrdinary)); };
+  return !companion.companion_of.empty() && (ends_with(kTilde) || ends_with('.'));
 }
 
 std::string_view BaseOf(std::string_view id) {

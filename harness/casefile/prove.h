@@ -36,6 +36,9 @@ std::set<std::string> Provable(const Case& test_case);
 enum class Steps { kTogether, kOpened };
 std::vector<Case> WithCompanions(const std::vector<Case>& cases, Steps steps);
 
+/// A companion whose operands are random numbers: no order of summation is special to them.
+bool IsOrdinary(const Case& companion);
+
 /// The id of the case that `id` is a companion of; empty where it is none.
 std::string_view BaseOf(std::string_view id);
 

@@ -10,18 +10,24 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/model/oracle.h"
 
 namespace ulpscope {
 
-struct OneChunk {
-  size_t index = 0;  ///< of the last element that it took
-  std::string why;
+/// What the elements of one result show of that, of partial sums of `k` terms.
+struct Chunks {
+  std::vector<int64_t> apart;  ///< positions that may lie in another chunk than position 0
+  size_t index = 0;            ///< of the last element that took one away
+  bool shows = false;          ///< some element did
 };
 
-/// Nothing for models without partial sums, and where the elements leave a split possible. `k`: terms of the sum.
-std::optional<OneChunk> ShowOneChunk(const Hypothesis& hypothesis, int64_t k,
-                                     std::span<const int64_t> elements, std::span<const double> stored);
+/// Nothing for models without partial sums.
+std::optional<Chunks> ChunksShown(const Hypothesis& hypothesis, int64_t k, std::span<const int64_t> elements,
+                                  std::span<const double> stored);
+
+/// Why there is one chunk, where no position is left apart.
+std::string WhyOneChunk();
 
 }  // namespace ulpscope

@@ -49,6 +49,7 @@ Classification Classifier::Run() {
   if (!IsFloating(observed_.dtype)) return WholeNumbers(options_.settle && shape && shape->settled);
   if (!shape) return NoReference(shape.error().message);
   shape_ = *shape;
+  if (observed_.dtype == shape_.declared) result_.as_exact = shape_.as_exact;
   MeasureErrors();
   if (elements_.empty()) return NoReference("no element of this value has a finite exact reference");
   // To list a model costs about as much as some thousand terms.
@@ -206,6 +207,7 @@ void Classifier::Conclude() {
     if (search) TryPerhapsBits(&likely);
   }
   if (search) TryTiesAway(&likely);
+  if (options_.ordinary) ExcludeTooNear(&likely);
   const std::set<PrecisionModel> proved = Survivors();
   std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;
   for (const Trial& trial : trials_) tried.insert(&trial.hypothesis->model());

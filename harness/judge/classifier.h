@@ -19,11 +19,11 @@ namespace ulpscope {
 
 /// How a hypothesis fell. Thousands fall at a value; the sentence is made for the few that are kept.
 struct Fallen {
-  enum class How { kStore, kOrders, kBounds, kChunk } how = How::kBounds;
+  enum class How { kStore, kOrders, kBounds, kChunk, kNear } how = How::kBounds;
   size_t at = 0;        ///< of the elements that are looked at
   Interval range;       ///< everything that the model can give there
   size_t possible = 0;  ///< kOrders: how many results
-  std::string why;      ///< kChunk
+  std::string why;      ///< kChunk, kNear
 };
 
 /// One hypothesis and how it fared.
@@ -180,6 +180,14 @@ class Classifier {
   std::pair<std::vector<int64_t>, std::vector<double>> AffordableElements() const;
   /// Where one set of roundings inside an op gives nearly every bit of a 16-bit result, those that give fewer are set aside.
   void MatchSteps(std::set<PrecisionModel>* likely);
+
+  /// Of random numbers narrow sums leave many results other than the nearest to the exact ones, in whatever order: where hardly any is, it
+  /// was none of them. Their bounds hold that too, and are never so near by accident.
+  void ExcludeTooNear(std::set<PrecisionModel>* likely);
+  /// How unlikely it is, at least, that `hypothesis` leaves so few results, `off`, other than the `nearest` to the exact ones: in powers of
+  /// two.
+  double BitsTooNear(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                     std::span<const double> nearest, size_t off, std::string* why) const;
 
   /// A unit of another size is set aside by orders, not by a bound: the element that none of them gives says so.
   void KeepOrderWitnesses(const std::set<PrecisionModel>& likely);

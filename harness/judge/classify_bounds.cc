@@ -145,11 +145,15 @@ void Classifier::Try(Trial* trial, size_t first, size_t last) {
   }
   trial->passed = last;
   if (last < elements_.size()) return;
-  if (const auto witness = ShowOneChunk(hypothesis, shape_.reduction_length, elements_, stored_))
+  const auto chunks = ChunksShown(hypothesis, shape_.reduction_length, elements_, stored_);
+  if (!chunks) return;
+  if (chunks->apart.empty())
     Fall(trial, {.how = Fallen::How::kChunk,
-                 .at = witness->index,
-                 .range = {.lo = stored_[witness->index], .hi = stored_[witness->index]},
-                 .why = witness->why});
+                 .at = chunks->index,
+                 .range = {.lo = stored_[chunks->index], .hi = stored_[chunks->index]},
+                 .why = WhyOneChunk()});
+  else if (HardOnly() && chunks->shows)
+    result_.apart[hypothesis.model().Name()] = chunks->apart;
 }
 
 }  // namespace ulpscope

@@ -77,7 +77,9 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   // A float32 store shows all bits of the case's own data. Further inputs are made for results of few bits: block units that cut and a
   // sum that is rounded may give all of these alike.
   const bool further = HardOnly() && precision == Binary32().precision;
-  if (likely->empty() || only_ != nullptr || shape_.has_steps) return;
+  // A further input that nothing listed gives is not yet one of a sum that is not listed.
+  const bool unexplained = HardOnly() && likely->empty();
+  if ((likely->empty() && !unexplained) || only_ != nullptr || shape_.has_steps) return;
   if (precision > Binary16().precision && !further) return;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
@@ -823,7 +825,8 @@ double Classifier::Beyond() const {
 double Classifier::Within() const {
   constexpr int64_t kMostWork = int64_t{1} << 24;
   const Trial* plain = PlainFloat32();
-  if (plain == nullptr || plain->survived || shape_.has_steps || shape_.reduction_length < 2) return 0;
+  const bool other_steps = shape_.has_steps && !shape_.is_mean;
+  if (plain == nullptr || plain->survived || other_steps || shape_.reduction_length < 2) return 0;
   if (WorkOfOrders(*plain->hypothesis, elements_.size()) > kMostWork) return 0;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   // What an element may err by in any order is what its errors are measured in: these inputs hold numbers of many sizes.
@@ -847,6 +850,12 @@ double Classifier::Within() const {
   add(stored_, &own);
   const auto orders = plain->hypothesis->Orders();
   for (const int order : orders) add(plain->hypothesis->Stored(order, elements_), &float32);
+  if (shape_.is_mean) {
+    // Another form errs by some roundings of terms where the plain one is exact; in units of what a mean may err by in any order.
+    constexpr double kForms = 0.15;
+    float32.squares += static_cast<double>(orders.size() * stored_.size()) * kForms * kForms;
+    float32.largest += 2 * kForms;
+  }
   if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return 0;
   const double ratio = std::max(std::sqrt(own.squares / float32.squares * static_cast<double>(orders.size())),
                                 own.largest / float32.largest);

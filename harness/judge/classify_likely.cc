@@ -289,6 +289,60 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   }
 }
 
+double Classifier::BitsTooNear(const Hypothesis& hypothesis, std::span<const int64_t> elements,
+                               std::span<const double> nearest, size_t off, std::string* why) const {
+  size_t fewest = elements.size();
+  for (const int order : hypothesis.Orders()) {
+    fewest = std::min(fewest, DifferentValues(nearest, hypothesis.Stored(order, elements)));
+    // Of random numbers orders that are not tried leave half as many at least.
+    if (2 * off >= fewest) return 0;
+  }
+  *why = fmt::format(
+      "{} of {} results are not the nearest to the exact value; in every order tried of this model {} or "
+      "more are not",
+      off, elements.size(), fewest);
+  // Chernoff's bound of a binomial tail.
+  const auto n = static_cast<double>(elements.size());
+  const double seen = static_cast<double>(off) / n, due = static_cast<double>(fewest) / n / 2;
+  const double apart =
+      (seen == 0 ? 0 : seen * std::log2(seen / due)) + (1 - seen) * std::log2((1 - seen) / (1 - due));
+  return apart * std::min(n, static_cast<double>(std::max<int64_t>(1, shape_.sums)));
+}
+
+void Classifier::ExcludeTooNear(std::set<PrecisionModel>* likely) {
+  constexpr double kNoAccident = 48;  // 2^-48, as of missing bits
+  constexpr size_t kFewest = 96;      // fewer results cannot show it
+  if (only_ != nullptr || shape_.has_steps || shape_.reduction_length < 1) return;
+  std::map<PrecisionModel, const Hypothesis*> narrow;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (trial.survived && model.in.empty() && model.prod == "exact" && model.cuts.empty() &&
+        !trial.hypothesis->order_free() && !IsAsAsked(model))
+      narrow.emplace(model, trial.hypothesis.get());
+  }
+  const auto [elements, stored] = narrow.empty() ? decltype(AffordableElements()){} : AffordableElements();
+  if (elements.size() < kFewest) return;
+  std::vector<double> nearest;
+  for (const Reference& reference : oracle_.References(value_, elements))
+    nearest.push_back(RoundTo(reference.value(), *FormatOf(observed_.dtype)));
+  const size_t off = DifferentValues(nearest, stored);
+  for (const auto& [model, hypothesis] : narrow) {
+    std::string why;
+    const bool excluded = BitsTooNear(*hypothesis, elements, nearest, off, &why) >= kNoAccident;
+    hypothesis->Forget();
+    if (!excluded) continue;
+    // Narrower operands and products leave no more of them.
+    for (Trial& trial : trials_) {
+      PrecisionModel plain = trial.hypothesis->model();
+      plain.in.clear();
+      plain.prod = "exact";
+      if (!trial.survived || plain != model) continue;
+      likely->erase(trial.hypothesis->model());
+      Fall(&trial, {.how = Fallen::How::kNear, .at = 0, .range = {}, .why = why});
+    }
+  }
+}
+
 void Classifier::KeepOrderWitnesses(const std::set<PrecisionModel>& likely) {
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();

@@ -32,6 +32,8 @@ struct ClassifyOptions {
   std::vector<Proposal> named = {};
   enum class Evidence { kAll, kHard };
   Evidence evidence = Evidence::kAll;  ///< kHard leaves likelihood out: `models` is `models_proved`
+  /// The operands are random numbers: orders that are not simulated err as those that are.
+  bool ordinary = false;
 };
 
 }  // namespace ulpscope

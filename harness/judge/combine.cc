@@ -10,6 +10,7 @@
 
 #include "harness/base/find.h"
 #include "harness/base/text.h"
+#include "harness/judge/chunks.h"
 #include "harness/judge/contract.h"
 #include "harness/judge/flushing.h"
 #include "harness/judge/label.h"
@@ -57,10 +58,24 @@ bool HasGuardBits(const PrecisionModel& model) {
   return acc && acc->has_guard_bits();
 }
 
-/// Sums in float32 or wider, and nothing else.
+/// Sums in float32 or wider, a store to nearest, and nothing else.
 bool SumsWide(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
-  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc && acc->wide();
+  const auto prod = ParseProd(model.prod);
+  const auto out = ParseOut(model.out);
+  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc && acc->wide() && prod &&
+         prod->bits() >= Binary32().precision && out && out->rounding == Rounding::kNearestEven;
+}
+
+bool SumsInFloat32(const PrecisionModel& model) { return SumsWide(model) && model.acc == "float32"; }
+
+/// Float32 or wider sums of operands as they are that are cut, or stored otherwise than to nearest.
+bool RoundsOtherwise(const PrecisionModel& model) {
+  const auto acc = ParseAcc(model.acc);
+  const auto out = ParseOut(model.out);
+  return model.in.empty() && model.mid == "none" && model.cuts.empty() && acc && out && acc->block == 0 &&
+         acc->partial == nullptr && acc->wide() &&
+         (acc->rounding != Rounding::kNearestEven || out->rounding != Rounding::kNearestEven);
 }
 
 /// Sums to nearest in float32 or wider, and nothing else.
@@ -105,6 +120,32 @@ struct Unlisted {
   }
 };
 
+/// Of few columns each input shows some positions to lie in one chunk with the first one; all are split alike.
+void ExcludeSplits(std::span<const ProofInput> inputs, std::set<PrecisionModel>* proved,
+                   std::vector<Exclusion>* excluded) {
+  std::erase_if(*proved, [&](const PrecisionModel& model) {
+    std::optional<std::set<int64_t>> apart;
+    std::vector<std::string> names;
+    for (const ProofInput& input : inputs) {
+      const auto here = input.classification->apart.find(model.Name());
+      if (here == input.classification->apart.end()) continue;
+      const std::set<int64_t> left(here->second.begin(), here->second.end());
+      names.push_back(input.name);
+      if (!apart)
+        apart = left;
+      else
+        std::erase_if(*apart, [&](const int64_t position) { return !left.contains(position); });
+    }
+    if (!apart || !apart->empty()) return false;
+    if (excluded->size() < kMostJoinedExclusions)
+      excluded->push_back(
+          {.model = model,
+           .element = {},
+           .why = fmt::format("on the further inputs {}: {}", Join(names, ", "), WhyOneChunk())});
+    return true;
+  });
+}
+
 void BecomeUnmodelled(std::string note, const ValueShape& shape, DType observed, Classification* joined) {
   joined->kind = kUnmodelled;
   joined->models.clear();
@@ -137,18 +178,26 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
   Unlisted unlisted;
+  const bool shows = FormatOf(observed)->precision >= Binary32().precision;
+  bool near_float32 = true;  ///< on every further input it errs as float32 sums do, or is one
   for (const ProofInput& input : inputs) bits = std::max(bits, input.bits);
   for (const ProofInput& input : inputs) {
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
+    near_float32 = near_float32 &&
+                   (std::ranges::any_of(here, SumsInFloat32) || (one.within > 0 && one.within <= kAsFloat32));
     std::set<PrecisionModel> wide;
     if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
-    const bool none_here =
-        !wide.empty() && std::ranges::none_of(wide, [&](const auto& model) { return here.contains(model); });
+    // What stores or adds otherwise and gives this input too is an explanation, where all that it gives is one value.
+    const bool explained = std::ranges::any_of(proved, [&](const auto& model) {
+      return here.contains(model) && !SumsWide(model) && RoundsOtherwise(model);
+    });
+    const bool none_here = !wide.empty() && !explained && std::ranges::none_of(wide, [&](const auto& model) {
+      return here.contains(model);
+    });
     // A class holds sums that no bank lists: what is left beside none of the listed ones is no proof against it. Behind a narrow store
     // errors are the store's, and what is left tells more than they do.
-    const bool shows = FormatOf(observed)->precision >= Binary32().precision;
     const bool little = none_here && one.within <= kAsFloat32;
     const bool unlisted_here = little && (shows || one.kind == kUnmodelled);
     if (none_here && !little && shows) {
@@ -205,8 +254,18 @@ Classification Combine(const std::string& value, const Classification& base, DTy
       return joined;
     }
   }
-  // What lies between several sums is none of them: a demand for one alone is not met.
+  ExcludeSplits(inputs, &proved, &joined.excluded);
+  if (proved.empty()) {
+    BecomeUnmodelled("the further inputs exclude together all that each of them leaves", shape, observed,
+                     &joined);
+    return joined;
+  }
+  // What lies between several sums is none of them: a demand for one alone is not met, nor is one of them more than the others that
+  // further inputs exclude as they do it.
   const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
+  if (!unlisted.inputs.empty() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
+      std::ranges::all_of(proved, SumsWide))
+    std::ranges::copy_if(own, std::inserter(proved, proved.end()), SumsWide);
   if (!unlisted.inputs.empty() && std::ranges::all_of(proved, as_first)) {
     BecomeUnmodelled("no precision model explains the further input " + unlisted.inputs.front(), shape,
                      observed, &joined);

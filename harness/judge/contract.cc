@@ -20,8 +20,14 @@ constexpr std::string_view kCutsPrefix = "cuts.";
 
 bool InsideFacet(const PrecisionModel& model, const std::string& facet, const std::vector<std::string>& words,
                  const Classification& classification) {
-  if (facet == "prod") return Contains(words, model.prod);
-  if (facet == "acc") return ContainsAccumulator(words, model.acc);
+  // What gives the same bits whatever the operands is what was asked for.
+  const auto as_exact = [&](const std::string& word) {
+    const auto same = classification.as_exact.find(facet);
+    return word == "exact" && same != classification.as_exact.end() &&
+           std::ranges::any_of(same->second, [&](const auto& each) { return Contains(words, each); });
+  };
+  if (facet == "prod") return Contains(words, model.prod) || as_exact(model.prod);
+  if (facet == "acc") return ContainsAccumulator(words, model.acc) || as_exact(model.acc);
   if (facet == "mid") return Contains(words, model.mid);
   if (facet == "out") return Contains(words, model.out);
   if (facet.starts_with(kInPrefix)) {

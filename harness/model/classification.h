@@ -103,6 +103,11 @@ struct Classification {
   std::map<std::string, std::vector<std::string>> facets_in;  ///< per operand
   std::map<std::string, std::vector<std::string>>
       cuts;  ///< intermediate -> formats that survive ("none" included)
+  /// Of a further input: model of a split sum -> positions of terms that it does not show to lie in one chunk with the first one
+  /// (harness/judge/chunks.h).
+  std::map<std::string, std::vector<int64_t>> apart = {};
+  /// acc, prod -> the words that give here what `exact` gives, by construction: one rounding, which the store makes too. Empty elsewhere.
+  std::map<std::string, std::vector<std::string>> as_exact = {};
   /// The share of the sampled results that the best order of one of `models` gives bit by bit.
   double reproduced = 0;
   /// What was judged as one: empty for the whole program, else "step", and the uses that were not rounded in between. Models of

@@ -103,7 +103,11 @@ struct ValueShape {
   std::vector<std::string> sum_cuts;    ///< steps that are sums, too few to tell what they were summed in
   std::vector<std::string> term_cuts;   ///< steps that nothing but such sums read
   std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on
+  /// acc, prod -> the words that give here what an exact sum of exact products gives: of one term, or two, where the store rounds as they do.
+  std::map<std::string, std::vector<std::string>> as_exact;
   bool has_products = false;
+  bool is_mean =
+      false;  ///< a sum over a count, whose other forms (of scaled terms, running) round each term once more
   bool has_steps =
       false;  ///< elementary steps inside one op are on the path: they have a format of their own
   bool has_functions =

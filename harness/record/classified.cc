@@ -106,6 +106,8 @@ json ToJson(const Classification& classification) {
           {"facets", classification.facets},
           {"facets_in", classification.facets_in},
           {"cuts", classification.cuts},
+          {"apart", classification.apart},
+          {"as_exact", classification.as_exact},
           {"reproduced", sdk::FloatToJson(classification.reproduced)},
           {"piece", classification.piece},
           {"reads", classification.reads},
@@ -120,6 +122,18 @@ json ToJson(const Classification& classification) {
 Region RegionFromJson(const json& object, std::string& error) {
   JsonFields fields(object, error);
   return {.where = fields.Text("where"), .label = fields.Text("label")};
+}
+
+std::map<std::string, std::vector<int64_t>> ApartFrom(JsonFields& fields) {
+  std::map<std::string, std::vector<int64_t>> apart;
+  const json* object = fields.Find("apart");
+  if (object == nullptr || !object->is_object()) {
+    fields.Complain("apart", "object");
+    return apart;
+  }
+  JsonFields positions(*object, fields.error());
+  for (const auto& [model, list] : object->items()) apart[model] = positions.Integers(model);
+  return apart;
 }
 
 std::map<std::string, int> FloorsFrom(JsonFields& fields) {
@@ -169,6 +183,8 @@ Classification ClassificationFromJson(const json& object, std::string& error) {
           .facets = fields.TextLists("facets"),
           .facets_in = fields.TextLists("facets_in"),
           .cuts = fields.TextLists("cuts"),
+          .apart = ApartFrom(fields),
+          .as_exact = fields.TextLists("as_exact"),
           .reproduced = fields.Number("reproduced"),
           .piece = fields.Text("piece"),
           .reads = fields.TextLists("reads"),

@@ -51,6 +51,15 @@ TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
   EXPECT_EQ(JudgeContract(c, "result", Value(Classify({Model("bfloat16", "none")}))), kNotJudged);
 }
 
+TEST(Contract, WhatGivesTheSameBitsWhateverTheOperandsIsWhatWasAskedFor) {
+  Classification one_term = Classify({Model("exact", "none")});
+  const Case c = WithDemand(kFloat32Unrounded), narrow = WithDemand({.dtype = {}, .facets = {{"acc", {"bfloat16"}}}});
+  EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kViolates) << "of many terms";
+  one_term.as_exact["acc"] = {"float32", "compensated"};
+  EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kConforms);
+  EXPECT_EQ(JudgeContract(narrow, "product", Value(one_term)), kViolates);
+}
+
 TEST(Contract, TheSetIsJointNotFacetByFacet) {
   // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be
   // undetermined.

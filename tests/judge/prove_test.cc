@@ -279,7 +279,8 @@ TEST(Prove, GradientsOfALinearLayer) {
     contract: {status: de_facto, prove: true, accept: {w.grad: {acc: [at_least_float32], mid: [none]}}}
 )");
   const Prover prover(c);
-  EXPECT_EQ(prover.names(), (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half"}));
+  EXPECT_EQ(prover.names(),
+            (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half", "normal"}));
   EXPECT_EQ(prover.Judge(Model(kHonest), "sequential", "w.grad").joined, ContractVerdict::kConforms);
   EXPECT_EQ(
       prover.Judge(Model("in=as_is;prod=exact;acc=bfloat16;mid=none;out=float32_rne"), "sequential", "w.grad")
@@ -296,7 +297,7 @@ TEST(Prove, SmallResultsAreShownInSeveralRounds) {
     contract: {status: de_facto, prove: true, accept: {y: {acc: [at_least_float32], mid: [none]}}}
 )");
   const Prover prover(c);
-  EXPECT_EQ(prover.names().size(), 25u);  // 5 rounds of 40 results
+  EXPECT_EQ(prover.names().size(), 26u);  // 5 rounds of 40 results, and ordinary numbers once
   const auto verdicts = prover.Judge(Model(kHonest), "lanes8", "y");
   EXPECT_EQ(verdicts.joined, ContractVerdict::kConforms) << Survivors(verdicts.classification);
 }
@@ -420,7 +421,7 @@ TEST(Prove, OutsideTheReachOfProbesThereAreNoCompanions) {
     contract: {status: de_facto, prove: true, accept: {product: {mid: [none]}, wide: {mid: [none]}}}
 )");
   EXPECT_EQ(Provable(further), std::set<std::string>{"product"});
-  EXPECT_EQ(CompanionsOf(further).size(), 5u);
+  EXPECT_EQ(CompanionsOf(further).size(), 6u);
 }
 
 TEST(Prove, CompanionsDifferFromTheirCaseInFillsAlone) {
@@ -441,7 +442,8 @@ TEST(Prove, CompanionsDifferFromTheirCaseInFillsAlone) {
       EXPECT_EQ(one.tensors[i].strides, c.tensors[i].strides);
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half", "chunk"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"single", "cancel", "swamp", "wide", "half", "chunk", "normal"}));
   Case silent = c;
   silent.contract.prove = false;
   EXPECT_TRUE(CompanionsOf(silent).empty());

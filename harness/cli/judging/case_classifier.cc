@@ -185,6 +185,7 @@ Classified CaseClassifier::ClassifyBits(const std::map<std::string, TensorData>&
       // What companions are likely to say is not asked: they are there to prove.
       ClassifyOptions options;
       options.evidence = case_.companion_of.empty() ? Evidence::kAll : Evidence::kHard;
+      options.ordinary = IsOrdinary(case_);
       const bool one_step = IsOneStep(case_);
       if (!one_step) options.most_work = DemandedValues(case_).empty() ? kJointWork : kDemandedWork;
       const auto& demands = case_.companion_of.empty() ? case_.contract.values : case_.asked_of;
