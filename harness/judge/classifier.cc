@@ -206,6 +206,7 @@ void Classifier::Conclude() {
     if (!rounded && !in_lines && likely.empty() && search) likely = Search(*natural);
     if (search) TryPerhapsBits(&likely);
   }
+  if (search && odd_ == 0) TryBitsByErrors(&likely);
   if (search) TryTiesAway(&likely);
   if (options_.ordinary) ExcludeTooNear(&likely);
   const std::set<PrecisionModel> proved = Survivors();

@@ -242,6 +242,10 @@ class Classifier {
   /// Errors tell that a sum is one of float32's, not that its parts were joined in float32 too.
   void TryJoinedWider(std::set<PrecisionModel>* likely);
 
+  /// Errors larger than those of float32 in any order tried, or as large as those of split operands, and no order that gives the bits: what
+  /// reads an operand or multiplies in fewer bits, and errs so too, stands beside.
+  void TryBitsByErrors(std::set<PrecisionModel>* likely);
+
   /// Errors tell that operands were rounded to nearest, not which way the few went that lie half-way.
   void TryTiesAway(std::set<PrecisionModel>* likely);
 

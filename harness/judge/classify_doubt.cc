@@ -453,6 +453,44 @@ void Classifier::TryTiesAway(std::set<PrecisionModel>* likely) {
   std::ranges::move(found, std::back_inserter(trials_));
 }
 
+void Classifier::TryBitsByErrors(std::set<PrecisionModel>* likely) {
+  constexpr int kFewestOfOperand = 16, kFewestOfProduct = 18;
+  if (shape_.has_steps || only_ != nullptr || likely->empty() || shape_.reduction_length < 2) return;
+  bool splits = true;
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    if (!trial.survived || !likely->contains(model)) continue;
+    if (trial.match.matches > 0 || trial.hypothesis->order_free()) return;
+    splits = splits && std::ranges::any_of(model.in, [](const auto& in) {
+               const auto spec = ParseIn(in.second);
+               return spec && spec->pieces > 1;
+             });
+  }
+  result_.models.assign(likely->begin(), likely->end());
+  if (!splits && Beyond() == 0) return;
+  std::vector<Proposal> proposals;
+  for (int bits = kFewestOfOperand; bits < Binary32().precision; ++bits) {
+    for (const std::string& operand : shape_.operands) {
+      if (operand.starts_with("scalar.")) continue;
+      for (const char* mode : {"rne", "rz"})
+        proposals.push_back({.in = {{operand, fmt::format("p{}_{}", bits, mode)}}});
+    }
+    if (shape_.has_products && bits >= kFewestOfProduct)
+      proposals.push_back({.in = {}, .prod = fmt::format("p{}", bits)});
+  }
+  likely->merge(Proposed(proposals));
+  double best = -kInf;
+  for (const Trial& trial : trials_) {
+    if (trial.survived && likely->contains(trial.hypothesis->model()))
+      best = std::max(best, trial.log_likelihood);
+  }
+  for (const Trial& trial : trials_) {
+    if (trial.survived && trial.log_likelihood < best - std::log(options_.keep_factor))
+      likely->erase(trial.hypothesis->model());
+  }
+  TryJoinedWider(likely);
+}
+
 void Classifier::LookInside(std::set<PrecisionModel>* likely) {
   constexpr int64_t kMostWork = int64_t{1} << 20;
   if (!shape_.has_steps || only_ != nullptr || sample_.empty()) return;

@@ -262,6 +262,7 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   std::vector<Moments> orders(learnt.runs.size());
   Moments observed;
   double largest = 0, off = 0;
+  size_t moved_here = 0;
   std::vector<double> off_by(learnt.runs.size(), 0);
   std::vector<size_t> moved(learnt.runs.size(),
                             0);  // elements that an order does not leave at the centre's stored value
@@ -271,7 +272,9 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
       const double error = value == centre || law.width[i] == 0 ? 0 : (value - law.centre[i]) / law.width[i];
       return std::isfinite(error) ? error * error : 0;
     };
-    off += square_off(stored[i]);
+    const double here = square_off(stored[i]);
+    off += here;
+    moved_here += here > 0 ? 1 : 0;
     for (size_t order = 0; order < learnt.runs.size(); ++order) {
       const double square = square_off(hypothesis.Store(learnt.runs[order][i]));
       off_by[order] += square;
@@ -311,7 +314,11 @@ Residuals MeasureResiduals(const Hypothesis& hypothesis, const Learnt& learnt,
   constexpr size_t kFewest = 16;
   const double least = *std::ranges::min_element(off_by);
   // Where a coarse store hides most errors, it tells nothing that none shows.
-  residuals.too_near = *std::ranges::min_element(moved) >= kFewest && off * kFar * kFar < least;
+  const size_t fewest = *std::ranges::min_element(moved);
+  residuals.too_near = fewest >= kFewest && off * kFar * kFar < least;
+  // A few that cancellation blows up are most of the squares: hardly any that moves is as telling.
+  constexpr size_t kRarely = 4;
+  residuals.too_near = residuals.too_near || (fewest >= 2 * kFewest && kRarely * moved_here < fewest);
   residuals.fits = FitsOrders(residuals.ratio, residuals.largest, lean, observed.count);
   return residuals;
 }
