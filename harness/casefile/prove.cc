@@ -60,15 +60,20 @@ constexpr int64_t kFewTerms = 3;
 /// Another one: numbers of sizes that float16 does not hold.
 constexpr char kRange[] = "range";
 
-bool IsFill(std::string_view probe) { return probe == kOrdinary || probe == kRange; }
+/// And numbers far from zero beside how they differ: a mean that is rounded to 16 bits moves everything.
+constexpr char kShifted[] = "shifted";
+/// The probe of ops that take a mean away.
+constexpr char kOpposed[] = "opposed";
+
+bool IsFill(std::string_view probe) { return probe == kOrdinary || probe == kRange || probe == kShifted; }
 
 Attr FillOf(std::string_view probe) {
   if (probe == kOrdinary) return Attr{.value = std::string(kOrdinary)};
-  Attr::Map exponents;
-  exponents["low"] = Attr{.value = std::string("-30")};
-  exponents["high"] = Attr{.value = std::string("30")};
-  Attr::Map fill;
-  fill["wide_exponent"] = Attr{.value = std::move(exponents)};
+  Attr::Map parameters, fill;
+  const bool shifted = probe == kShifted;
+  parameters[shifted ? "mean" : "low"] = Attr{.value = std::string(shifted ? "8" : "-30")};
+  parameters[shifted ? "scale" : "high"] = Attr{.value = std::string(shifted ? "1" : "30")};
+  fill[shifted ? "normal" : "wide_exponent"] = Attr{.value = std::move(parameters)};
   return Attr{.value = std::move(fill)};
 }
 
@@ -283,9 +288,12 @@ class ProductFinder {
 std::vector<std::string> ProbesFor(const ValueDemand& demand, const ProvedProduct& product) {
   if (demand.facets.empty()) return {};
   const int64_t k = product.a.k();
-  if (!product.probe.empty())
-    return product.probe != kOrdinary && k < LeastCrossLength(product.probe) ? std::vector<std::string>()
-                                                                             : std::vector{product.probe};
+  if (!product.probe.empty()) {
+    if (product.probe != kOrdinary && k < LeastCrossLength(product.probe)) return {};
+    // Around a large mean one-pass forms err by more than float32 stores hide.
+    if (product.probe == kOpposed && product.is_short) return {product.probe, kShifted};
+    return {product.probe};
+  }
   // What tells narrow sums of products are the products' own bits; a sum of single values needs a tie.
   std::vector<std::string> probes =
       product.IsSum() ? std::vector<std::string>{"tie", "swamp", "wide", "half"}

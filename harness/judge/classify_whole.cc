@@ -110,6 +110,12 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
     if (bits >= format.precision) return;
   }
   if (bits < 2) return;
+  const auto note_perhaps = [&] {
+    const auto rounds = [&](const PrecisionModel& model) {
+      return model.mid != "none" && StoresIn(model, bits);
+    };
+    if (std::ranges::none_of(*likely, rounds)) perhaps_bits_ = bits;
+  };
   const Missing missing = MissingByBounds(natural, looked, bits);
   const bool last = bits == format.precision - 1;
   const int64_t enough = last ? kNoLastBits : kFewer;
@@ -121,9 +127,7 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
     std::erase_if(*likely, [&](const PrecisionModel& model) { return !StoresIn(model, bits + room); });
     if (likely->size() < before) EraseGuesses(likely);
     if (!likely->empty()) {
-      if (std::none_of(likely->begin(), likely->end(),
-                       [&](const PrecisionModel& model) { return StoresIn(model, bits); }))
-        perhaps_bits_ = bits;
+      note_perhaps();
       return;
     }
   } else if (shape_.has_steps) {
@@ -146,6 +150,10 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
       return !StoresIn(model, bits) && want != wants.end() && want->second >= enough;
     });
     if (likely->size() < before) EraseGuesses(likely);
+    // A narrow sum wants few bits, where a wide one that was rounded once would have had them by no accident.
+    const Trial* plain = likely->empty() ? nullptr : PlainFloat32();
+    if (plain != nullptr && MissingByBounds(*plain->hypothesis, looked, bits).bits >= kNoAccident)
+      note_perhaps();
     if (!likely->empty()) return;
   }
   const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
