@@ -45,10 +45,12 @@ def recipe_of(words, recipe, output, op):
     """`recipe` with the words of a model in place of its own; None where a word has no rounding here."""
     made = {}
     for side, operand in zip("ab", OPERANDS[op]):
-        made[side] = _FORMAT["in"].get(words["in"].get(operand, "as_is"))
+        word = words["in"].get(operand, "as_is")
+        bits = re.fullmatch(r"(p\d+)_(rne|rz)", word)
+        made[side] = (bits[1] if bits[2] == "rne" else word) if bits else _FORMAT["in"].get(word)
     for facet in ("prod", "acc", "mid"):
         made[facet] = _FORMAT[facet].get(words[facet])
-        if facet == "mid" and re.fullmatch(r"p\d+", words[facet]):
+        if re.fullmatch(r"p\d+", words[facet]):
             made[facet] = words[facet]
     out, _, flush = words["out"].partition("+")
     made["out"] = "ftz" if flush else out.removeprefix(f"{output}_")

@@ -163,6 +163,28 @@ class Score(unittest.TestCase):
                 for name in ("h_spilled_float16_16", "h_spilled_bfloat16_32", "h_promoted_float16_8")}
         self.assertEqual([name for name, value in like.items() if value], ["h_spilled_float16_16"])
 
+    def test_sums_in_so_many_bits_are_known_by_their_bits(self):
+        """A word that shifts to the right as a sum grows is one of 20 bits, where the sum does nothing but grow."""
+        kernel, said = score.KERNELS["e_never_finer_p20"], {}
+        for model in ("in=as_is;prod=exact;acc=p20;mid=none;out=float32_rne", "in=as_is;prod=exact;acc=p19;mid=none;out=float32_rne",
+                      "in=x:p20_rne;prod=exact;acc=float32;mid=none;out=float32_rne"):
+            for fill in ("positive", "normal"):
+                rng = np.random.default_rng(13)
+                call = Call(operands=(data(fill, (4, 90), "float32", rng), data(fill, (90, 4), "float32", rng)), dtype="float32",
+                            attrs={})
+                said[model, fill] = bool(labels.gives_model(model, kernel, call, kernel.run(call)))
+        self.assertEqual([fill for (model, fill), value in said.items() if value], ["positive"])
+        self.assertTrue(said["in=as_is;prod=exact;acc=p20;mid=none;out=float32_rne", "positive"])
+
+    def test_operands_in_so_many_bits_are_known_by_their_bits(self):
+        rng = np.random.default_rng(14)
+        call = Call(operands=(data("normal", (4, 90), "float32", rng), data("normal", (90, 4), "float32", rng)), dtype="float32",
+                    attrs={})
+        kernel = score.KERNELS["in_p22_rz"]
+        model = "in=x:p{0},w:p{0};prod=exact;acc=float32;mid=none;out=float32_rne"
+        self.assertEqual([word for word in ("22_rz", "22_rne", "21_rz")
+                          if labels.gives_model(model.format(word), kernel, call, kernel.run(call))], ["22_rz"])
+
     def test_sums_of_positive_terms_that_round_down_are_truncating_ones(self):
         """Of terms of both signs they are not: the label would be false."""
         model = "in=as_is;prod=exact;acc=float32_rz;mid=none;out=float32_rne"
