@@ -150,11 +150,16 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
       return !StoresIn(model, bits) && want != wants.end() && want->second >= enough;
     });
     if (likely->size() < before) EraseGuesses(likely);
-    // A narrow sum wants few bits, where a wide one that was rounded once would have had them by no accident.
-    const Trial* plain = likely->empty() ? nullptr : PlainFloat32();
-    if (plain != nullptr && MissingByBounds(*plain->hypothesis, looked, bits).bits >= kNoAccident)
-      note_perhaps();
-    if (!likely->empty()) return;
+    if (!likely->empty()) {
+      // A narrow sum wants few bits; a wide one that was rounded once would have them by no accident, where the exact one has more.
+      int64_t more = 0;
+      for (const Reference& exact : oracle_.References(value_, looked)) {
+        if (std::isfinite(exact.hi))
+          more += std::max(0, SignificantBits(RoundTo(exact.value(), format)) - bits);
+      }
+      if (more >= kNoAccident) note_perhaps();
+      return;
+    }
   }
   const std::string more = missing.results == 0 ? "fewer than any order tried leaves"
                                                 : fmt::format("of which {} want more", missing.results);

@@ -53,7 +53,8 @@ TEST(Contract, ConformsOnlyWhenEveryProvedModelIsInside) {
 
 TEST(Contract, WhatGivesTheSameBitsWhateverTheOperandsIsWhatWasAskedFor) {
   Classification one_term = Classify({Model("exact", "none")});
-  const Case c = WithDemand(kFloat32Unrounded), narrow = WithDemand({.dtype = {}, .facets = {{"acc", {"bfloat16"}}}});
+  const Case c = WithDemand(kFloat32Unrounded),
+             narrow = WithDemand({.dtype = {}, .facets = {{"acc", {"bfloat16"}}}});
   EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kViolates) << "of many terms";
   one_term.as_exact["acc"] = {"float32", "compensated"};
   EXPECT_EQ(JudgeContract(c, "product", Value(one_term)), kConforms);
