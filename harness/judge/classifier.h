@@ -381,7 +381,8 @@ class Classifier {
   std::vector<Reference> references_;
   std::vector<Trial> trials_;
   std::map<std::string, size_t>
-      unstorable_;  ///< by how models store: the first element that such a one cannot
+      unstorable_;                ///< by how models store: the first element that such a one cannot
+  std::vector<size_t> distinct_;  ///< the first element of each stored value: 16 bits repeat themselves
   bool all_points_ = true;
   const std::vector<int64_t>* only_ = nullptr;
   std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "harness/base/text.h"
 #include "harness/judge/chunks.h"
@@ -112,7 +113,14 @@ size_t Classifier::Unstorable(const Hypothesis& hypothesis) {
   std::string key = model.acc + "|" + model.mid + "|" + model.out;
   for (const auto& [cut, format] : model.cuts) key += "|" + cut + ":" + format;
   const auto [known, is_new] = unstorable_.emplace(std::move(key), elements_.size());
-  for (size_t i = 0; is_new && i < elements_.size(); ++i) {
+  if (!is_new) return known->second;
+  if (distinct_.empty()) {
+    std::unordered_set<double> seen;
+    for (size_t i = 0; i < stored_.size(); ++i) {
+      if (seen.insert(stored_[i]).second) distinct_.push_back(i);
+    }
+  }
+  for (const size_t i : distinct_) {
     if (SameValue(hypothesis.Store(stored_[i]), stored_[i])) continue;
     known->second = i;
     break;

@@ -277,9 +277,12 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
     return trial->match.matches > 0 && IsAsAsked(trial->hypothesis->model());
   });
   bool whole = false;
+  int order = rivals.front()->match.matching_order;  // what gave one sum's bits is near to those of others
   std::set<PrecisionModel> near;
   for (const Trial* trial : rivals) {
-    const size_t misses = FewestMisses(*trial->hypothesis, elements, stored, most, whole ? most - 1 : 0);
+    const size_t misses =
+        FewestMisses(*trial->hypothesis, elements, stored, most, whole ? most - 1 : 0, order);
+    if (trial->match.matching_order >= 0) order = trial->match.matching_order;
     whole = whole || misses == 0;
     if (misses < most) near.insert(trial->hypothesis->model());
   }

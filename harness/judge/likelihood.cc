@@ -365,19 +365,20 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
 }
 
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                    std::span<const double> observed, size_t most, size_t enough) {
+                    std::span<const double> observed, size_t most, size_t enough, int first) {
   size_t fewest = most;
   std::vector<int> orders = hypothesis.Orders();
   // Without a sum the first order stands for all: it rounds the steps inside an op.
   if (hypothesis.order_free() && !hypothesis.orders().empty()) orders = {0};
+  std::ranges::stable_partition(orders, [&](int order) { return order == first; });
   for (const int order : orders) {
     if (fewest <= enough) break;
     size_t misses = 0;
     // Each step asks for four times as many: most are refuted early.
     for (size_t count = 32, last = 0; misses < fewest && last < elements.size(); last = count, count *= 4) {
       count = std::min(count, elements.size());
-      const auto run = hypothesis.Stored(order, elements.first(count));
-      for (size_t i = last; i < count; ++i) misses += SameValue(run[i], observed[i]) ? 0 : 1;
+      misses += DifferentValues(hypothesis.Stored(order, elements.subspan(last, count - last)),
+                                observed.subspan(last, count - last));
     }
     fewest = std::min(fewest, misses);
   }

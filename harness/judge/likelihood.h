@@ -46,9 +46,10 @@ LikelihoodResult ExactMatch(const Hypothesis& hypothesis, std::span<const int64_
                             std::span<const double> observed);
 
 /// How many of the observed values the simulated order that misses fewest does not give; `most` where all miss as many. No order is
-/// looked for that misses fewer than `enough`. Elements of a sample that was asked before come first.
+/// looked for that misses fewer than `enough`. Elements of a sample that was asked before come first; the order `first` does, where it is
+/// one that can tell.
 size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> elements,
-                    std::span<const double> observed, size_t most, size_t enough = 0);
+                    std::span<const double> observed, size_t most, size_t enough = 0, int first = -1);
 
 /// In how many stored values a simulated order of the model differs from the one nearest to it: the median of some. 0 where there is one.
 size_t OrdersApart(const Hypothesis& hypothesis, std::span<const int64_t> elements);
