@@ -486,16 +486,29 @@ void Classifier::TryBitsByErrors(std::set<PrecisionModel>* likely) {
     if (shape_.has_products && bits >= kFewestOfProduct)
       proposals.push_back({.in = {}, .prod = fmt::format("p{}", bits)});
   }
-  likely->merge(Proposed(proposals));
-  double best = -kInf;
-  for (const Trial& trial : trials_) {
-    if (trial.survived && likely->contains(trial.hypothesis->model()))
-      best = std::max(best, trial.log_likelihood);
+  const auto best_of = [&](const std::set<PrecisionModel>& models) {
+    double best = -kInf;
+    for (const Trial& trial : trials_) {
+      if (trial.survived && models.contains(trial.hypothesis->model()))
+        best = std::max(best, trial.log_likelihood);
+    }
+    return best;
+  };
+  const double before = best_of(*likely);
+  std::set<PrecisionModel> found = Proposed(proposals);
+  // What reads an operand in fewer bits may multiply in float32 too.
+  proposals.clear();
+  for (const PrecisionModel& model : found) {
+    if (shape_.has_products && !model.in.empty())
+      proposals.push_back({.in = model.in, .acc = model.acc, .mid = model.mid, .prod = "float32"});
   }
-  for (const Trial& trial : trials_) {
-    if (trial.survived && trial.log_likelihood < best - std::log(options_.keep_factor))
-      likely->erase(trial.hypothesis->model());
-  }
+  found.merge(Proposed(proposals));
+  // Far likelier, it is the explanation; else one beside the others, however unlikely some of these are.
+  const double keep = std::log(options_.keep_factor);
+  if (best_of(found) > before + keep)
+    *likely = std::move(found);
+  else
+    likely->merge(found);
   TryJoinedWider(likely);
 }
 

@@ -157,7 +157,7 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
         if (std::isfinite(exact.hi))
           more += std::max(0, SignificantBits(RoundTo(exact.value(), format)) - bits);
       }
-      if (more >= kNoAccident) note_perhaps();
+      if (!last && more >= kNoAccident) note_perhaps();
       return;
     }
   }
