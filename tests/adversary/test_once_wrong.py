@@ -87,6 +87,13 @@ WRONG = {
     ("s36a", 274): ("h_f32_lanes6", 5),  # float32 parts joined in float64, by a law of eight terms in orders that are not its own
     ("s36b", 77): ("q_softmax_exp_p20", 1),  # CONFORMS, as its largest element is no further off than an honest one
     ("s36b", 149): ("h_nvfp4", 3),  # "subnormals taken as zero", of nothing but zeros
+    ("s37a", 58): ("a_in_b_p21_rz", 1),  # "float32, with errors 2.0 times those of float32", like the next but one
+    ("s37a", 130): ("q_in_second_p17", 2),  # operands in tf32x3, by errors that one operand in 17 bits has too
+    ("s37a", 153): ("q_in_first_p20", 3),
+    ("s37b", 70): ("in_p22_rz", 1),  # sums that are cut, by errors that lean as those of cut operands do
+    ("s37b", 99): ("mid_p10", 1),  # excluded: one rounding to 10 bits, of eight results that narrow sums leave so few of
+    ("s37c", 21): ("l_prod_p23_rz", 0),  # sums that are cut, of products that are
+    ("s37c", 164): ("k_prod_p23_rna", 3),  # one rounding to 23 bits, of sums that cancel
     ("s34c", 35): ("gelu_f32", 2),  # honest: "a short constant", of results that cancel to zero
 }
 # Of one run with another of them: sums in 15 to 17 bits, one of which gives the few results that float32 does not.
@@ -104,6 +111,21 @@ WRONG_PROVED = {
     ("s36p", 9): ("mean_f32_lanes8", 0),  # honest: the quotient of a float32 mean, "rounded through float32"
     ("s36p", 18): ("h_acc_p25", 0),  # honest, like the next: guard bits, of three terms and of two
     ("s36p", 20): ("n_acc_p29_rna", 0),
+    ("s37p", 21): ("h_neumaier", 0),  # honest, like the next two: block units that round to float16 hold exact sums of theirs
+    ("s37p", 71): ("k_against_the_sum", 1),
+    ("s37r", 30): ("q_f32_two_from_end", 0),
+    ("s37p", 40): ("k_acc_p25_sr", 0),  # honest, like the next five: of one term, or two, every accumulator does what the store does
+    ("s37p", 60): ("n_backward_uneven_batches", 1),
+    ("s37p", 34): ("a_sum_vec4x8", 0),
+    ("s37p", 62): ("h_sum_split3", 1),
+    ("s37p", 24): ("mean_f32_sequential", 0),
+    ("s37q", 3): ("n_sum_raking", 0),  # rounded through float16, of ordinary numbers
+    ("s37p", 50): ("a_float_float", 1),  # honest: no input of four columns shows that a sum of 4096 was not split, six of them do
+    ("s37p", 16): ("n_mean_scaled_parts", 0),  # honest: a mean in another form
+    ("s37p", 14): ("l_slices_of_six", 0),  # honest: products in float16 were left, where no listed sum gives what excludes them
+    ("s37q", 54): ("a_layer_norm_chan", 1),  # honest: a mean rounded to bfloat16 was left
+    ("s37q", 1): ("mid_p14", 0),  # UNMODELLED: 14 bits before a float16 store err as float32 does
+    ("s37p", 10): ("n_mid_p17", 0),  # excluded by ordinary numbers, whose order nobody knows
     ("s31p", 27): ("sum_acc_p12", 2),  # one rounding to 12 to 23 bits: what a further input left open, of results 80 ulp off
 }
 # Proved to violate by a unit that no listed float32 sum is off by: honest ones that a class of sums holds all the same.

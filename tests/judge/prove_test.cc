@@ -56,7 +56,8 @@ struct Bench {
     return observation;
   }
   std::map<std::string, Classification> Classify(const Observation& observation) const {
-    return ClassifyValues(*oracle, observation.values, {.evidence = ClassifyOptions::Evidence::kHard});
+    return ClassifyValues(*oracle, observation.values,
+                          {.evidence = ClassifyOptions::Evidence::kHard, .ordinary = IsOrdinary(test_case)});
   }
 
   Case test_case;
@@ -80,7 +81,9 @@ class Prover {
     std::vector<Exclusion> excluded;
   };
 
-  Verdicts Judge(const PrecisionModel& model, const std::string& order, const std::string& value) const {
+  /// `without`: how the names of companions begin that are not asked.
+  Verdicts Judge(const PrecisionModel& model, const std::string& order, const std::string& value,
+                 const std::string& without = "") const {
     const Observation own = own_.Emulate(model, order);
     const auto classified = own_.Classify(own);
     std::vector<Observation> observations;
@@ -90,9 +93,11 @@ class Prover {
       found.push_back(companion->Classify(observations.back()));
     }
     std::vector<CompanionRun> runs;
-    for (size_t i = 0; i < found.size(); ++i)
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!without.empty() && names_[i].starts_with(without)) continue;
       runs.push_back(
           {.name = names_[i], .observation = &observations[i], .taint = {}, .classifications = &found[i]});
+    }
     const Proof proof = JoinCompanions(own_.test_case, own, classified, runs);
     const auto judge = [&](const Classification& one) {
       CaseResult result;
@@ -330,6 +335,54 @@ TEST(Prove, SumsAndMeans) {
       }
     }
   }
+}
+
+/// Exact sums are among those that a unit of 16 products which rounds to float16 may give; of random numbers it gives many others.
+TEST(Prove, CompensatedSumsAreNoUnitsThatRoundToFloat16) {
+  const Prover prover(Matmul("float16", 64, kDemand));
+  const auto told = [&](const char* acc, const char* without = "") {
+    return prover.Judge(Model("in=as_is;prod=exact;acc=" + std::string(acc) + ";mid=none;out=float16_rne"),
+                        "sequential", "y", without);
+  };
+  const auto honest = told("compensated");
+  EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << Survivors(honest.classification);
+  EXPECT_EQ(told("compensated", "normal").joined, ContractVerdict::kUndetermined);
+  const auto unit = told("blockfma(16,25,rne_float16)");
+  EXPECT_NE(unit.joined, ContractVerdict::kConforms) << Survivors(unit.classification);
+  const auto& proved = unit.classification.models_proved;
+  EXPECT_TRUE(std::ranges::any_of(
+      proved, [](const PrecisionModel& each) { return each.acc == "blockfma(16,25,rne_float16)"; }))
+      << "the truth is excluded: " << Survivors(unit.classification);
+}
+
+/// Of eight columns no input shows all positions together; those of several do.
+TEST(Prove, SplitSumsOfFewColumns) {
+  const Prover prover(
+      Load("    tensors:\n      x: {dtype: float16, shape: [4, 1000], fill: normal}\n"
+           "      w: {dtype: float16, shape: [1000, 8], fill: normal}\n    program: [{op: matmul, of: [x, "
+           "w], as: y}]\n"
+           "    observe: [y]\n    contract: {status: de_facto, prove: true, accept: {y: {" +
+           std::string(kDemand) + "}}}\n"));
+  const auto told = [&](const char* acc, const char* without = "") {
+    return prover.Judge(Model("in=as_is;prod=exact;acc=" + std::string(acc) + ";mid=none;out=float16_rne"),
+                        "sequential", "y", without);
+  };
+  const auto honest = told("float32");
+  EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << Survivors(honest.classification);
+  EXPECT_EQ(told("float32", "chunk.").joined, ContractVerdict::kUndetermined);
+  const auto split = told("split_k(float16,float32)");
+  EXPECT_EQ(split.joined, ContractVerdict::kViolates) << Survivors(split.classification);
+  EXPECT_TRUE(std::ranges::any_of(split.classification.models_proved, [](const PrecisionModel& each) {
+    return each.acc == "split_k(float16,float32)";
+  })) << "the truth is excluded";
+}
+
+/// A rounding to so many bits before a 16-bit store errs as that store does: it is asked for on each further input.
+TEST(Prove, ARoundingToFourteenBitsBeforeAFloat16Store) {
+  const Prover prover(Matmul("float16", 100, kDemand));
+  const auto rounded =
+      prover.Judge(Model("in=as_is;prod=exact;acc=float32;mid=p14;out=float16_rne"), "sequential", "y");
+  EXPECT_EQ(rounded.joined, ContractVerdict::kViolates) << Survivors(rounded.classification);
 }
 
 /// Three float32 values that count have few sums, and each sum one quotient: whether a store cuts is known of any divisor.
