@@ -153,6 +153,9 @@ Json Value(const ValueResult& value, const std::vector<const Exclusion*>& decisi
   if (!value.part.empty()) json["part"] = Text(value.part);
   json["fits"] = classification.fits;
   if (!classification.floors.empty()) json["floors"] = classification.floors;
+  // What a contract that is met says nothing of, however it was summed.
+  if (value.contract == ContractVerdict::kConforms && !classification.as_exact.empty())
+    json["as_exact"] = Words(classification.as_exact);
   if (!classification.says.empty()) json["says"] = Texts(classification.says);
   for (const auto& region : classification.regions)
     json["regions"].push_back({{"where", Text(region.where)}, {"label", Text(region.label)}});

@@ -370,7 +370,7 @@ size_t FewestMisses(const Hypothesis& hypothesis, std::span<const int64_t> eleme
   std::vector<int> orders = hypothesis.Orders();
   // Without a sum the first order stands for all: it rounds the steps inside an op.
   if (hypothesis.order_free() && !hypothesis.orders().empty()) orders = {0};
-  std::ranges::stable_partition(orders, [&](int order) { return order == first; });
+  std::stable_partition(orders.begin(), orders.end(), [&](int order) { return order == first; });
   for (const int order : orders) {
     if (fewest <= enough) break;
     size_t misses = 0;

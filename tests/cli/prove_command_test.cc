@@ -92,7 +92,7 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   EXPECT_EQ(proved.code, 1) << proved.out << proved.err;
   EXPECT_THAT(proved.out, HasSubstr("1 PASS  1 FAIL"));
   EXPECT_THAT(Flat(proved.out),
-              HasSubstr("judged on 5 further inputs too: single, cancel, swamp, wide, half"));
+              HasSubstr("judged on 6 further inputs too: single, cancel, swamp, wide, half, normal"));
   EXPECT_THAT(proved.out, HasSubstr("1 case x 2 backends"));
   const json report = Report("r");
   testing::SchemaValidator validator(
@@ -102,7 +102,7 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   const json& first = report["results"][0];
   EXPECT_EQ(first["id"], "mine/proved");
   EXPECT_EQ(first["values"]["y"]["contract"], "CONFORMS");
-  ASSERT_EQ(first["proved_on"].size(), 5u);
+  ASSERT_EQ(first["proved_on"].size(), 6u);
   EXPECT_EQ(first["proved_on"][2], json({{"input", "swamp"}}));
   std::string excluded;
   for (const json& index : first["values"]["y"]["excluded"])
@@ -142,7 +142,7 @@ TEST_F(ProveCommand, ACompanionThatCrashesProvesNothingAndIsNamed) {
       Run("run mine.yaml -k proved -v -o r -b " + ShellQuote("faulty:fault=segv,case=mine/proved~swamp"));
   const json result = Report("r")["results"][0];
   EXPECT_EQ(result["outcome"]["kind"], "completed") << run.out;
-  ASSERT_EQ(result["proved_on"].size(), 5u) << run.out;
+  ASSERT_EQ(result["proved_on"].size(), 6u) << run.out;
   EXPECT_EQ(result["proved_on"][2]["input"], "swamp");
   EXPECT_EQ(result["proved_on"][2]["left_out"], "crashed SIGSEGV");
   EXPECT_FALSE(result["proved_on"][1].contains("left_out"));
