@@ -157,7 +157,10 @@ void Classifier::CountBits(const Hypothesis& natural, const std::vector<int64_t>
         if (std::isfinite(exact.hi))
           more += std::max(0, SignificantBits(RoundTo(exact.value(), format)) - bits);
       }
-      if (!last && more >= kNoAccident) note_perhaps();
+      // Where terms cancel, a wide sum wants few as well.
+      const bool wide =
+          std::ranges::any_of(*likely, [&](const PrecisionModel& model) { return IsAsAsked(model); });
+      if (!last && !wide && more >= kNoAccident) note_perhaps();
       return;
     }
   }
