@@ -30,8 +30,7 @@ std::optional<Chunks> ChunksShown(const Hypothesis& hypothesis, int64_t k, std::
 
 std::string WhyOneChunk() {
   return "the terms at positions 1, 2, 4, ... and the last one were each added to that at position 0 before "
-         "anything was "
-         "stored: no sum that is split leaves all of them together";
+         "anything was stored: no sum that is split leaves all of them together";
 }
 
 }  // namespace ulpscope

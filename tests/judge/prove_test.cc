@@ -337,17 +337,19 @@ TEST(Prove, SumsAndMeans) {
   }
 }
 
+/// Of y, stored in float16 and summed in `acc`.
+Prover::Verdicts SummedIn(const Prover& prover, const std::string& acc, const std::string& without = "") {
+  return prover.Judge(Model("in=as_is;prod=exact;acc=" + acc + ";mid=none;out=float16_rne"), "sequential",
+                      "y", without);
+}
+
 /// Exact sums are among those that a unit of 16 products which rounds to float16 may give; of random numbers it gives many others.
 TEST(Prove, CompensatedSumsAreNoUnitsThatRoundToFloat16) {
   const Prover prover(Matmul("float16", 64, kDemand));
-  const auto told = [&](const char* acc, const char* without = "") {
-    return prover.Judge(Model("in=as_is;prod=exact;acc=" + std::string(acc) + ";mid=none;out=float16_rne"),
-                        "sequential", "y", without);
-  };
-  const auto honest = told("compensated");
+  const auto honest = SummedIn(prover, "compensated");
   EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << Survivors(honest.classification);
-  EXPECT_EQ(told("compensated", "normal").joined, ContractVerdict::kUndetermined);
-  const auto unit = told("blockfma(16,25,rne_float16)");
+  EXPECT_EQ(SummedIn(prover, "compensated", "normal").joined, ContractVerdict::kUndetermined);
+  const auto unit = SummedIn(prover, "blockfma(16,25,rne_float16)");
   EXPECT_NE(unit.joined, ContractVerdict::kConforms) << Survivors(unit.classification);
   const auto& proved = unit.classification.models_proved;
   EXPECT_TRUE(std::ranges::any_of(
@@ -363,14 +365,10 @@ TEST(Prove, SplitSumsOfFewColumns) {
            "w], as: y}]\n"
            "    observe: [y]\n    contract: {status: de_facto, prove: true, accept: {y: {" +
            std::string(kDemand) + "}}}\n"));
-  const auto told = [&](const char* acc, const char* without = "") {
-    return prover.Judge(Model("in=as_is;prod=exact;acc=" + std::string(acc) + ";mid=none;out=float16_rne"),
-                        "sequential", "y", without);
-  };
-  const auto honest = told("float32");
+  const auto honest = SummedIn(prover, "float32");
   EXPECT_EQ(honest.joined, ContractVerdict::kConforms) << Survivors(honest.classification);
-  EXPECT_EQ(told("float32", "chunk.").joined, ContractVerdict::kUndetermined);
-  const auto split = told("split_k(float16,float32)");
+  EXPECT_EQ(SummedIn(prover, "float32", "chunk.").joined, ContractVerdict::kUndetermined);
+  const auto split = SummedIn(prover, "split_k(float16,float32)");
   EXPECT_EQ(split.joined, ContractVerdict::kViolates) << Survivors(split.classification);
   EXPECT_TRUE(std::ranges::any_of(split.classification.models_proved, [](const PrecisionModel& each) {
     return each.acc == "split_k(float16,float32)";
