@@ -135,7 +135,8 @@ bool KeepsBits(const Plan& plan, const PlanNode& node) {
 
 OnlySum OnlySumOf(const Plan& plan, const ValuePath& path, const Choice& choice) {
   OnlySum only;
-  if (path.reductions.size() != 1) return only;
+  // Longer ones, which most banks list thousands of models of, round on their way.
+  if (path.reductions.size() != 1 || path.reduction_length > 2) return only;
   const PlanNode& sum = plan.at(path.reductions.front());
   only.sum = &sum;
   only.terms = path.reduction_length;
