@@ -7,6 +7,7 @@
 #include "harness/base/deadline.h"
 #include "harness/num/error_free.h"
 #include "oracles/dot/few_terms.h"
+#include "oracles/dot/further_orders.h"
 #include "oracles/dot/trees.h"
 #include "oracles/emulated.h"
 #include "oracles/evaluate.h"
@@ -148,6 +149,35 @@ class BoundHypothesis : public Hypothesis {
   bool order_free() const override { return bank_->path.reductions.empty() || binding_.acc.exact(); }
   std::span<const std::string> orders() const override { return bank_->order_names; }
 
+  std::span<const std::string> further_orders() const override {
+    static const std::vector<std::string> sums = NamesOf(FurtherOrders(false)),
+                                          means = NamesOf(FurtherOrders(true));
+    if (!HasFurther()) return {};
+    return IsPlainSum() ? sums : means;
+  }
+
+  std::vector<double> SimulateFurther(size_t further, std::span<const int64_t> elements) const override {
+    Evaluator<EmulatedArithmetic> evaluator(
+        shared_->plan, shared_->inputs,
+        EmulatedArithmetic(&binding_, &shared_->cache, nullptr, bank_->path.root));
+    const bool plain = IsPlainSum();
+    const auto mean = plain ? std::nullopt : MeanOf();
+    const FurtherOrder& order = FurtherOrders(!plain)[further];
+    std::vector<double> values;
+    for (const int64_t element : elements) {
+      KeepDeadline();
+      if (plain) {
+        values.push_back(SumFurther(order, TermsOf(&evaluator, element).front()));
+        continue;
+      }
+      std::vector<double> terms =
+          Probe().Raw(mean->sum, shared_->plan.RootIndex(bank_->node, element)).a;
+      for (double& term : terms) term = binding_.in[static_cast<size_t>(mean->sum)][0].Apply(term);
+      values.push_back(MeanFurther(order, terms));
+    }
+    return values;
+  }
+
   std::vector<double> Simulate(int order, std::span<const int64_t> elements) const override {
     // MID and OUT of the root do not matter here: hypotheses that differ in them alone share a simulation.
     std::string key = choice_.mode + std::to_string(bank_->node) + "|" + std::to_string(order) + "|" +
@@ -238,23 +268,62 @@ class BoundHypothesis : public Hypothesis {
                                    static_cast<int64_t>(SumTrees::kMostSlots);
   }
 
+  /// A sum over a whole number.
+  struct Quotient {
+    int sum = -1;  ///< the node that is divided
+    int64_t divisor = 1;
+  };
+  std::optional<Quotient> MeanOf() const {
+    const PlanNode& root = Root();
+    if (root.kind != NodeKind::kDiv) return std::nullopt;
+    const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
+    const IntegerRatio* ratio = by.If<IntegerRatio>();
+    // Of a quotient that is stored in binary64 one double does not hold enough.
+    const bool whole =
+        ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
+        (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
+    const int sum = shared_->plan.Root(root.args[0]);
+    // The quotient's element is the sum's: neither is a view of another shape.
+    if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
+      return std::nullopt;
+    return Quotient{.sum = sum, .divisor = ratio->numerator};
+  }
+
+  static std::vector<std::string> NamesOf(const std::vector<FurtherOrder>& orders) {
+    std::vector<std::string> names;
+    for (const FurtherOrder& order : orders) names.push_back(order.name);
+    return names;
+  }
+
+  /// Sums of tensors of the case in float32, or their mean, and no rounding on the way.
+  bool HasFurther() const {
+    const AccSpec& acc = binding_.acc;
+    if (!acc.binary() || acc.format != &Binary32() || acc.rounding != Rounding::kNearestEven ||
+        acc.via_float32 || acc.subnormals != Subnormals::kGradual || choice_.mid != "none" ||
+        !choice_.cuts.empty() || bank_->path.reductions.size() != 1)
+      return false;
+    const auto one_piece = [&](int node) {
+      const auto& in = binding_.in[static_cast<size_t>(node)];
+      return in[0].pieces == 1 && in[1].pieces == 1;
+    };
+    if (IsReduction(Root().kind)) return IsPlainSum() && one_piece(bank_->path.root);
+    const auto mean = MeanOf();
+    if (!mean) return false;
+    const PlanNode& sum = shared_->plan.at(mean->sum);
+    return sum.kind == NodeKind::kReduce && IsRaw(mean->sum) && one_piece(mean->sum) &&
+           sum.terms() == mean->divisor;
+  }
+
   /// The same for a sum of a tensor's elements, or one that is divided by a whole number.
   std::vector<double> PossibleSums(int64_t element) const {
-    const PlanNode& root = Root();
-    int64_t at = shared_->plan.RootIndex(bank_->node, element), divisor = 1;
+    const int64_t at = shared_->plan.RootIndex(bank_->node, element);
+    int64_t divisor = 1;
     int sum = bank_->path.root;
-    if (root.kind == NodeKind::kDiv) {
-      const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
-      const IntegerRatio* ratio = by.If<IntegerRatio>();
-      // Of a quotient that is stored in binary64 one double does not hold enough.
-      const bool whole =
-          ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
-          (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
-      sum = shared_->plan.Root(root.args[0]);
-      // The quotient's element is the sum's: neither is a view of another shape.
-      if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
-        return {};
-      divisor = by.Get<IntegerRatio>().numerator;
+    if (Root().kind == NodeKind::kDiv) {
+      const auto mean = MeanOf();
+      if (!mean) return {};
+      sum = mean->sum;
+      divisor = mean->divisor;
     }
     const PlanNode& node = shared_->plan.at(sum);
     if (binding_.acc.exact() || node.kind != NodeKind::kReduce || !IsRaw(sum)) return {};
@@ -289,7 +358,9 @@ class BoundHypothesis : public Hypothesis {
   }
 
   /// The value is one sum of tensors of the case, and nothing else.
-  bool IsPlainSum() const { return IsRaw(bank_->path.root) && Root().args.size() < 3 && Root().alpha() == 1; }
+  bool IsPlainSum() const {
+    return IsReduction(Root().kind) && IsRaw(bank_->path.root) && Root().args.size() < 3 && Root().alpha() == 1;
+  }
 
   const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {
     const int root = bank_->path.root;

@@ -208,6 +208,14 @@ void Classifier::Conclude() {
   }
   if (search && odd_ == 0) TryBitsByErrors(&likely);
   if (search) TryTiesAway(&likely);
+  const auto as_asked = [&](const PrecisionModel& model) { return IsAsAsked(WithExactProducts(model)); };
+  if (search ? likely.empty() : HardOnly() && std::ranges::none_of(likely, as_asked)) {
+    TryFurtherOrders(&likely);
+    if (HardOnly() && likely.empty()) {
+      TryGuardBits();
+      likely = Survivors();
+    }
+  }
   if (options_.ordinary) ExcludeTooNear(&likely);
   const std::set<PrecisionModel> proved = Survivors();
   std::unordered_set<const PrecisionModel*, HashOfModel, SameModel> tried;
@@ -232,11 +240,21 @@ void Classifier::Conclude() {
   }
   if (!HardOnly()) result_.reproduced = Reproduced();
   if (HardOnly()) result_.within = Within();
+  if (search && ErrsAsFloat32()) result_.within = ErrorsOfFloat32(*PlainFloat32()->hypothesis);
   DoubtForms();
   DoubtZeros();
   KeepExclusions(proved);
   ProjectFacets(shape_, &result_);
   result_.label = LabelOf(shape_, observed_.dtype, result_);
+}
+
+/// Nothing explains the results, what the program asks for is not excluded, and nothing but their errors is said against it.
+bool Classifier::ErrsAsFloat32() const {
+  const Trial* plain = PlainFloat32();
+  const bool errors_alone =
+      result_.says.empty() || result_.says == std::vector<std::string>{errors_};
+  return result_.kind == ClassificationKind::kUnmodelled && only_ == nullptr && plain != nullptr &&
+         plain->survived && errors_alone && bits_ == 0 && (odd_ == 0 || shape_.is_mean);
 }
 
 /// Out of a format's range goes what is out of another's: of infinities and NaNs alone no format can be told.

@@ -33,6 +33,7 @@ struct Trial {
   size_t passed = 0;  ///< elements checked before it fell
   Fallen fallen;
   LikelihoodResult match;
+  int further = -1;  ///< the further order of its hypothesis that gives every result
   double probe = 0;  ///< the law on a few elements
   double log_likelihood = 0;
   double fit = 0;
@@ -106,6 +107,8 @@ class Classifier {
 
   /// Nothing in its operands, products and sums is narrower than the result that the program asks for.
   bool IsAsAsked(const PrecisionModel& model) const;
+
+  bool ErrsAsFloat32() const;
 
   std::set<PrecisionModel> Survivors() const;
 
@@ -246,6 +249,12 @@ class Classifier {
   /// reads an operand or multiplies in fewer bits, and errs so too, stands beside.
   void TryBitsByErrors(std::set<PrecisionModel>* likely);
 
+  /// Where nothing explains the results: float32 sums in orders that hang on the terms, and other forms of a mean, that give all of them.
+  void TryFurtherOrders(std::set<PrecisionModel>* likely);
+
+  /// Of a further input that no sum of the bank gives: sums in 25 to 34 bits, which none lists, join the trials.
+  void TryGuardBits();
+
   /// Errors tell that operands were rounded to nearest, not which way the few went that lie half-way.
   void TryTiesAway(std::set<PrecisionModel>* likely);
 
@@ -297,6 +306,8 @@ class Classifier {
   /// Of a further input that no float32 sum gives: its errors in those of float32 sums, root mean squares over all orders tried; 0 where they,
   /// or the largest of them, are larger.
   double Within() const;
+  /// The same of any results: in those of `plain`, and of a mean in those of its other forms too.
+  double ErrorsOfFloat32(const Hypothesis& plain) const;
 
   /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.

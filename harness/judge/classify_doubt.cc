@@ -413,6 +413,50 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
   }
 }
 
+void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
+  constexpr size_t kFirst = 16;
+  if (only_ != nullptr || elements_.empty() || shape_.reduction_length < 2) return;
+  if (sample_.empty()) ChooseSample();
+  const auto [elements, stored] = AffordableElements();
+  for (Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const size_t orders = model.in.empty() ? trial.hypothesis->further_orders().size() : 0;
+    for (size_t order = 0; order < orders && trial.further < 0; ++order) {
+      const size_t first = std::min(kFirst, elements.size());
+      const auto differ = [&](std::span<const int64_t> some, std::span<const double> of_them) {
+        return DifferentValues(trial.hypothesis->StoredFurther(order, some), of_them) > 0;
+      };
+      if (differ(std::span(elements).first(first), std::span(stored).first(first)) || differ(elements, stored))
+        continue;
+      trial.further = static_cast<int>(order);
+      result_.notes.push_back(fmt::format("each of {} results is what {} gives {}", elements.size(),
+                                          model.acc, trial.hypothesis->further_orders()[order]));
+    }
+    if (trial.further < 0) continue;
+    // What an order gives no bound excludes: those of a mean are of a sum that is divided.
+    trial.survived = true;
+    trial.match.matches = 1;
+    trial.log_likelihood = 0;
+    trial.residuals = {};
+    trial.residuals.fits = true;
+    likely->insert(model);
+  }
+  if (likely->empty()) return;
+  result_.says.clear();
+  errors_.clear();
+  odd_ = bits_ = 0;
+}
+
+void Classifier::TryGuardBits() {
+  constexpr int kMostBits = 34;
+  std::vector<Proposal> proposals;
+  for (int bits = Binary32().precision + 1; bits <= kMostBits; ++bits) {
+    for (const char* mode : {"", "_rz", "_rna"})
+      proposals.push_back({.in = {}, .acc = fmt::format("p{}{}", bits, mode)});
+  }
+  TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+}
+
 void Classifier::TryTiesAway(std::set<PrecisionModel>* likely) {
   constexpr std::string_view kToEven = "_rne", kAway = "_rna";
   constexpr size_t kMost = 8;  // further models: each costs a look at all elements
@@ -837,7 +881,7 @@ double Classifier::Beyond() const {
   // One result may be where a library's function is at its worst.
   constexpr double kTwice = 2, kOfLargest = 3;
   const Trial* plain = PlainFloat32();
-  if (plain == nullptr || !IsKept(*plain) || sample_.size() < kFewest) return 0;
+  if (plain == nullptr || !IsKept(*plain) || plain->further >= 0 || sample_.size() < kFewest) return 0;
   const bool every = WorkOfOrders(*plain->hypothesis, elements_.size()) <= kMostWork;
   const std::vector<int64_t>& elements = every ? elements_ : sample_;
   const auto centre = plain->hypothesis->Simulate(-1, elements);
@@ -882,42 +926,52 @@ double Classifier::Beyond() const {
 }
 
 double Classifier::Within() const {
-  constexpr int64_t kMostWork = int64_t{1} << 24;
   const Trial* plain = PlainFloat32();
+  return plain == nullptr || plain->survived ? 0 : ErrorsOfFloat32(*plain->hypothesis);
+}
+
+double Classifier::ErrorsOfFloat32(const Hypothesis& plain) const {
+  constexpr int64_t kMostWork = int64_t{1} << 24;
   const bool other_steps = shape_.has_steps && !shape_.is_mean;
-  if (plain == nullptr || plain->survived || other_steps || shape_.reduction_length < 2) return 0;
-  if (WorkOfOrders(*plain->hypothesis, elements_.size()) > kMostWork) return 0;
+  if (other_steps || shape_.reduction_length < 2) return 0;
+  if (WorkOfOrders(plain, elements_.size()) > kMostWork) return 0;
   const FloatFormat& format = *FormatOf(observed_.dtype);
   // What an element may err by in any order is what its errors are measured in: these inputs hold numbers of many sizes.
   std::vector<double> unit;
   for (size_t i = 0; i < elements_.size(); ++i) {
-    const Interval range = plain->hypothesis->Enclose(elements_[i]);
+    const Interval range = plain.Enclose(elements_[i]);
     unit.push_back(std::max(range.hi - range.lo, Ulp(references_[i].hi, format)));
   }
-  plain->hypothesis->Forget();
+  plain.Forget();
   struct Errors {
     double squares = 0, largest = 0;
   };
-  const auto add = [&](const std::vector<double>& stored, Errors* errors) {
+  const auto errors_of = [&](const std::vector<double>& stored) {
+    Errors errors;
     for (size_t i = 0; i < stored.size(); ++i) {
       const double one = DistanceFrom(references_[i], stored[i]) / unit[i];
-      errors->squares += one * one;
-      errors->largest = std::max(errors->largest, std::isnan(one) ? kInf : one);
+      errors.squares += one * one;
+      errors.largest = std::max(errors.largest, std::isnan(one) ? kInf : one);
     }
+    return errors;
   };
-  Errors own, float32;
-  add(stored_, &own);
-  const auto orders = plain->hypothesis->Orders();
-  for (const int order : orders) add(plain->hypothesis->Stored(order, elements_), &float32);
-  if (shape_.is_mean) {
-    // Another form errs by some roundings of terms where the plain one is exact; in units of what a mean may err by in any order.
-    constexpr double kForms = 0.15;
-    float32.squares += static_cast<double>(orders.size() * stored_.size()) * kForms * kForms;
-    float32.largest += 2 * kForms;
+  const Errors own = errors_of(stored_);
+  Errors float32;
+  const auto orders = plain.Orders();
+  for (const int order : orders) {
+    const Errors one = errors_of(plain.Stored(order, elements_));
+    float32.squares += one.squares / static_cast<double>(orders.size());
+    float32.largest = std::max(float32.largest, one.largest);
+  }
+  // A mean has other forms, which round where a sum of few bits is exact: as large as the errors of any of them.
+  const size_t forms = shape_.is_mean ? plain.further_orders().size() : 0;
+  for (size_t form = 0; form < forms; ++form) {
+    const Errors one = errors_of(plain.StoredFurther(form, elements_));
+    float32.squares = std::max(float32.squares, one.squares);
+    float32.largest = std::max(float32.largest, one.largest);
   }
   if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return 0;
-  const double ratio = std::max(std::sqrt(own.squares / float32.squares * static_cast<double>(orders.size())),
-                                own.largest / float32.largest);
+  const double ratio = std::max(std::sqrt(own.squares / float32.squares), own.largest / float32.largest);
   return ratio <= kNearFloat32 ? std::max(ratio, 0.01) : 0;
 }
 

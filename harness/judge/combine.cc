@@ -78,6 +78,13 @@ bool RoundsOtherwise(const PrecisionModel& model) {
          (acc->rounding != Rounding::kNearestEven || out->rounding != Rounding::kNearestEven);
 }
 
+bool ErrsAsFloat32(const Classification& one) { return one.within > 0 && one.within <= kAsFloat32; }
+
+/// Float32's errors, or those of one of the sums in a few bits more that give it.
+bool IsNearFloat32(const Classification& one) {
+  return ErrsAsFloat32(one) || (one.within > 0 && std::ranges::any_of(one.models_proved, HasGuardBits));
+}
+
 /// Sums to nearest in float32 or wider, and nothing else.
 bool SumsToNearest(const PrecisionModel& model) {
   const auto acc = ParseAcc(model.acc);
@@ -108,15 +115,24 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
 struct Unlisted {
   std::vector<std::string> inputs;
   double within = 0;  ///< the largest of their errors, in those of float32
+  double own = 0;     ///< of the case's own data, where no listed sum gives it; else 0
 
+  bool any() const { return own > 0 || !inputs.empty(); }
   std::string Text() const {
-    constexpr double kAsLarge = 0.8;
-    if (inputs.empty()) return "";
+    std::string text;
+    if (own > 0) text = fmt::format("; no listed sum gives these results, with errors {}", InThose(own));
+    if (inputs.empty()) return text;
     const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
-    return fmt::format("; no listed sum gives the further input{} {}{}, with errors {} those of float32",
-                       first.empty() ? "" : "s", Join(first, ", "),
-                       (first.empty() ? "" : " and ") + inputs.back(),
-                       within < kAsLarge ? fmt::format("{:.2g} times", within) : "about as large as");
+    return text + fmt::format("; no listed sum gives the further input{} {}{}, with errors {}",
+                              first.empty() ? "" : "s", Join(first, ", "),
+                              (first.empty() ? "" : " and ") + inputs.back(), InThose(within));
+  }
+
+ private:
+  static std::string InThose(double errors) {
+    constexpr double kAsLarge = 0.8;
+    return errors < kAsLarge || errors > kAsFloat32 ? fmt::format("{:.2g} times those of float32", errors)
+                                                    : "about as large as those of float32";
   }
 };
 
@@ -169,15 +185,26 @@ std::string WhyItProvesNothing(const Observation& observation, const std::string
   return "";
 }
 
-Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
-                       std::span<const ProofInput> inputs) {
+namespace {
+
+Classification CombineWith(const std::string& value, const Classification& base, DType observed, int bits,
+                           std::span<const ProofInput> inputs) {
   // Models of single steps are no rivals of those of the whole.
-  if (HasNoModels(base) || base.kind == kUnmodelled || base.piece.starts_with("steps ")) return base;
+  if (HasNoModels(base) || base.piece.starts_with("steps ")) return base;
   Classification joined = base;
   const ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
   Unlisted unlisted;
+  if (base.kind == kUnmodelled) {
+    // Nearer to the exact values than any listed sum comes, or as far as a mean's other forms: what else there is further inputs tell.
+    if (!ErrsAsFloat32(base) || inputs.empty() || std::ranges::none_of(own, SumsInFloat32)) return base;
+    joined.says.clear();
+    joined.models.clear();
+    std::ranges::copy_if(own, std::back_inserter(joined.models), SumsWide);
+    joined.fits = true;
+    unlisted.own = base.within;
+  }
   const bool shows = FormatOf(observed)->precision >= Binary32().precision;
   bool near_float32 = true;  ///< on every further input it errs as float32 sums do, or is one
   for (const ProofInput& input : inputs) bits = std::max(bits, input.bits);
@@ -186,7 +213,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     if (HasNoModels(one)) continue;
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
     near_float32 = near_float32 &&
-                   (std::ranges::any_of(here, SumsInFloat32) || (one.within > 0 && one.within <= kAsFloat32));
+                   (std::ranges::any_of(here, SumsInFloat32) || IsNearFloat32(one));
     std::set<PrecisionModel> wide;
     if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
     // What stores or adds otherwise and gives this input too is an explanation, where all that it gives is one value.
@@ -198,7 +225,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     });
     // A class holds sums that no bank lists: what is left beside none of the listed ones is no proof against it. Behind a narrow store
     // errors are the store's, and what is left tells more than they do.
-    const bool little = none_here && one.within <= kAsFloat32;
+    const bool little = none_here && IsNearFloat32(one);
     const bool unlisted_here = little && (shows || one.kind == kUnmodelled);
     if (none_here && !little && shows) {
       BecomeUnmodelled(
@@ -263,9 +290,12 @@ Classification Combine(const std::string& value, const Classification& base, DTy
   // What lies between several sums is none of them: a demand for one alone is not met, nor is one of them more than the others that
   // further inputs exclude as they do it.
   const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
-  if (!unlisted.inputs.empty() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
+  if (unlisted.any() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
       std::ranges::all_of(proved, SumsWide))
     std::ranges::copy_if(own, std::inserter(proved, proved.end()), SumsWide);
+  if (unlisted.own > 0 &&
+      (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))
+    return base;
   if (!unlisted.inputs.empty() && std::ranges::all_of(proved, as_first)) {
     BecomeUnmodelled("no precision model explains the further input " + unlisted.inputs.front(), shape,
                      observed, &joined);
@@ -277,7 +307,7 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     std::erase_if(proved, added);
     std::erase_if(joined.models, added);
   }
-  if (proved == own && unlisted.inputs.empty()) return joined;
+  if (proved == own && !unlisted.any()) return joined;
   joined.models_proved.assign(proved.begin(), proved.end());
   std::erase_if(joined.models, [&](const PrecisionModel& model) { return !proved.contains(model); });
   if (joined.models.empty()) {
@@ -288,12 +318,21 @@ Classification Combine(const std::string& value, const Classification& base, DTy
     joined.models_proved = std::move(left);
     return joined;
   }
-  joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size() || !unlisted.inputs.empty();
+  joined.rests_on_likelihood = joined.models.size() < joined.models_proved.size() || unlisted.any();
   joined.kind = joined.models.size() == 1 ? kIdentified : kIndistinguishable;
   ProjectFacets(shape, &joined);
   joined.label = LabelOf(shape, observed, joined);
   joined.label += unlisted.Text();
   return joined;
+}
+
+}  // namespace
+
+Classification Combine(const std::string& value, const Classification& base, DType observed, int bits,
+                       std::span<const ProofInput> inputs) {
+  Classification joined = CombineWith(value, base, observed, bits, inputs);
+  // What its own data says tells more.
+  return base.kind == kUnmodelled && joined.kind == kUnmodelled ? base : joined;
 }
 
 Proof JoinCompanions(const Case& test_case, const Observation& own,
@@ -318,7 +357,7 @@ Proof JoinCompanions(const Case& test_case, const Observation& own,
           .dtype = tensor->second.dtype, .shape = tensor->second.shape, .part = {}, .classification = one};
       const ContractVerdict verdict = JudgeContract(test_case, value, alone);
       if (verdict == ContractVerdict::kViolates) proof.verdicts[value] = verdict;
-      if (verdict == ContractVerdict::kUnmodelled && !(one.within > 0 && one.within <= kAsFloat32))
+      if (verdict == ContractVerdict::kUnmodelled && !ErrsAsFloat32(one))
         proof.verdicts.try_emplace(value, verdict);
     }
   }

@@ -91,9 +91,9 @@ struct Classification {
   /// The errors in those of float32 throughout, where they fit it and are more than twice as large as in any order tried: functions and
   /// forms of a library. Else 0.
   double beyond = 0;
-  /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives: its errors in those of float32 sums in the
-  /// orders tried, the larger of root mean squares and largest ones, where that is kNearFloat32 at most: guard bits, compensations, wide
-  /// units. Else 0.
+  /// Of a further input (harness/judge/combine.h) which no float32 sum of the bank gives, and of results that nothing explains and of which
+  /// nothing but their errors is said: these in those of float32 sums in the orders tried, and of a mean's other forms, the larger of
+  /// root mean squares and largest ones, where that is kNearFloat32 at most: guard bits, compensations, wide units. Else 0.
   double within = 0;
   int64_t models_tried = 0;
   std::string label;  ///< one plain phrase

@@ -69,6 +69,11 @@ class Hypothesis {
   /// The values before Store in accumulation order `order`, for each element; order -1 accumulates without
   /// rounding.
   virtual std::vector<double> Simulate(int order, std::span<const int64_t> elements) const = 0;
+  /// Names of orders that hang on the terms (sorted, signs apart), and of a mean's other forms: none where it is no plain sum, or mean,
+  /// in float32. No law is learnt from them.
+  virtual std::span<const std::string> further_orders() const { return {}; }
+  /// The values before Store in the further order of that index, for each element.
+  virtual std::vector<double> SimulateFurther(size_t, std::span<const int64_t>) const { return {}; }
 
   /// The orders of its own that can give other bits: -1 alone where none does.
   std::vector<int> Orders() const {
@@ -81,6 +86,11 @@ class Hypothesis {
   /// What Simulate gives, each stored.
   std::vector<double> Stored(int order, std::span<const int64_t> elements) const {
     std::vector<double> results = Simulate(order, elements);
+    for (double& result : results) result = Store(result);
+    return results;
+  }
+  std::vector<double> StoredFurther(size_t further, std::span<const int64_t> elements) const {
+    std::vector<double> results = SimulateFurther(further, elements);
     for (double& result : results) result = Store(result);
     return results;
   }

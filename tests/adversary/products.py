@@ -203,7 +203,9 @@ def block_sum(a, b, n, fraction, mode, acc="float32"):
     with np.errstate(all="ignore"):
         for start in range(0, a.shape[1], n):
             terms = np.concatenate([total[None], (a.T[start:start + n][:, :, None] * b[start:start + n][:, None, :])])
-            largest = np.frexp(np.where(np.isfinite(terms), terms, 0.0))[1].max(axis=0) - 1
+            # Zero has no exponent: an empty running sum aligns nothing.
+            counted = np.isfinite(terms) & (terms != 0)
+            largest = np.where(counted, np.frexp(np.where(counted, terms, 1.0))[1] - 1, -1000).max(axis=0)
             quantum = np.ldexp(1.0, np.maximum(largest - fraction, -1000))
             cut = np.trunc(terms / quantum) if mode != "rne_all" else np.rint(terms / quantum)
             total = np.where(np.isfinite(terms).all(axis=0), final(cut.sum(axis=0) * quantum), terms.sum(axis=0))

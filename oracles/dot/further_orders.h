@@ -1,0 +1,43 @@
+// Orders that hang on the terms themselves, and the other forms of a mean: what some float32 kernels do.
+//
+// No law of errors is learnt from them: sums of sorted terms err by tens of times what others do. They are asked for every bit, where
+// nothing else gives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oracles/dot/orders.h"
+#include "oracles/dot/sum.h"
+
+namespace ulpscope {
+
+struct FurtherOrder {
+  enum class Kind {
+    kAscending,      ///< from the most negative term up
+    kDescending,     ///< from the largest term down
+    kSmallestFirst,  ///< by magnitude
+    kLargestFirst,
+    kSignsApart,  ///< positive and negative terms, then both sums
+    // Of a mean alone.
+    kTimesReciprocal,     ///< the sum times 1/n, rounded once before
+    kTermsScaled,         ///< each term times 1/n, then their sum
+    kRunning,             ///< m + (x - m) / k, term by term
+    kRunningReciprocals,  ///< m + (x - m) * (1 / k)
+  };
+  Kind kind = Kind::kAscending;
+  SumOrder order;  ///< of kTimesReciprocal and kTermsScaled
+  std::string name;
+};
+
+const std::vector<FurtherOrder>& FurtherOrders(bool of_mean);
+
+/// The float32 sum of `terms`; `further` is none of a mean's own.
+double SumFurther(const FurtherOrder& further, std::span<const SumTerm> terms);
+
+/// The mean of `terms` in float32, before it is stored.
+double MeanFurther(const FurtherOrder& further, std::span<const double> terms);
+
+}  // namespace ulpscope
