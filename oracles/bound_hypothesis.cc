@@ -170,8 +170,7 @@ class BoundHypothesis : public Hypothesis {
         values.push_back(SumFurther(order, TermsOf(&evaluator, element).front()));
         continue;
       }
-      std::vector<double> terms =
-          Probe().Raw(mean->sum, shared_->plan.RootIndex(bank_->node, element)).a;
+      std::vector<double> terms = Probe().Raw(mean->sum, shared_->plan.RootIndex(bank_->node, element)).a;
       for (double& term : terms) term = binding_.in[static_cast<size_t>(mean->sum)][0].Apply(term);
       values.push_back(MeanFurther(order, terms));
     }
@@ -279,9 +278,8 @@ class BoundHypothesis : public Hypothesis {
     const PlanNode& by = shared_->plan.at(shared_->plan.Root(root.args[1]));
     const IntegerRatio* ratio = by.If<IntegerRatio>();
     // Of a quotient that is stored in binary64 one double does not hold enough.
-    const bool whole =
-        ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
-        (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
+    const bool whole = ratio != nullptr && ratio->denominator == 1 && ratio->numerator > 0 &&
+                       (IsPowerOfTwo(by) || ParseOut(choice_.out)->format->precision <= Binary32().precision);
     const int sum = shared_->plan.Root(root.args[0]);
     // The quotient's element is the sum's: neither is a view of another shape.
     if (!whole || shared_->plan.size(sum) != shared_->plan.size(bank_->path.root) || sum != root.args[0])
@@ -359,7 +357,8 @@ class BoundHypothesis : public Hypothesis {
 
   /// The value is one sum of tensors of the case, and nothing else.
   bool IsPlainSum() const {
-    return IsReduction(Root().kind) && IsRaw(bank_->path.root) && Root().args.size() < 3 && Root().alpha() == 1;
+    return IsReduction(Root().kind) && IsRaw(bank_->path.root) && Root().args.size() < 3 &&
+           Root().alpha() == 1;
   }
 
   const ManySums* ManyOf(Evaluator<EmulatedArithmetic>* evaluator, std::span<const int64_t> elements) const {

@@ -251,8 +251,7 @@ void Classifier::Conclude() {
 /// Nothing explains the results, what the program asks for is not excluded, and nothing but their errors is said against it.
 bool Classifier::ErrsAsFloat32() const {
   const Trial* plain = PlainFloat32();
-  const bool errors_alone =
-      result_.says.empty() || result_.says == std::vector<std::string>{errors_};
+  const bool errors_alone = result_.says.empty() || result_.says == std::vector<std::string>{errors_};
   return result_.kind == ClassificationKind::kUnmodelled && only_ == nullptr && plain != nullptr &&
          plain->survived && errors_alone && bits_ == 0 && (odd_ == 0 || shape_.is_mean);
 }

@@ -426,7 +426,8 @@ void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
       const auto differ = [&](std::span<const int64_t> some, std::span<const double> of_them) {
         return DifferentValues(trial.hypothesis->StoredFurther(order, some), of_them) > 0;
       };
-      if (differ(std::span(elements).first(first), std::span(stored).first(first)) || differ(elements, stored))
+      if (differ(std::span(elements).first(first), std::span(stored).first(first)) ||
+          differ(elements, stored))
         continue;
       trial.further = static_cast<int>(order);
       result_.notes.push_back(fmt::format("each of {} results is what {} gives {}", elements.size(),

@@ -192,7 +192,7 @@ Classification CombineWith(const std::string& value, const Classification& base,
   // Models of single steps are no rivals of those of the whole.
   if (HasNoModels(base) || base.piece.starts_with("steps ")) return base;
   Classification joined = base;
-  const ValueShape shape = ShapeFrom(value, base);
+  ValueShape shape = ShapeFrom(value, base);
   const std::set<PrecisionModel> own(base.models_proved.begin(), base.models_proved.end());
   std::set<PrecisionModel> proved = own;
   Unlisted unlisted;
@@ -203,6 +203,9 @@ Classification CombineWith(const std::string& value, const Classification& base,
     joined.models.clear();
     std::ranges::copy_if(own, std::back_inserter(joined.models), SumsWide);
     joined.fits = true;
+    // Facets are those of models, of which it has none: what is left says which there are.
+    shape.reduction_length = 1;
+    shape.has_products = std::ranges::any_of(own, [](const auto& model) { return model.prod != "exact"; });
     unlisted.own = base.within;
   }
   const bool shows = FormatOf(observed)->precision >= Binary32().precision;
@@ -212,8 +215,7 @@ Classification CombineWith(const std::string& value, const Classification& base,
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
-    near_float32 = near_float32 &&
-                   (std::ranges::any_of(here, SumsInFloat32) || IsNearFloat32(one));
+    near_float32 = near_float32 && (std::ranges::any_of(here, SumsInFloat32) || IsNearFloat32(one));
     std::set<PrecisionModel> wide;
     if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
     // What stores or adds otherwise and gives this input too is an explanation, where all that it gives is one value.
@@ -293,8 +295,7 @@ Classification CombineWith(const std::string& value, const Classification& base,
   if (unlisted.any() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
       std::ranges::all_of(proved, SumsWide))
     std::ranges::copy_if(own, std::inserter(proved, proved.end()), SumsWide);
-  if (unlisted.own > 0 &&
-      (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))
+  if (unlisted.own > 0 && (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))
     return base;
   if (!unlisted.inputs.empty() && std::ranges::all_of(proved, as_first)) {
     BecomeUnmodelled("no precision model explains the further input " + unlisted.inputs.front(), shape,

@@ -66,9 +66,8 @@ const std::vector<FurtherOrder>& FurtherOrders(bool of_mean) {
 double SumFurther(const FurtherOrder& further, std::span<const SumTerm> terms) {
   std::vector<SumTerm> sorted(terms.begin(), terms.end());
   const auto by = [&](auto key) {
-    std::stable_sort(sorted.begin(), sorted.end(), [&](const SumTerm& a, const SumTerm& b) {
-      return key(a.value.hi) < key(b.value.hi);
-    });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const SumTerm& a, const SumTerm& b) { return key(a.value.hi) < key(b.value.hi); });
   };
   switch (further.kind) {
     case Kind::kAscending:
@@ -84,9 +83,8 @@ double SumFurther(const FurtherOrder& further, std::span<const SumTerm> terms) {
       by([](double value) { return -std::fabs(value); });
       break;
     case Kind::kSignsApart: {
-      const auto negative = std::stable_partition(sorted.begin(), sorted.end(), [](const SumTerm& term) {
-        return !(term.value.hi < 0);
-      });
+      const auto negative = std::stable_partition(sorted.begin(), sorted.end(),
+                                                  [](const SumTerm& term) { return !(term.value.hi < 0); });
       const auto positive = static_cast<size_t>(negative - sorted.begin());
       const std::span<const SumTerm> all(sorted);
       return AddPartials(AccFloat32(), SumInTurn(all.first(positive)), SumInTurn(all.subspan(positive)));
