@@ -253,7 +253,14 @@ bool Classifier::ErrsAsFloat32() const {
   const Trial* plain = PlainFloat32();
   const bool errors_alone = result_.says.empty() || result_.says == std::vector<std::string>{errors_};
   return result_.kind == ClassificationKind::kUnmodelled && only_ == nullptr && plain != nullptr &&
-         plain->survived && errors_alone && bits_ == 0 && (odd_ == 0 || shape_.is_mean);
+         plain->survived && errors_alone && bits_ == 0 && (odd_ == 0 || (shape_.is_mean && OddAreNumbers()));
+}
+
+bool Classifier::OddAreNumbers() const {
+  const std::set<int64_t> numbers(elements_.begin(), elements_.end());
+  return std::ranges::all_of(odd_elements_, [&](const int64_t element) {
+    return numbers.contains(element) && std::isfinite(observed_.At(element));
+  });
 }
 
 /// Out of a format's range goes what is out of another's: of infinities and NaNs alone no format can be told.

@@ -109,6 +109,8 @@ class Classifier {
   bool IsAsAsked(const PrecisionModel& model) const;
 
   bool ErrsAsFloat32() const;
+  /// Every odd element has a finite exact value: none is a NaN or an infinity gone, or come.
+  bool OddAreNumbers() const;
 
   std::set<PrecisionModel> Survivors() const;
 
@@ -398,13 +400,14 @@ class Classifier {
   const std::vector<int64_t>* only_ = nullptr;
   std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on
   std::vector<double> sample_stored_;
-  bool stopped_ = false;          ///< by what all models would cost
-  int64_t spent_ = 0;             ///< terms that enclosing the first elements has cost
-  int64_t looked_ = 0, odd_ = 0;  ///< elements of LookEverywhere, and those that nothing explains
-  bool too_near_ = false;         ///< nearer to the exact value than any order of a float32 sum
-  int bits_ = 0;                  ///< that the results use, where that is too few; else 0
-  int perhaps_bits_ = 0;          ///< that they all use by rounding or by chance; else 0
-  bool to_odd_ = false;           ///< of these the last one is set nearly everywhere
+  bool stopped_ = false;               ///< by what all models would cost
+  int64_t spent_ = 0;                  ///< terms that enclosing the first elements has cost
+  int64_t looked_ = 0, odd_ = 0;       ///< elements of LookEverywhere, and those that nothing explains
+  std::vector<int64_t> odd_elements_;  ///< those
+  bool too_near_ = false;              ///< nearer to the exact value than any order of a float32 sum
+  int bits_ = 0;                       ///< that the results use, where that is too few; else 0
+  int perhaps_bits_ = 0;               ///< that they all use by rounding or by chance; else 0
+  bool to_odd_ = false;                ///< of these the last one is set nearly everywhere
   std::string errors_;
 };
 

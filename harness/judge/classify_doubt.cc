@@ -415,9 +415,14 @@ void Classifier::TryJoinedWider(std::set<PrecisionModel>* likely) {
 
 void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
   constexpr size_t kFirst = 16;
-  if (only_ != nullptr || elements_.empty() || shape_.reduction_length < 2) return;
+  if (only_ != nullptr || elements_.empty() || shape_.reduction_length < 2 || !OddAreNumbers()) return;
   if (sample_.empty()) ChooseSample();
-  const auto [elements, stored] = AffordableElements();
+  auto [elements, stored] = AffordableElements();
+  for (const int64_t odd : odd_elements_) {
+    if (Contains(elements, odd)) continue;
+    elements.push_back(odd);
+    stored.push_back(observed_.At(odd));
+  }
   for (Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     const size_t orders = model.in.empty() ? trial.hypothesis->further_orders().size() : 0;
