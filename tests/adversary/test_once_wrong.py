@@ -127,9 +127,9 @@ WRONG_PROVED = {
     ("s37q", 1): ("mid_p14", 0),  # UNMODELLED: 14 bits before a float16 store err as float32 does
     ("s37p", 10): ("n_mid_p17", 0),  # excluded by ordinary numbers, whose order nobody knows
     ("s31p", 27): ("sum_acc_p12", 2),  # one rounding to 12 to 23 bits: what a further input left open, of results 80 ulp off
-    ("s38p", 20): ("h_sorted_signed", 0),  # honest, like the next three: float32 sums of sorted terms, which err by six times what others do
-    ("s38p", 9): ("a_mean_reciprocal", 0),
     ("s38q", 24): ("sum_nan_to_zero", 0),  # a NaN that is gone, where an order of sorted terms gives all that is left
+    ("s38p", 20): ("h_sorted_signed", 0),  # honest, like the next three: sorted terms err by six times what others do
+    ("s38p", 9): ("a_mean_reciprocal", 0),  # a mean in another form, of terms whose sum is exact
     ("s38p", 15): ("a_dot4", 0),  # nearer to the exact values than any listed sum
     ("s38p", 19): ("h_acc_p25", 0),  # one product through 25 bits errs by more than one through 24
 }
