@@ -254,6 +254,8 @@ class Classifier {
   /// Where nothing explains the results: float32 sums in orders that hang on the terms, and other forms of a mean, that give all of them.
   void TryFurtherOrders(std::set<PrecisionModel>* likely);
 
+  /// Sums in 25 to `most` bits, to nearest, cut, and with ties away.
+  static std::vector<Proposal> SumsWithGuardBits(int most);
   /// Of a further input that no sum of the bank gives: sums in 25 to 34 bits, which none lists, join the trials.
   void TryGuardBits();
 

@@ -455,12 +455,7 @@ void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
 
 void Classifier::TryGuardBits() {
   constexpr int kMostBits = 34;
-  std::vector<Proposal> proposals;
-  for (int bits = Binary32().precision + 1; bits <= kMostBits; ++bits) {
-    for (const char* mode : {"", "_rz", "_rna"})
-      proposals.push_back({.in = {}, .acc = fmt::format("p{}{}", bits, mode)});
-  }
-  TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+  TryAll(oracle_.Propose(value_, observed_.dtype, SumsWithGuardBits(kMostBits)));
 }
 
 void Classifier::TryTiesAway(std::set<PrecisionModel>* likely) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "harness/base/find.h"
 #include "harness/judge/classifier.h"
@@ -22,6 +23,15 @@ std::string Times(double ratio) {
 }
 
 }  // namespace
+
+std::vector<Proposal> Classifier::SumsWithGuardBits(int most) {
+  std::vector<Proposal> sums;
+  for (int bits = Binary32().precision + 1; bits <= most; ++bits) {
+    for (const char* mode : {"", "_rz", "_rna"})
+      sums.push_back({.in = {}, .acc = fmt::format("p{}{}", bits, mode)});
+  }
+  return sums;
+}
 
 std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
   const Hypothesis& model = *natural.hypothesis;
@@ -47,10 +57,7 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     constexpr int kMostBits = 32;
     const Trial* plain = PlainFloat32();
     if (plain != nullptr && !plain->survived && ratio <= kNoMore && bits_ == 0 && !shape_.has_steps) {
-      for (int p = Binary32().precision + 1; p <= kMostBits; ++p) {
-        for (const char* mode : {"", "_rz", "_rna"})
-          proposals.push_back({.in = {}, .acc = fmt::format("p{}{}", p, mode), .mid = "none"});
-      }
+      std::ranges::move(SumsWithGuardBits(kMostBits), std::back_inserter(proposals));
     }
     if (std::isfinite(ratio) && ratio > 1) {
       const int wide = ParseAcc(model.model().acc)->bits(),

@@ -49,10 +49,7 @@ double RunningMean(bool reciprocals, std::span<const double> terms) {
 
 std::vector<SumTerm> AsTerms(std::span<const double> values) {
   std::vector<SumTerm> terms;
-  for (const double value : values) {
-    terms.push_back(TermOf(value, 1));
-    terms.back().value = {.hi = value, .lo = 0};
-  }
+  for (const double value : values) terms.push_back(TermOf(value, 1));
   return terms;
 }
 
