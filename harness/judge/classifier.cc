@@ -202,11 +202,11 @@ void Classifier::Conclude() {
   if (natural != nullptr) {
     const bool rounded = twice || DoubtReading(&likely);
     if (!rounded) LookEverywhere(natural, &likely);
-    const bool in_lines = search && !rounded && odd_ == 0 && DoubtLines(&likely);
+    const bool in_lines = search && !rounded && odd_.empty() && DoubtLines(&likely);
     if (!rounded && !in_lines && likely.empty() && search) likely = Search(*natural);
     if (search) TryPerhapsBits(&likely);
   }
-  if (search && odd_ == 0) TryBitsByErrors(&likely);
+  if (search && odd_.empty()) TryBitsByErrors(&likely);
   if (search) TryTiesAway(&likely);
   const auto as_asked = [&](const PrecisionModel& model) { return IsAsAsked(WithExactProducts(model)); };
   if (search ? likely.empty() : HardOnly() && std::ranges::none_of(likely, as_asked)) {
@@ -224,8 +224,8 @@ void Classifier::Conclude() {
   result_.models_proved.assign(proved.begin(), proved.end());
   result_.models.assign(likely.begin(), likely.end());
   if (search) DoubtSpecials();
-  if (search && odd_ == 0) MeasureBeyond(&likely);
-  result_.fits = !likely.empty() && odd_ == 0 && result_.says.empty();
+  if (search && odd_.empty()) MeasureBeyond(&likely);
+  result_.fits = !likely.empty() && odd_.empty() && result_.says.empty();
   if (!result_.fits) result_.models.clear();
   if (!result_.models.empty() && only_ == nullptr && search) MeasureFloors();
   if (result_.models.empty()) {
@@ -239,8 +239,7 @@ void Classifier::Conclude() {
                                                : ClassificationKind::kIndistinguishable;
   }
   if (!HardOnly()) result_.reproduced = Reproduced();
-  if (HardOnly()) result_.within = Within();
-  if (search && ErrsAsFloat32()) result_.within = ErrorsOfFloat32(*PlainFloat32()->hypothesis);
+  MeasureNearness(search);
   DoubtForms();
   DoubtZeros();
   KeepExclusions(proved);
@@ -248,17 +247,27 @@ void Classifier::Conclude() {
   result_.label = LabelOf(shape_, observed_.dtype, result_);
 }
 
+void Classifier::MeasureNearness(bool search) {
+  const Trial* plain = PlainFloat32();
+  const bool fallen = HardOnly() && plain != nullptr && !plain->survived;
+  if (!fallen && !(search && IsOffByErrorsAlone())) return;
+  const Nearness found = NearnessToFloat32(*plain->hypothesis);
+  result_.within = found.ratio;
+  result_.within_forms = found.of_forms;
+}
+
 /// Nothing explains the results, what the program asks for is not excluded, and nothing but their errors is said against it.
-bool Classifier::ErrsAsFloat32() const {
+bool Classifier::IsOffByErrorsAlone() const {
   const Trial* plain = PlainFloat32();
   const bool errors_alone = result_.says.empty() || result_.says == std::vector<std::string>{errors_};
   return result_.kind == ClassificationKind::kUnmodelled && only_ == nullptr && plain != nullptr &&
-         plain->survived && errors_alone && bits_ == 0 && (odd_ == 0 || (shape_.is_mean && OddAreNumbers()));
+         plain->survived && errors_alone && bits_ == 0 &&
+         (odd_.empty() || (shape_.is_mean && OddAreNumbers()));
 }
 
 bool Classifier::OddAreNumbers() const {
   const std::set<int64_t> numbers(elements_.begin(), elements_.end());
-  return std::ranges::all_of(odd_elements_, [&](const int64_t element) {
+  return std::ranges::all_of(odd_, [&](const int64_t element) {
     return numbers.contains(element) && std::isfinite(observed_.At(element));
   });
 }

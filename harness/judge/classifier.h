@@ -108,7 +108,7 @@ class Classifier {
   /// Nothing in its operands, products and sums is narrower than the result that the program asks for.
   bool IsAsAsked(const PrecisionModel& model) const;
 
-  bool ErrsAsFloat32() const;
+  bool IsOffByErrorsAlone() const;
   /// Every odd element has a finite exact value: none is a NaN or an infinity gone, or come.
   bool OddAreNumbers() const;
 
@@ -307,11 +307,15 @@ class Classifier {
   double Beyond() const;
   /// Tells that, and where there is no sum doubts what no library's function errs by.
   void MeasureBeyond(std::set<PrecisionModel>* likely);
-  /// Of a further input that no float32 sum gives: its errors in those of float32 sums, root mean squares over all orders tried; 0 where they,
-  /// or the largest of them, are larger.
-  double Within() const;
-  /// The same of any results: in those of `plain`, and of a mean in those of its other forms too.
-  double ErrorsOfFloat32(const Hypothesis& plain) const;
+  struct Nearness {
+    double ratio = 0;  ///< 0 where it is more than kNearFloat32
+    bool of_forms = false;
+  };
+  /// The errors in those of `plain` in the orders tried, and of a mean in those of its other forms where they are larger: of root mean
+  /// squares and of largest ones the larger ratio.
+  Nearness NearnessToFloat32(const Hypothesis& plain) const;
+  /// Says that of a further input that no float32 sum gives, and of results that nothing explains where nothing else is said of them.
+  void MeasureNearness(bool search);
 
   /// Of the errors of `stored` against `references`, in units in the last place: a few that cancellation
   /// has blown up do not count.
@@ -402,14 +406,14 @@ class Classifier {
   const std::vector<int64_t>* only_ = nullptr;
   std::vector<int64_t> sample_;  ///< of elements_: those that orders are simulated on
   std::vector<double> sample_stored_;
-  bool stopped_ = false;               ///< by what all models would cost
-  int64_t spent_ = 0;                  ///< terms that enclosing the first elements has cost
-  int64_t looked_ = 0, odd_ = 0;       ///< elements of LookEverywhere, and those that nothing explains
-  std::vector<int64_t> odd_elements_;  ///< those
-  bool too_near_ = false;              ///< nearer to the exact value than any order of a float32 sum
-  int bits_ = 0;                       ///< that the results use, where that is too few; else 0
-  int perhaps_bits_ = 0;               ///< that they all use by rounding or by chance; else 0
-  bool to_odd_ = false;                ///< of these the last one is set nearly everywhere
+  bool stopped_ = false;      ///< by what all models would cost
+  int64_t spent_ = 0;         ///< terms that enclosing the first elements has cost
+  int64_t looked_ = 0;        ///< elements of LookEverywhere
+  std::vector<int64_t> odd_;  ///< those of them that nothing explains
+  bool too_near_ = false;     ///< nearer to the exact value than any order of a float32 sum
+  int bits_ = 0;              ///< that the results use, where that is too few; else 0
+  int perhaps_bits_ = 0;      ///< that they all use by rounding or by chance; else 0
+  bool to_odd_ = false;       ///< of these the last one is set nearly everywhere
   std::string errors_;
 };
 

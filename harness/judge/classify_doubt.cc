@@ -418,7 +418,7 @@ void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
   if (only_ != nullptr || elements_.empty() || shape_.reduction_length < 2 || !OddAreNumbers()) return;
   if (sample_.empty()) ChooseSample();
   auto [elements, stored] = AffordableElements();
-  for (const int64_t odd : odd_elements_) {
+  for (const int64_t odd : odd_) {
     if (Contains(elements, odd)) continue;
     elements.push_back(odd);
     stored.push_back(observed_.At(odd));
@@ -450,7 +450,8 @@ void Classifier::TryFurtherOrders(std::set<PrecisionModel>* likely) {
   if (likely->empty()) return;
   result_.says.clear();
   errors_.clear();
-  odd_ = bits_ = 0;
+  odd_.clear();
+  bits_ = 0;
 }
 
 void Classifier::TryGuardBits() {
@@ -926,16 +927,11 @@ double Classifier::Beyond() const {
   return beyond(unit);
 }
 
-double Classifier::Within() const {
-  const Trial* plain = PlainFloat32();
-  return plain == nullptr || plain->survived ? 0 : ErrorsOfFloat32(*plain->hypothesis);
-}
-
-double Classifier::ErrorsOfFloat32(const Hypothesis& plain) const {
+Classifier::Nearness Classifier::NearnessToFloat32(const Hypothesis& plain) const {
   constexpr int64_t kMostWork = int64_t{1} << 24;
   const bool other_steps = shape_.has_steps && !shape_.is_mean;
-  if (other_steps || shape_.reduction_length < 2) return 0;
-  if (WorkOfOrders(plain, elements_.size()) > kMostWork) return 0;
+  if (other_steps || shape_.reduction_length < 2) return {};
+  if (WorkOfOrders(plain, elements_.size()) > kMostWork) return {};
   const FloatFormat& format = *FormatOf(observed_.dtype);
   // What an element may err by in any order is what its errors are measured in: these inputs hold numbers of many sizes.
   std::vector<double> unit;
@@ -964,6 +960,7 @@ double Classifier::ErrorsOfFloat32(const Hypothesis& plain) const {
     float32.squares += one.squares / static_cast<double>(orders.size());
     float32.largest = std::max(float32.largest, one.largest);
   }
+  const Errors of_sums = float32;
   // A mean has other forms, which round where a sum of few bits is exact: as large as the errors of any of them.
   const size_t forms = shape_.is_mean ? plain.further_orders().size() : 0;
   for (size_t form = 0; form < forms; ++form) {
@@ -971,9 +968,11 @@ double Classifier::ErrorsOfFloat32(const Hypothesis& plain) const {
     float32.squares = std::max(float32.squares, one.squares);
     float32.largest = std::max(float32.largest, one.largest);
   }
-  if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return 0;
+  const bool of_forms = float32.squares > of_sums.squares || float32.largest > of_sums.largest;
+  if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return {};
   const double ratio = std::max(std::sqrt(own.squares / float32.squares), own.largest / float32.largest);
-  return ratio <= kNearFloat32 ? std::max(ratio, 0.01) : 0;
+  if (ratio > kNearFloat32) return {};
+  return {.ratio = std::max(ratio, 0.01), .of_forms = of_forms};
 }
 
 void Classifier::MeasureBeyond(std::set<PrecisionModel>* likely) {

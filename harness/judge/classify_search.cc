@@ -46,7 +46,7 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     for (const char* prod : {"exact", "float32"})
       proposals.push_back({.in = {}, .acc = std::string(kJoinedWider), .mid = "none", .prod = prod});
   }
-  if (!model.order_free() && odd_ == 0) {
+  if (!model.order_free() && odd_.empty()) {
     const Yardstick yardstick(model, sample_, sample_stored_);
     const double ratio = yardstick.residuals().ratio;
     if (!yardstick.residuals().fits && std::isfinite(ratio))
@@ -70,9 +70,9 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
       }
     }
   }
-  if (odd_ < looked_ || only_ != nullptr) Explain(model, &proposals);
+  if (std::ssize(odd_) < looked_ || only_ != nullptr) Explain(model, &proposals);
   const std::set<PrecisionModel> likely = Proposed(proposals);
-  if (!likely.empty() && odd_ == 0) {
+  if (!likely.empty() && odd_.empty()) {
     // What was said of bits is now said by a model.
     result_.says.clear();
     bits_ = 0;

@@ -79,8 +79,7 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
   natural->hypothesis->Forget();
   std::ranges::sort(odd);
   odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
-  odd_ = static_cast<int64_t>(odd.size());
-  odd_elements_ = odd;
+  odd_ = odd;
   if (odd.empty()) return;
   if (!likely->empty() || odd.size() < looked.size()) SayWhere(*natural->hypothesis, looked, odd);
   likely->clear();

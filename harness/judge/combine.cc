@@ -111,28 +111,31 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
   }
 }
 
+/// "about as large as those of float32", "0.01 times those of float32".
+std::string InThoseOfFloat32(const Classification& one) {
+  constexpr double kAsLarge = 0.8;
+  const bool alike = one.within >= kAsLarge && one.within <= kAsFloat32;
+  return fmt::format("{} those of float32{}",
+                     alike ? "about as large as" : fmt::format("{:.2g} times", one.within),
+                     one.within_forms ? " in other forms of a mean" : "");
+}
+
 /// Further inputs that none of the sums that are left gives, and that err about as float32 sums do, or less.
 struct Unlisted {
   std::vector<std::string> inputs;
-  double within = 0;  ///< the largest of their errors, in those of float32
-  double own = 0;     ///< of the case's own data, where no listed sum gives it; else 0
+  const Classification* largest = nullptr;  ///< what errs most of them, in errors of float32
+  const Classification* own = nullptr;      ///< of the case's own data, where no listed sum gives it
 
-  bool any() const { return own > 0 || !inputs.empty(); }
+  bool any() const { return own != nullptr || !inputs.empty(); }
   std::string Text() const {
     std::string text;
-    if (own > 0) text = fmt::format("; no listed sum gives these results, with errors {}", InThose(own));
+    if (own != nullptr)
+      text = fmt::format("; no listed sum gives these results, with errors {}", InThoseOfFloat32(*own));
     if (inputs.empty()) return text;
     const std::vector<std::string> first(inputs.begin(), inputs.end() - 1);
     return text + fmt::format("; no listed sum gives the further input{} {}{}, with errors {}",
                               first.empty() ? "" : "s", Join(first, ", "),
-                              (first.empty() ? "" : " and ") + inputs.back(), InThose(within));
-  }
-
- private:
-  static std::string InThose(double errors) {
-    constexpr double kAsLarge = 0.8;
-    return errors < kAsLarge || errors > kAsFloat32 ? fmt::format("{:.2g} times those of float32", errors)
-                                                    : "about as large as those of float32";
+                              (first.empty() ? "" : " and ") + inputs.back(), InThoseOfFloat32(*largest));
   }
 };
 
@@ -206,7 +209,7 @@ Classification CombineWith(const std::string& value, const Classification& base,
     // Facets are those of models, of which it has none: what is left says which there are.
     shape.reduction_length = 1;
     shape.has_products = std::ranges::any_of(own, [](const auto& model) { return model.prod != "exact"; });
-    unlisted.own = base.within;
+    unlisted.own = &base;
   }
   const bool shows = FormatOf(observed)->precision >= Binary32().precision;
   bool near_float32 = true;  ///< on every further input it errs as float32 sums do, or is one
@@ -230,15 +233,14 @@ Classification CombineWith(const std::string& value, const Classification& base,
     const bool little = none_here && IsNearFloat32(one);
     const bool unlisted_here = little && (shows || one.kind == kUnmodelled);
     if (none_here && !little && shows) {
-      BecomeUnmodelled(
-          fmt::format("no listed sum gives the further input {}, with errors {:.2g} times those of float32",
-                      input.name, one.within),
-          shape, observed, &joined);
+      BecomeUnmodelled(fmt::format("no listed sum gives the further input {}, with errors {}", input.name,
+                                   InThoseOfFloat32(one)),
+                       shape, observed, &joined);
       return joined;
     }
     const auto note_unlisted = [&] {
       unlisted.inputs.push_back(input.name);
-      unlisted.within = std::max(unlisted.within, one.within);
+      if (unlisted.largest == nullptr || one.within > unlisted.largest->within) unlisted.largest = &one;
     };
     if (unlisted_here) note_unlisted();
     std::set<PrecisionModel> before;
@@ -295,7 +297,8 @@ Classification CombineWith(const std::string& value, const Classification& base,
   if (unlisted.any() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
       std::ranges::all_of(proved, SumsWide))
     std::ranges::copy_if(own, std::inserter(proved, proved.end()), SumsWide);
-  if (unlisted.own > 0 && (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))
+  if (unlisted.own != nullptr &&
+      (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))
     return base;
   if (!unlisted.inputs.empty() && std::ranges::all_of(proved, as_first)) {
     BecomeUnmodelled("no precision model explains the further input " + unlisted.inputs.front(), shape,

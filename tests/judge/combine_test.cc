@@ -148,6 +148,33 @@ TEST_F(Joining, WhatIsLeftBesideNoneOfTheListedSumsIsNoProofWhereErrorsAreFloat3
       << "larger errors: the listed orders are all that there is";
 }
 
+/// Nothing explains the case's own data; they err as float32 sums do, or less, and float32 is not excluded.
+TEST_F(Joining, WhatNoListedSumGivesIsDecidedByTheFurtherInputs) {
+  Classification own = Classify({}, {kWide, kWider, kNarrow});
+  own.kind = ClassificationKind::kUnmodelled;
+  own.within = 0.01;
+  const Case c = Demanding("at_least_float32");
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "without further inputs nothing decides";
+  Add("cancel", Classify({kWide, kWider}));
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kConforms);
+  EXPECT_THAT(result_.values.at("result").classification.label,
+              HasSubstr("no listed sum gives these results, with errors 0.01 times those of float32"));
+  EXPECT_EQ(Verdict(Demanding("float32"), own), ContractVerdict::kUndetermined) << "between two sums";
+  own.within = 0.78;
+  own.within_forms = true;
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kConforms);
+  EXPECT_THAT(result_.values.at("result").classification.label,
+              HasSubstr("with errors 0.78 times those of float32 in other forms of a mean"));
+  own.within = 2;
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "more than float32 errs by";
+  own.within = 0.01;
+  own.models_proved = {kWider, kNarrow};
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "float32 is excluded";
+  own.models_proved = {kWide, kWider, kNarrow};
+  Add("swamp", Classify({kNarrow}));
+  EXPECT_NE(Verdict(c, own), ContractVerdict::kConforms) << "a further input leaves a narrow sum alone";
+}
+
 TEST_F(Joining, SumsInSoManyBitsWereNotAskedOfCompanions) {
   // No bank lists them: that a companion does not name them excludes nothing, and leaves no one reading alone.
   const PrecisionModel in_23_bits = Acc("p23");
