@@ -14,6 +14,7 @@ import fresh_ninth
 import fresh_second
 import fresh_seventh
 import fresh_sixth
+import fresh_tenth
 import fresh_third
 import heldout_chains
 import heldout_operands
@@ -27,8 +28,9 @@ import wrongs
 FIRST = (matmuls, wrongs, others)
 HELD_OUT = (heldout_orders, heldout_operands, heldout_sums, heldout_places, heldout_chains)  # names begin with h_
 APART = (apart_orders, apart_narrow, apart_chains, apart_wrong)  # names begin with a_
-FRESH = (fresh, fresh_second, fresh_third, fresh_fourth, fresh_fifth, fresh_sixth,
-         fresh_seventh, fresh_eighth, fresh_ninth)  # names begin with n_, then with q_, r_, f_, g_, k_, l_, d_ and e_
+# Names begin with n_, then with q_, r_, f_, g_, k_, l_, d_, e_ and m_.
+FRESH = (fresh, fresh_second, fresh_third, fresh_fourth, fresh_fifth, fresh_sixth, fresh_seventh, fresh_eighth, fresh_ninth,
+         fresh_tenth)
 # Other formulas, each step of which is float32: what they are off by is accuracy, of which no contract speaks.
 FORMULAS = {"tanh_pade", "a_tanh_one_cubic", "h_gelu_short_erf", "h_silu_half_tanh", "h_tanh_by_sigmoid",
             "f_rms_norm_rsqrt_by_logarithm", "f_tanh_difference", "k_gelu_sixteenth_power",
