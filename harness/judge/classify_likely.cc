@@ -8,6 +8,7 @@
 #include "harness/base/find.h"
 #include "harness/base/text.h"
 #include "harness/judge/classifier.h"
+#include "harness/judge/sample.h"
 #include "harness/num/float_format.h"
 #include "harness/num/tensor_data.h"
 #include "harness/words/facets.h"
@@ -73,8 +74,8 @@ void Classifier::ChooseSample() {
   const int64_t budget =
       std::clamp<int64_t>(65536 / std::max<int64_t>(1, shape_.terms), 16, options_.likelihood_elements);
   const size_t count = std::min(elements_.size(), static_cast<size_t>(budget));
-  for (size_t i = 0; i < count; ++i) {
-    const size_t pick = count == 1 ? 0 : i * (elements_.size() - 1) / (count - 1);
+  for (const int64_t at : Spread(std::ssize(elements_), static_cast<int64_t>(count))) {
+    const auto pick = static_cast<size_t>(at);
     sample_.push_back(elements_[pick]);
     sample_stored_.push_back(stored_[pick]);
   }

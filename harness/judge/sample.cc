@@ -2,14 +2,11 @@
 #include "harness/judge/sample.h"
 
 #include <algorithm>
-#include <set>
 
 #include "harness/base/hash.h"
 
 namespace ulpscope {
-namespace {
 
-/// `parts` numbers below `count`: the first, the last, and one of each stratum between.
 std::set<int64_t> Spread(int64_t count, int64_t parts) {
   std::set<int64_t> chosen;
   for (int64_t i = 0; i < parts; ++i) {
@@ -20,8 +17,6 @@ std::set<int64_t> Spread(int64_t count, int64_t parts) {
   }
   return chosen;
 }
-
-}  // namespace
 
 std::vector<int64_t> ElementsToCheck(const Shape& shape, int64_t most) {
   const int64_t count = ElementCount(shape);

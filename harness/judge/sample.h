@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "harness/model/tensor.h"
 
 namespace ulpscope {
+
+/// `parts` numbers below `count`: the first, the last, and one of each stratum between, wherever its hash says: even steps would meet
+/// every other column alone.
+std::set<int64_t> Spread(int64_t count, int64_t parts);
 
 /// At most about `most` element indices, ascending, the same for every backend and run; all of them where there are no
 /// more. Whole rows along the last axis (neighbours share a row's sums, and a row of a normalisation is evaluated
