@@ -40,6 +40,9 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     // Rounded to so many after the sum, or all along.
     proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
     if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
+    // Or where float32 parts are joined.
+    if (!shape_.has_steps && shape_.reduction_length >= kLeastJoined)
+      proposals.push_back({.in = {}, .acc = fmt::format("split_k(float32,p{})", bits_)});
   }
   // Results of few bits are those of no float32 sums, however these are joined.
   if (bits_ == 0 && shape_.reduction_length >= kLeastJoined && !shape_.has_steps && !too_near_) {

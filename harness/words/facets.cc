@@ -97,6 +97,7 @@ bool ReadSplit(const Arguments& arguments, AccSpec* spec) {
     if (format().name == arguments[0]) spec->partial = &format();
     if (format().name == arguments[1]) spec->combine = &format();
   }
+  if (spec->combine == nullptr) spec->combine = FindBits(arguments[1]);
   return spec->partial != nullptr && spec->combine != nullptr;
 }
 
@@ -128,7 +129,8 @@ const std::vector<AccRow>& AccRows() {
     plain("bfloat16_via_float32", {.format = &Bfloat16(), .via_float32 = true});
     all.push_back({"split_k",
                    {.format = &Binary32()},
-                   "(float64|float32|float16|bfloat16),(float64|float32|float16|bfloat16)",
+                   "(float64|float32|float16|bfloat16),(float64|float32|float16|bfloat16|" +
+                       std::string(kBitsPattern) + ")",
                    ReadSplit,
                    {"bfloat16,float32", "bfloat16,bfloat16", "float16,float32", "float16,float16"}});
     return all;

@@ -53,7 +53,7 @@ struct RoundSpec {
 /// a product is the sum of its operands' exponents), each cut towards zero at F fraction bits below it, added
 /// exactly, and the sum rounded by mode to float32, or to F+1 significant bits where these are fewer (as an H100 sums float8, F = 13);
 /// mode rne_float16 rounds it to float16 instead, as units with float16 accumulators do. split_k(partial,combine): contiguous or strided chunks accumulated in
-/// float32, each stored as partial, the partials added in combine. compensated: the running sum keeps a
+/// float32, each stored as partial, the partials added in combine, a format or p<bits>. compensated: the running sum keeps a
 /// second word, as in Sum2 and Dot2 of Ogita, Rump and Oishi (2005), and is rounded to float32 once at the
 /// end.
 struct AccSpec {
