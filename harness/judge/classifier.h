@@ -274,6 +274,8 @@ class Classifier {
   /// Those of the proposals that explain the bits. An accumulator of so many bits has to give them in some order: of
   /// errors alone there are many causes.
   std::set<PrecisionModel> Proposed(std::span<const Proposal> proposals);
+  /// Float32 parts that are added in as many bits as the results have are as likely.
+  bool MayBeJoined();
 
   /// What errors are measured against: the best explanation; without one, the program as it stands, in float32.
   const Trial* Natural(const std::set<PrecisionModel>& likely) const;

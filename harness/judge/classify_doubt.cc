@@ -669,10 +669,14 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     if (static_cast<double>(FewestMisses(*trial.hypothesis, sample_, sample_stored_, sample_.size())) > most)
       likely.erase(model);
   }
-  // Results that all have so few bits may come of sums in as many, or of one rounding: no order tells.
-  if (open)
-    std::erase_if(likely,
-                  [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); });
+  const auto rounded = [this](const PrecisionModel& model) { return model.mid == fmt::format("p{}", bits_); };
+  const bool unmatched = std::ranges::any_of(trials_, [&](const Trial& trial) {
+    return trial.match.matches == 0 && rounded(trial.hypothesis->model()) &&
+           likely.contains(trial.hypothesis->model());
+  });
+  // Results that all have so few bits may come of sums in as many, of parts that are joined in as many, or of one rounding: no order
+  // tells.
+  if (open || (unmatched && MayBeJoined())) std::erase_if(likely, rounded);
   // Nor do errors that are as much a narrow sum's as one rounding's.
   if (std::ranges::any_of(likely, [](const PrecisionModel& model) { return model.mid.starts_with('p'); })) {
     for (size_t i = before; i < trials_.size(); ++i) {
@@ -682,6 +686,20 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     }
   }
   return likely;
+}
+
+bool Classifier::MayBeJoined() {
+  if (shape_.has_steps || shape_.reduction_length < kLeastJoined) return false;
+  const size_t before = trials_.size();
+  const Proposal joined{.in = {}, .acc = fmt::format("split_k(float32,p{})", bits_)};
+  TryAll(oracle_.Propose(value_, observed_.dtype, std::span(&joined, 1)));
+  const std::set<PrecisionModel> likely = Likely();
+  const bool may_be = std::any_of(
+      trials_.begin() + static_cast<std::ptrdiff_t>(before), trials_.end(), [&](const Trial& trial) {
+        return trial.match.matches == 0 && likely.contains(trial.hypothesis->model());
+      });
+  trials_.erase(trials_.begin() + static_cast<std::ptrdiff_t>(before), trials_.end());
+  return may_be;
 }
 
 const Trial* Classifier::Natural(const std::set<PrecisionModel>& likely) const {

@@ -40,9 +40,6 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     // Rounded to so many after the sum, or all along.
     proposals.push_back({.in = {}, .acc = "float32", .mid = fmt::format("p{}", bits_)});
     if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
-    // Or where float32 parts are joined.
-    if (!shape_.has_steps && shape_.reduction_length >= kLeastJoined)
-      proposals.push_back({.in = {}, .acc = fmt::format("split_k(float32,p{})", bits_)});
   }
   // Results of few bits are those of no float32 sums, however these are joined.
   if (bits_ == 0 && shape_.reduction_length >= kLeastJoined && !shape_.has_steps && !too_near_) {
@@ -138,9 +135,15 @@ void Classifier::MeasureFloors() {
     return high;
   };
   using Proposals = std::vector<Proposal>;
+  // Beside products in fewer bits sums in more of them are not seen.
+  const auto prod = ParseProd(plain->prod);
+  const std::string products =
+      prod && prod->bits() < Binary32().precision ? plain->prod : std::string("exact");
   if (plain->in.empty()) {
-    result_.floors["acc"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .acc = bits}}; });
-    result_.floors["mid"] = floor([](const std::string& bits) { return Proposals{{.in = {}, .mid = bits}}; });
+    result_.floors["acc"] =
+        floor([&](const std::string& bits) { return Proposals{{.in = {}, .acc = bits, .prod = products}}; });
+    result_.floors["mid"] =
+        floor([&](const std::string& bits) { return Proposals{{.in = {}, .mid = bits, .prod = products}}; });
     // Sums in so few bits leave totals of no more.
     result_.floors["mid"] = std::min(result_.floors["mid"], result_.floors["acc"]);
     if (shape_.has_products)
