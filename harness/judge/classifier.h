@@ -230,6 +230,10 @@ class Classifier {
                                         std::span<const int64_t> elements, std::span<const double> stored,
                                         size_t misses);
 
+  /// Float32 in an order that was tried gives the sample: an unlisted order says nothing against what it does not give.
+  bool IsOrderKnown() const;
+  /// Those whose bounds hold the results.
+  std::set<PrecisionModel> KeepHolding(std::span<const Proposal> proposals);
   /// Sums that cut their terms or are joined of parts give every bit, and no plain sum does: a sum that was rounded to some bits before
   /// its store may too.
   void TryBitsBeforeStore(std::set<PrecisionModel>* likely);

@@ -72,6 +72,21 @@ std::set<PrecisionModel> Classifier::KeepMatching(std::vector<std::unique_ptr<Hy
   return found;
 }
 
+bool Classifier::IsOrderKnown() const {
+  const Trial* plain = PlainFloat32();
+  return plain != nullptr && ExactMatch(*plain->hypothesis, sample_, sample_stored_).matches > 0;
+}
+
+std::set<PrecisionModel> Classifier::KeepHolding(std::span<const Proposal> proposals) {
+  const size_t before = trials_.size();
+  TryAll(oracle_.Propose(value_, observed_.dtype, proposals));
+  std::set<PrecisionModel> held;
+  for (size_t i = before; i < trials_.size(); ++i) {
+    if (trials_[i].survived) held.insert(trials_[i].hypothesis->model());
+  }
+  return held;
+}
+
 void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
   const int precision = FormatOf(observed_.dtype)->precision;
   // A float32 store shows all bits of the case's own data. Further inputs are made for results of few bits: block units that cut and a
@@ -106,6 +121,7 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
       proposals.push_back({.in = {}, .acc = "float32", .mid = "none", .prod = fmt::format("p{}", bits)});
   }
   auto found = KeepMatching(oracle_.Propose(value_, observed_.dtype, proposals));
+  if (found.empty() && further && !likely->empty() && !IsOrderKnown()) found = KeepHolding(proposals);
   if (found.empty()) return;
   if (HardOnly()) {
     likely->merge(found);
@@ -503,7 +519,7 @@ void Classifier::TryBitsByErrors(std::set<PrecisionModel>* likely) {
   constexpr int kFewestOfOperand = 16, kFewestOfProduct = 18;
   constexpr size_t kFewResults = 16;
   if (shape_.has_steps || only_ != nullptr || likely->empty() || shape_.reduction_length < 2) return;
-  bool splits = true, cuts = true;
+  bool splits = true, cuts = true, products = true;
   for (const Trial& trial : trials_) {
     const PrecisionModel& model = trial.hypothesis->model();
     if (!trial.survived || !likely->contains(model)) continue;
@@ -514,10 +530,12 @@ void Classifier::TryBitsByErrors(std::set<PrecisionModel>* likely) {
              });
     const auto acc = ParseAcc(model.acc);
     cuts = cuts && acc && acc->binary() && acc->rounding == Rounding::kTowardZero;
+    // By errors alone, products in so many bits are no likelier than operands are.
+    products = products && model.in.empty() && model.prod.starts_with('p');
   }
   result_.models.assign(likely->begin(), likely->end());
   // A few results may err by three times as much as mostly.
-  if (!splits && !cuts && sample_.size() >= kFewResults && Beyond() == 0) return;
+  if (!splits && !cuts && !products && sample_.size() >= kFewResults && Beyond() == 0) return;
   std::vector<Proposal> proposals;
   for (int bits = kFewestOfOperand; bits < Binary32().precision; ++bits) {
     for (const char* mode : {"rne", "rz"}) {
@@ -645,6 +663,18 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
         residuals.ratio <= 1 + 3 / std::sqrt(static_cast<double>(std::max<size_t>(1, residuals.count))))
       near.insert(WithExactProducts(model));
   }
+  // What reads an operand in fewer bits moves all results of its row or column together: so many are one observation of it.
+  double best = -kInf;
+  for (const Trial& trial : trials_) {
+    if (all.contains(trial.hypothesis->model())) best = std::max(best, trial.log_likelihood);
+  }
+  const double rows = static_cast<double>(ElementCount(observed_.shape)) /
+                      static_cast<double>(observed_.shape.empty() ? 1 : observed_.shape.back());
+  const double together = std::max(1.0, static_cast<double>(sample_.size()) / std::max(1.0, rows));
+  const auto as_likely = [&](const Trial& trial) {
+    return trial.survived && !trial.hypothesis->model().in.empty() && std::isfinite(trial.log_likelihood) &&
+           Fits(trial) && trial.log_likelihood >= best - together * std::log(options_.keep_factor);
+  };
   for (size_t i = before; i < trials_.size(); ++i) {
     const PrecisionModel& model = trials_[i].hypothesis->model();
     const auto acc = ParseAcc(model.acc);
@@ -652,7 +682,8 @@ std::set<PrecisionModel> Classifier::Proposed(std::span<const Proposal> proposal
     // Errors tell no bits beside float32's own, nor how they were rounded: those of one order do.
     const bool guarded = acc && acc->has_guard_bits();
     const bool matches = trials_[i].match.matches > 0;
-    if (all.contains(model) && ((!narrow && !guarded) || matches) && near.contains(WithExactProducts(model)))
+    if ((all.contains(model) || as_likely(trials_[i])) && ((!narrow && !guarded) || matches) &&
+        near.contains(WithExactProducts(model)))
       likely.insert(model);
     open = open || (all.contains(model) && narrow && !matches && acc->bits() == bits_);
   }
