@@ -114,7 +114,8 @@ void AddExclusions(const ProofInput& input, const std::set<PrecisionModel>& befo
 /// "about as large as those of float32", "0.01 times those of float32".
 std::string InThoseOfFloat32(const Classification& one) {
   constexpr double kAsLarge = 0.8;
-  const bool alike = one.within >= kAsLarge && one.within <= kAsFloat32;
+  // Of other forms the number is told in any case: it is another measure than the sums of a reader.
+  const bool alike = !one.within_forms && one.within >= kAsLarge && one.within <= kAsFloat32;
   return fmt::format("{} those of float32{}",
                      alike ? "about as large as" : fmt::format("{:.2g} times", one.within),
                      one.within_forms ? " in other forms of a mean" : "");
