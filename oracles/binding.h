@@ -2,6 +2,7 @@
 // alike.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -66,6 +67,8 @@ struct TermSum {
   double lo = 0, hi = 0, magnitude = 0;
   int64_t count = -1;            ///< of terms that are not zero; -1 unknown
   double first = 0, second = 0;  ///< where there are no others and they are known: what is added; else NaN
+  /// Every term is a multiple of 2 to this power; least where that is not known.
+  int lowest = std::numeric_limits<int>::min();
 };
 
 /// Shared by all hypotheses of one case.

@@ -29,7 +29,7 @@ class BoundHypothesis : public Hypothesis {
   Interval Enclose(int64_t element) const override {
     if (!enclosure_)
       enclosure_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
-          shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache));
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&binding_, &shared_->cache, Alone()));
     KeepDeadline();
     return enclosure_->At(bank_->node, element);
   }
@@ -39,7 +39,7 @@ class BoundHypothesis : public Hypothesis {
       unstored_binding_ = binding_;
       unstored_binding_.store[static_cast<size_t>(bank_->path.root)].clear();
       unstored_ = std::make_unique<Evaluator<EnclosureArithmetic>>(
-          shared_->plan, shared_->inputs, EnclosureArithmetic(&unstored_binding_, &shared_->cache));
+          shared_->plan, shared_->inputs, EnclosureArithmetic(&unstored_binding_, &shared_->cache, Alone()));
     }
     KeepDeadline();
     return unstored_->At(bank_->node, element);
@@ -81,6 +81,7 @@ class BoundHypothesis : public Hypothesis {
     if (plain->raw().LeastProducts(at) <= static_cast<int64_t>(SumTrees::kMostSlots)) return false;
     const PlainSums::Sum* sum = plain->At(at);
     if (sum == nullptr) return false;
+    if (plain->IsExact(at, acc)) return false;
     // Whatever rounds the bound of a sum is monotone, and leaves `stored` as it is. A radius beyond what is stored makes
     // the interval more than a point.
     const double radius = (relative_ * sum->magnitude + absolute_) * (1 - 0x1p-20 - plain->relative()),
@@ -224,6 +225,8 @@ class BoundHypothesis : public Hypothesis {
           shared_->plan, shared_->inputs, EmulatedArithmetic(&binding_, &shared_->cache, nullptr));
     return *probe_;
   }
+  /// The root, where it is a sum itself and not what follows one.
+  int Alone() const { return IsReduction(Root().kind) ? bank_->path.root : -1; }
   /// Sums of the root in plain binary64; null where it is no product of tensors of the case.
   PlainSums* Plain() const {
     if (!plain_) plain_ = shared_->cache.Plain(bank_->path.root, binding_);

@@ -102,6 +102,13 @@ std::optional<double> OneSum(const AccSpec& acc, const TermSum& sum) {
   return StoreIn(acc, TwoSum(sum.first, sum.second));
 }
 
+/// Every order of `acc` gives the one number of `sum`. Of what is added nothing is known that would tell a block unit's alignment
+/// but that it has no bit below those of normal numbers.
+bool IsExact(const AccSpec& acc, const TermSum& sum) {
+  return sum.lo == sum.hi && (acc.block == 0 || sum.lowest >= Binary16().emin) &&
+         SumsExactly(acc, sum.lowest, (std::fabs(sum.lo) + sum.magnitude) / 2);
+}
+
 }  // namespace
 
 /// Terms that are not finite for certain: an infinity of one sign makes the sum that infinity, unless the others
@@ -128,12 +135,15 @@ class Support {
  public:
   void See(Interval term) {
     if (term.lo == 0 && term.hi == 0) return;
-    const double point = term.lo == term.hi ? term.lo : std::numeric_limits<double>::quiet_NaN();
+    const bool is_point = term.lo == term.hi;
+    const double point = is_point ? term.lo : std::numeric_limits<double>::quiet_NaN();
+    lowest_ = std::min(lowest_, is_point ? ExponentOfLowestBit(point) : std::numeric_limits<int>::min());
     if (count_ < 2) terms_[static_cast<size_t>(count_)] = point;
     ++count_;
   }
   TermSum In(TermSum sum) const {
     sum.count = count_;
+    sum.lowest = lowest_;
     const bool few = count_ <= 2;
     sum.first = few ? terms_[0] : std::numeric_limits<double>::quiet_NaN();
     sum.second = few ? terms_[1] : std::numeric_limits<double>::quiet_NaN();
@@ -142,6 +152,7 @@ class Support {
 
  private:
   int64_t count_ = 0;
+  int lowest_ = kAnyMultiple;
   std::array<double, 2> terms_{};
 };
 
@@ -403,6 +414,8 @@ std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, 
   if (sum == nullptr) return std::nullopt;
   const auto& in = binding_->in[static_cast<size_t>(id)];
   const int passes = std::max(in[0].passes, in[1].passes);
+  if (id == alone_ && node.alpha() == 1 && plain->IsExact(index, binding_->acc))
+    return Stored(id, {.lo = sum->sum, .hi = sum->sum});
   const double error = plain->ErrorOf(sum->magnitude), low = sum->sum - error, high = sum->sum + error;
   const double magnitude = sum->magnitude * (1 + 0x1p-30), share = plain->relative() + 0x1p-50;
   const auto at = [&](double lo, double hi, double of) {
@@ -546,9 +559,10 @@ Interval EnclosureArithmetic::Finish(const PlanNode& node, int id, const TermSum
     const double radius = sum.magnitude == 0
                               ? 0
                               : (Relative(count) * sum.magnitude + AbsoluteBound(acc, count)) * (1 + 0x1p-40);
-    if (const auto one = OneSum(acc, sum); one && addend == nullptr && alpha == 1 && passes == 1)
+    const bool unscaled = addend == nullptr && alpha == 1 && passes == 1;
+    if (const auto one = unscaled ? OneSum(acc, sum) : std::nullopt)
       value = {.lo = *one, .hi = *one};
-    else
+    else if (!(unscaled && id == alone_ && IsExact(acc, sum)))
       value = {.lo = AddDown(value.lo, -radius), .hi = AddUp(value.hi, radius)};
     if (!HasNan(value))
       value = {.lo = StoreIn(acc, {.hi = value.lo, .lo = 0}), .hi = StoreIn(acc, {.hi = value.hi, .lo = 0})};

@@ -33,7 +33,10 @@ class EnclosureArithmetic {
   static double ToDouble(Interval value) { return value.lo; }
   EvaluationCache* cache() const { return cache_; }
 
-  EnclosureArithmetic(const Binding* binding, EvaluationCache* cache) : binding_(binding), cache_(cache) {}
+  /// `alone`: a sum that nothing is folded into, so that its terms are known bit by bit; -1 for none. The terms of other sums may
+  /// be scaled by what follows, or take part in what else is added: their bounds allow for that.
+  EnclosureArithmetic(const Binding* binding, EvaluationCache* cache, int alone = -1)
+      : binding_(binding), cache_(cache), alone_(alone) {}
 
   std::optional<bool> Truth(Interval condition) const { return TruthOf(condition); }
   Interval Either(Interval a, Interval b) const { return ulpscope::Either(a, b); }
@@ -68,6 +71,7 @@ class EnclosureArithmetic {
 
   const Binding* binding_;
   EvaluationCache* cache_;
+  int alone_;
   std::vector<std::shared_ptr<PlainSums>> plain_;  ///< by node, once asked for
   mutable int64_t counted_ = -1;                   ///< the count of bound_
   mutable double bound_ = 0;

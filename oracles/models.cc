@@ -54,6 +54,24 @@ double AbsoluteBound(const AccSpec& acc, int64_t n) {
   return static_cast<double>(n + 1) * quantum;
 }
 
+bool SumsExactly(const AccSpec& acc, int lowest, double most) {
+  if (acc.exact() || most == 0) return true;
+  if (!std::isfinite(most)) return false;
+  // Of multiples of 2^lowest below 2^(lowest + p) each has p bits, and a block unit cuts nothing that it aligns to one of them.
+  int bits = acc.bits();
+  const auto holds = [&](const FloatFormat& format) {
+    const int quantum =
+        acc.subnormals == Subnormals::kFlushed ? format.emin : format.emin - format.precision + 1;
+    bits = std::min(bits, format.precision);
+    return lowest >= quantum && most <= format.max_finite;
+  };
+  const bool held = acc.partial != nullptr ? holds(Binary32()) && holds(*acc.partial) && holds(*acc.combine)
+                                           : holds(*acc.format) && (!acc.via_float32 || holds(Binary32()));
+  // Running sums are aligned by the exponents that they are stored with, which subnormal ones share.
+  const int largest = acc.block > 0 ? std::max(std::ilogb(most), acc.format->emin) : std::ilogb(most);
+  return held && largest < lowest + bits;
+}
+
 double StepIn(const AccSpec& acc, double s, TwoDoubles t) {
   if (!std::isfinite(s) || !std::isfinite(t.hi)) return s + t.hi;
   // What most sums are: float32 to nearest, products that one double holds. The sum in round to odd leaves the second

@@ -34,6 +34,10 @@ Products Multiply(const RoundSpec& in_a, const RoundSpec& in_b, const RoundSpec&
 double RelativeBound(const AccSpec& acc, int64_t n);
 /// What n steps can lose to the subnormal quantum besides.
 double AbsoluteBound(const AccSpec& acc, int64_t n);
+/// Whether every order sums exactly what are all multiples of 2^lowest, where no partial sum is larger in magnitude than `most`: no
+/// addition has a bit to round. Of terms with both signs `most` is the larger one of the sum of the positive ones and that of the
+/// negative ones. Operands of block units are normal numbers: subnormal ones may be aligned by an exponent above their own.
+bool SumsExactly(const AccSpec& acc, int lowest, double most);
 /// Unit roundoff of one elementary step.
 double UnitOf(const AccSpec& acc);
 /// One addition: s + t rounded as the accumulator does. s is one of its values, t is exact.

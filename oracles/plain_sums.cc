@@ -21,6 +21,7 @@ RawMatrices::RawMatrices(const Plan& plan, const std::map<std::string, TensorDat
       constant_[i] = root.Get<DoubleNumber>().value;
     const FloatFormat* format = read != nullptr ? FormatOf(root.dtype) : nullptr;
     bits_ += format == nullptr ? 53 : format->precision;
+    least_normal_[i] = format == nullptr ? 0 : std::ldexp(1.0, format->emin);
   }
   rows_.resize(static_cast<size_t>(rows()));
   columns_.resize(static_cast<size_t>(tiles()));
@@ -74,6 +75,41 @@ const RawMatrices::Strip& RawMatrices::Tile(int64_t tile) {
 int64_t RawMatrices::LeastProducts(int64_t index) {
   return sizes_.k - Row(RowOf(index)).zeros[0] -
          Tile(TileOf(index)).zeros[static_cast<size_t>(ColumnOf(index))];
+}
+
+const std::vector<int16_t>& RawMatrices::LowestOf(Strip* strip) {
+  if (strip->lowest.size() == strip->values.size()) return strip->lowest;
+  strip->lowest.reserve(strip->values.size());
+  for (const double value : strip->values)
+    strip->lowest.push_back(static_cast<int16_t>(ExponentOfLowestBit(value)));
+  return strip->lowest;
+}
+
+int RawMatrices::LowestBit(int64_t index) {
+  const int64_t row = RowOf(index), tile = TileOf(index);
+  const auto block = static_cast<size_t>(row * tiles_ + tile % tiles_);
+  if (lowest_.empty()) {
+    lowest_.resize(static_cast<size_t>(rows() * tiles_));
+    has_lowest_.resize(lowest_.size());
+  }
+  std::array<int16_t, kTile>& lowest = lowest_[block];
+  if (!has_lowest_[block]) {
+    Row(row);
+    Tile(tile);
+    const auto &left = LowestOf(rows_[static_cast<size_t>(row)].get()),
+               &right = LowestOf(columns_[static_cast<size_t>(tile)].get());
+    lowest.fill(std::numeric_limits<int16_t>::max());
+    for (size_t k = 0; k < left.size(); ++k) {
+      for (size_t j = 0; j < lowest.size(); ++j)
+        lowest[j] = std::min(lowest[j], static_cast<int16_t>(left[k] + right[k * lowest.size() + j]));
+    }
+    has_lowest_[block] = true;
+  }
+  return lowest[static_cast<size_t>(ColumnOf(index))];
+}
+
+bool RawMatrices::HasSubnormals(int64_t index) {
+  return Row(RowOf(index)).least < least_normal_[0] || Tile(TileOf(index)).least < least_normal_[1];
 }
 
 PlainSums::PlainSums(std::shared_ptr<RawMatrices> raw, const std::array<RoundSpec, 2>& in,
@@ -191,6 +227,16 @@ const PlainSums::Sum* PlainSums::At(int64_t index) {
   }
   if (known_[block] == Known::kCannot) return nullptr;
   return &sums_[place_[block]][static_cast<size_t>(raw_->ColumnOf(index))];
+}
+
+bool PlainSums::IsExact(int64_t index, const AccSpec& acc) {
+  if (passes_.size() > 1) return false;
+  // What rounded operands are aligned by is not looked up.
+  if (acc.block > 0 && (!in_[0].none() || !in_[1].none() || raw_->HasSubnormals(index))) return false;
+  const Sum& sum = *At(index);
+  // Sums of binary64, which has as many bits as any accumulator, are exact then too.
+  const double most = (std::fabs(sum.sum) + sum.magnitude) / 2 * (1 + 2 * relative_);
+  return SumsExactly(acc, raw_->LowestBit(index), most);
 }
 
 }  // namespace ulpscope

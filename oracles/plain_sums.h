@@ -30,6 +30,7 @@ class RawMatrices {
            largest =
                0;  ///< magnitudes, the least of those that are not zero; a NaN or an infinity is largest
     std::array<int64_t, kTile> zeros{};  ///< by column; of a row the first
+    std::vector<int16_t> lowest;         ///< ExponentOfLowestBit() of each value, once asked for
   };
 
   /// `node` contracts tensors of the case, views of them, or constants. All outlive this.
@@ -48,21 +49,29 @@ class RawMatrices {
   const Strip& Tile(int64_t tile);
   /// At least so many of the products of an element are not zero.
   int64_t LeastProducts(int64_t index);
+  /// Every product of an element is a multiple of 2 to this power, one of rounded operands too: a rounding takes lowest bits away.
+  int LowestBit(int64_t index);
+  /// One of the operands of an element is a subnormal number of its dtype.
+  bool HasSubnormals(int64_t index);
   /// Significant bits of a product of two of their values.
   int bits() const { return bits_; }
 
  private:
   double Read(int operand, int64_t position) const;
   void Measure(Strip* strip) const;
+  static const std::vector<int16_t>& LowestOf(Strip* strip);
 
   const Plan& plan_;
   const PlanNode& node_;
   const Contraction& sizes_;
   std::array<const TensorData*, 2> data_{};
-  std::array<double, 2> constant_{};
+  std::array<double, 2> constant_{}, least_normal_{};
   int bits_ = 0;
   int64_t tiles_ = 0;
   std::vector<std::unique_ptr<Strip>> rows_, columns_;
+  std::vector<std::array<int16_t, kTile>>
+      lowest_;  ///< by row and tile of its columns, once asked for; empty before
+  std::vector<bool> has_lowest_;
 };
 
 class PlainSums {
@@ -80,6 +89,8 @@ class PlainSums {
   double ErrorOf(double magnitude) const { return relative_ * magnitude; }
   /// The same for the magnitude itself, as a share of it.
   double relative() const { return relative_; }
+  /// Whether At(), not null, is what `acc` makes of an element in every order.
+  bool IsExact(int64_t index, const AccSpec& acc);
   RawMatrices& raw() { return *raw_; }
 
  private:

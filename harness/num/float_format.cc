@@ -301,6 +301,15 @@ int SignificantBits(double value) {
   return 53 - std::countr_zero(integer);
 }
 
+int ExponentOfLowestBit(double value) {
+  if (value == 0) return kAnyMultiple;
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const auto fraction = bits & ((uint64_t{1} << 52) - 1);
+  const auto exponent = static_cast<int>(bits >> 52 & 0x7ff);
+  if (exponent == 0) return std::countr_zero(fraction) - 1074;
+  return std::countr_zero(fraction | uint64_t{1} << 52) + exponent - 1075;
+}
+
 double DecodeElement(const std::byte* bytes, DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

@@ -109,6 +109,9 @@ size_t DifferentValues(std::span<const double> a, std::span<const double> b);
 
 /// Significant bits of `value`: 1 for powers of two, 0 for zero.
 int SignificantBits(double value);
+/// The greatest e for which a finite value is a multiple of 2^e; of zero, which is one of any, kAnyMultiple.
+int ExponentOfLowestBit(double value);
+constexpr int kAnyMultiple = 8000;
 
 /// Bits of one element (little endian, SizeOf(dtype) bytes) to its value; integers and bool convert exactly
 /// or to nearest.

@@ -2,10 +2,16 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <random>
 
+#include "harness/num/error_free.h"
+#include "oracles/dot/orders.h"
+#include "oracles/dot/sum.h"
+#include "oracles/emulated.h"
 #include "oracles/models.h"
 #include "oracles/oracle.h"
 #include "tests/support/cases.h"
@@ -184,6 +190,137 @@ TEST(Bounds, WhatIsCutAtTheLargestNumberIsInsideItsInterval) {
     sum = RoundTo(sum + inputs.at("a").At(k), Binary32(), Rounding::kTowardZero);
   EXPECT_LT(sum, -1e38) << "it is 0 in exact arithmetic";
   EXPECT_TRUE(found[0]->Enclose(0).Holds(sum)) << sum;
+}
+
+class ExactSums : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Words, ExactSums,
+                         ::testing::Values("float64", "float32", "float32_rz", "float32+ftz", "float16",
+                                           "float16_via_float32", "bfloat16", "p19", "p29", "compensated",
+                                           "blockfma(4,24,rz)", "blockfma(8,25,rne)", "blockfma(16,13,rz)",
+                                           "blockfma(8,24,rne_float16)", "split_k(bfloat16,float32)",
+                                           "split_k(float32,p16)"));
+
+/// Multiples of 2^lowest of at most `bits` bits.
+std::vector<SumTerm> DrawMultiples(int lowest, int bits, size_t count, std::mt19937_64* random) {
+  std::vector<SumTerm> terms;
+  for (size_t k = 0; k < count; ++k) {
+    const auto units = static_cast<double>((*random)() >> (64 - bits + static_cast<int>((*random)() % 3)));
+    terms.push_back(TermOf(std::ldexp((*random)() % 3 == 0 ? -units : units, lowest), 1));
+  }
+  return terms;
+}
+
+TEST_P(ExactSums, NoOrderRoundsWhereNoPartialSumIsTooLong) {
+  const auto parsed = ParseAcc(GetParam());
+  ASSERT_TRUE(parsed);
+  const AccSpec acc = *parsed;
+  std::mt19937_64 random(3);
+  int64_t exact = 0, off = 0;
+  for (size_t round = 0; round < 1000; ++round) {
+    constexpr std::array kLowest{-170, -149, -133, -126, -40, -24, -14, 0, 5, 100};
+    constexpr std::array<size_t, 4> kCount{2, 3, 8, 31};
+    const int lowest = kLowest[round % kLowest.size()];
+    const int bits = std::max(3, std::min(acc.bits(), 53) - static_cast<int>(random() % 6));
+    const auto terms = DrawMultiples(lowest, bits, kCount[random() % kCount.size()], &random);
+    TwoDoubles sum;
+    double positive = 0, negative = 0;
+    for (const SumTerm& term : terms) {
+      sum = Add(sum, term.value);
+      (term.value.hi > 0 ? positive : negative) += std::fabs(term.value.hi);
+    }
+    const bool never_rounded = SumsExactly(acc, lowest, std::max(positive, negative));
+    for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
+      const TwoDoubles got = EmulatedArithmetic::SumPasses(acc, order, {terms}, nullptr);
+      const bool same = got.hi == sum.hi && got.lo == sum.lo;
+      if (never_rounded) {
+        ASSERT_TRUE(same) << order.name << " of " << terms.size() << " multiples of 2^" << lowest << ": "
+                          << got.hi << " for " << sum.hi;
+        ++exact;
+      } else {
+        off += same ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(exact, 1000);
+  EXPECT_GT(off, 1000) << "sums that are too long were not met";
+}
+
+/// Eight terms of eight bits each, +-1.xx and +-3.xx: sums of 12 bits at most.
+class ShortSums : public ::testing::Test {
+ protected:
+  /// `op` of "a" (and "b", whose elements are 1.25), as float32 has it, and what exact arithmetic gives.
+  void Open(Case c) {
+    c.id = "short_sums";
+    c.observe = {"y"};
+    auto inputs = testing::NormalInputs(c, 1);
+    for (int64_t k = 0; k < kTerms; ++k) {
+      const double term = (k % 2 == 0 ? 1 : -3) - static_cast<double>(k) / 64;
+      inputs.at("a").Set(k, term);
+      exact_ += term;
+      if (inputs.contains("b")) inputs.at("b").Set(k, 1.25);
+    }
+    auto oracle = OpenCaseOracle(c, inputs);
+    ASSERT_TRUE(oracle);
+    oracle_ = std::move(*oracle);
+  }
+  bool Holds(const std::string& acc, double y) const {
+    const std::vector<Proposal> proposals{{.in = {}, .acc = acc}};
+    const auto found = oracle_->Propose("y", DType::kFloat32, proposals);
+    EXPECT_FALSE(found.empty());
+    return std::ranges::any_of(
+        found, [&](const auto& one) { return one->Enclose(0).Holds(y) && !one->SurelyHolds(0, y + 1); });
+  }
+
+  static constexpr int64_t kTerms = 8;
+  double exact_ = 0;
+  std::unique_ptr<CaseOracle> oracle_;
+};
+
+TEST_F(ShortSums, OfProductsAreExactInEveryOrder) {
+  Case c;
+  c.tensors = {testing::Tensor("a", DType::kBfloat16, {1, kTerms}),
+               testing::Tensor("b", DType::kBfloat16, {kTerms, 1})};
+  c.program = {testing::MakeStep("matmul", {"a", "b"}, "y")};
+  ASSERT_NO_FATAL_FAILURE(Open(c));
+  const double y = exact_ * 1.25;
+  for (const char* acc : {"float32", "float32_rz", "blockfma(8,24,rz)", "p16", "compensated"}) {
+    EXPECT_TRUE(Holds(acc, y)) << acc;
+    // Errors of this size are usual in float32, of other terms.
+    EXPECT_FALSE(Holds(acc, y + 0x1p-19)) << acc;
+  }
+  EXPECT_TRUE(Holds("p10", y + 0x1p-19)) << "there additions are rounded";
+}
+
+TEST_F(ShortSums, AreExactBesideOneAnother) {
+  Case c;
+  c.tensors = {testing::Tensor("a", DType::kFloat32, {kTerms})};
+  c.program = {testing::MakeStep("sum", {"a"}, "y")};
+  ASSERT_NO_FATAL_FAILURE(Open(c));
+  EXPECT_TRUE(Holds("float32", exact_));
+  EXPECT_FALSE(Holds("float32", exact_ + 0x1p-19));
+}
+
+// A mean may scale its terms before it adds them, which are then no short numbers.
+TEST_F(ShortSums, OfAMeanMayBeOfScaledTerms) {
+  Case c;
+  c.tensors = {testing::Tensor("a", DType::kFloat32, {11})};
+  c.program = {testing::MakeStep("mean", {"a"}, "y")};
+  c.id = "short_sums";
+  c.observe = {"y"};
+  auto inputs = testing::NormalInputs(c, 1);
+  float running = 0;
+  double exact = 0;
+  for (int64_t k = 0; k < 11; ++k) {
+    const float term = static_cast<float>(k % 2 == 0 ? 1 : -3) - static_cast<float>(k) / 64;
+    inputs.at("a").Set(k, term);
+    running += term * (1.0F / 11);
+    exact += term;
+  }
+  auto oracle = OpenCaseOracle(c, inputs);
+  ASSERT_TRUE(oracle);
+  oracle_ = std::move(*oracle);
+  ASSERT_NE(running, static_cast<float>(exact / 11));
+  EXPECT_TRUE(Holds("float32", running));
 }
 
 }  // namespace
