@@ -252,6 +252,18 @@ std::map<std::string, std::vector<std::string>> WordsAsExact(const Plan& plan, c
   };
   add("acc", AccWords(), &Choice::acc);
   if (path.has_products) add("prod", ProdWords(), &Choice::prod);
+  // One product and a bias, which an order that begins with the bias adds in one rounding: where that is to the format of the store, it
+  // does what the store does.
+  const PlanNode& root = plan.at(path.root);
+  const FloatFormat& stored = *FormatOf(observed);
+  if (root.kind == NodeKind::kContract && root.args.size() == 3 && root.terms() == 1 && root.alpha() == 1) {
+    for (const std::string& each : AccWords()) {
+      const AccSpec acc = *ParseAcc(each);
+      if ((acc.binary() || acc.block > 0) && acc.bits() == stored.precision &&
+          acc.rounding == Rounding::kNearestEven && acc.subnormals == Subnormals::kGradual)
+        words[std::string(kAccOnce)].push_back(each);
+    }
+  }
   return words;
 }
 

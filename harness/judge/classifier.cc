@@ -259,7 +259,9 @@ void Classifier::MeasureNearness(bool search) {
 /// Nothing explains the results, what the program asks for is not excluded, and nothing but their errors is said against it.
 bool Classifier::IsOffByErrorsAlone() const {
   const Trial* plain = PlainFloat32();
-  const bool errors_alone = result_.says.empty() || result_.says == std::vector<std::string>{errors_};
+  const bool errors_alone = std::ranges::all_of(result_.says, [&](const std::string& sentence) {
+    return sentence == errors_ || sentence == too_near_ || sentence == lean_;
+  });
   return result_.kind == ClassificationKind::kUnmodelled && only_ == nullptr && plain != nullptr &&
          plain->survived && errors_alone && bits_ == 0 &&
          (odd_.empty() || (shape_.is_mean && OddAreNumbers()));

@@ -416,11 +416,12 @@ class Classifier {
   int64_t spent_ = 0;         ///< terms that enclosing the first elements has cost
   int64_t looked_ = 0;        ///< elements of LookEverywhere
   std::vector<int64_t> odd_;  ///< those of them that nothing explains
-  bool too_near_ = false;     ///< nearer to the exact value than any order of a float32 sum
   int bits_ = 0;              ///< that the results use, where that is too few; else 0
   int perhaps_bits_ = 0;      ///< that they all use by rounding or by chance; else 0
   bool to_odd_ = false;       ///< of these the last one is set nearly everywhere
-  std::string errors_;
+  std::string errors_;        ///< what is said of their size; empty for nothing, as the next two
+  std::string lean_;          ///< of errors that have one sign mostly, and are those of no order tried
+  std::string too_near_;      ///< of results nearer to the exact values than any order of a float32 sum
 };
 
 }  // namespace ulpscope

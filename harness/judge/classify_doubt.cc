@@ -241,10 +241,10 @@ void Classifier::DoubtTooNear(std::set<PrecisionModel>* likely) {
       if (off < enough) return;
     }
   }
-  result_.says.push_back(
+  too_near_ =
       "every result is one of the two neighbours of the exact value, nearer than any order tried of a "
-      "float32 sum comes, but not always the nearest");
-  too_near_ = true;
+      "float32 sum comes, but not always the nearest";
+  result_.says.push_back(too_near_);
   likely->clear();
 }
 
@@ -359,10 +359,12 @@ void Classifier::DoubtLikelihood(std::set<PrecisionModel>* likely) {
     const bool units = std::any_of(likely->begin(), likely->end(), [](const PrecisionModel& model) {
       return ParseAcc(model.acc)->block > 0;
     });
-    if (Lean())
-      result_.says.push_back(
+    if (Lean()) {
+      lean_ =
           fmt::format("errors that lean as those of {} do, and no order tried of such sums gives these bits",
-                      units ? "float32 sums that are cut" : "truncating float32 sums"));
+                      units ? "float32 sums that are cut" : "truncating float32 sums");
+      result_.says.push_back(lean_);
+    }
     likely->clear();
     return;
   }

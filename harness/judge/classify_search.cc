@@ -42,7 +42,7 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
     if (!model.order_free()) proposals.push_back({.in = {}, .acc = fmt::format("p{}", bits_)});
   }
   // Results of few bits are those of no float32 sums, however these are joined.
-  if (bits_ == 0 && shape_.reduction_length >= kLeastJoined && !shape_.has_steps && !too_near_) {
+  if (bits_ == 0 && shape_.reduction_length >= kLeastJoined && !shape_.has_steps && too_near_.empty()) {
     for (const char* prod : {"exact", "float32"})
       proposals.push_back({.in = {}, .acc = std::string(kJoinedWider), .mid = "none", .prod = prod});
   }

@@ -276,7 +276,8 @@ double Classifier::Reach(const Hypothesis& model) const {
 
 void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked,
                           const std::vector<int64_t>& odd) {
-  const auto place = PlaceOf(observed_.shape, looked, odd);
+  // Results that all lack bits are wrong everywhere, and stand out where they happen to lose more.
+  const auto place = bits_ > 0 ? std::nullopt : PlaceOf(observed_.shape, looked, odd);
   if (!place) {
     const PrecisionModel& model = natural.model();
     const std::string example = Join(Coordinates(odd[0], observed_.shape), ", ");

@@ -79,6 +79,15 @@ bool AllowsWideSum(const ValueDemand& demand) {
   });
 }
 
+/// Its sum has one addition, whose rounding is the store's wherever `exact` gives the same bits.
+bool IsAddedByTheStore(const PrecisionModel& model, const PrecisionModel& exact,
+                       const Classification& classification) {
+  const auto once = classification.as_exact.find(std::string(kAccOnce));
+  return once != classification.as_exact.end() && Contains(once->second, model.acc) && model.mid == "none" &&
+         exact.acc == "exact" && (exact.mid == "none" || exact.mid == "float32") && exact.in == model.in &&
+         exact.prod == model.prod && exact.out == model.out && exact.cuts == model.cuts;
+}
+
 PrecisionModel AsFloat32(PrecisionModel model) {
   model.acc = "float32";
   model.mid = "none";
@@ -131,7 +140,10 @@ ContractVerdict JudgeFacets(const ValueDemand& demand, const Classification& cla
   // What differs from a model that is left by nothing that these values show is as good as that one.
   const auto as_good = [&](const PrecisionModel& model) {
     const PrecisionModel plain = WithoutTf32BeforeFloat16(model);
-    return inside(model) || (plain != model && Contains(proved, plain) && inside(plain));
+    return inside(model) || (plain != model && Contains(proved, plain) && inside(plain)) ||
+           std::ranges::any_of(proved, [&](const PrecisionModel& exact) {
+             return inside(exact) && IsAddedByTheStore(model, exact, classification);
+           });
   };
   return classification.fits && std::ranges::all_of(proved, as_good) ? kConforms : kUndetermined;
 }

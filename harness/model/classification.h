@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/model/tensor.h"
@@ -64,6 +65,9 @@ struct Region {
   std::string label;
 };
 
+/// Key of Classification::as_exact, beside those of facets.
+constexpr std::string_view kAccOnce = "acc_once";
+
 /// Some hundred results of one distribution differ by so much; sums of one bit less err twice as much.
 constexpr double kAsFloat32 = 1.25;
 /// Nothing is proved against a class of sums by errors that are no larger: where float32 in every order is off by half a unit, Kahan's sum
@@ -107,7 +111,8 @@ struct Classification {
   /// Of a further input: model of a split sum -> positions of terms that it does not show to lie in one chunk with the first one
   /// (harness/judge/chunks.h).
   std::map<std::string, std::vector<int64_t>> apart = {};
-  /// acc, prod -> the words that give here what `exact` gives, by construction: one rounding, which the store makes too. Empty elsewhere.
+  /// acc, prod -> the words that give here what `exact` gives, by construction: one rounding, which the store makes too; kAccOnce -> those
+  /// of acc that do in one of their orders. Empty elsewhere.
   std::map<std::string, std::vector<std::string>> as_exact = {};
   /// The share of the sampled results that the best order of one of `models` gives bit by bit.
   double reproduced = 0;

@@ -113,7 +113,8 @@ struct ValueShape {
   std::vector<std::string> sum_cuts;    ///< steps that are sums, too few to tell what they were summed in
   std::vector<std::string> term_cuts;   ///< steps that nothing but such sums read
   std::vector<std::string> tensors;     ///< of the case, of a floating dtype, that the value rests on
-  /// acc, prod -> the words that give here what an exact sum of exact products gives: of one term, or two, where the store rounds as they do.
+  /// acc, prod -> the words that give here what an exact sum of exact products gives: of one term, or two, where the store rounds as they do;
+  /// kAccOnce -> those of acc that may, in one of their orders.
   std::map<std::string, std::vector<std::string>> as_exact;
   bool has_products = false;
   bool is_mean =

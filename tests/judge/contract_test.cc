@@ -61,6 +61,24 @@ TEST(Contract, WhatGivesTheSameBitsWhateverTheOperandsIsWhatWasAskedFor) {
   EXPECT_EQ(JudgeContract(narrow, "product", Value(one_term)), kViolates);
 }
 
+// One product and a bias, which a bfloat16 accumulator that begins with the bias rounds once, as the store does.
+TEST(Contract, WhatIsAddedOnceMayBeRoundedByTheStore) {
+  const Case c = WithDemand({.dtype = {}, .facets = {{"acc", {"at_least_float32"}}, {"mid", {"none"}}}});
+  Classification added_once =
+      Classify({Model("float32", "none"), Model("exact", "none"), Model("bfloat16", "none")});
+  EXPECT_EQ(JudgeContract(c, "product", Value(added_once)), kUndetermined) << "of many terms";
+  added_once.as_exact[std::string(kAccOnce)] = {"bfloat16"};
+  EXPECT_EQ(JudgeContract(c, "product", Value(added_once)), kConforms);
+  Classification rounded_twice = Classify({Model("float32", "none"), Model("bfloat16", "none")});
+  rounded_twice.as_exact = added_once.as_exact;
+  EXPECT_EQ(JudgeContract(c, "product", Value(rounded_twice)), kUndetermined)
+      << "an exact sum would be another one";
+  Classification stored =
+      Classify({Model("float32", "none"), Model("exact", "none"), Model("bfloat16", "bfloat16")});
+  stored.as_exact = added_once.as_exact;
+  EXPECT_EQ(JudgeContract(c, "product", Value(stored)), kUndetermined);
+}
+
 TEST(Contract, TheSetIsJointNotFacetByFacet) {
   // Each facet's words overlap with what is allowed, yet neither model conforms: facet by facet this would be
   // undetermined.
