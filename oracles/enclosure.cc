@@ -422,6 +422,8 @@ std::optional<Interval> EnclosureArithmetic::FromPlainSum(const PlanNode& node, 
     return Finish(node, id, {.lo = lo, .hi = hi, .magnitude = of}, nullptr, passes);
   };
   const Interval most = at(low, high, magnitude * (1 + share));
+  // What is less lies inside it.
+  if (most.lo == most.hi && !most.special) return most;
   const Interval below = at(low, low, magnitude * (1 - share)),
                  above = at(high, high, magnitude * (1 - share));
   if (most.special || below.special || above.special) return std::nullopt;

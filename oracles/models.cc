@@ -37,11 +37,13 @@ double RelativeBound(const AccSpec& acc, int64_t n) {
            (1 + Growth(0x1p-24, steps)) *
                (Pow2(-acc.partial->precision) +
                 (1 + Pow2(-acc.partial->precision)) * Growth(Pow2(-acc.combine->precision), steps));
-  // Each of at most n block steps cuts up to block + 1 terms below 2^(emax-F), where 2^emax is at most the
-  // largest product or running sum, and rounds the result (at most 2^-23 of it, or 2^-F; a promoted partial sum is
-  // added to nearest, which errs by less). A cut is counted against sum|t|, to which every running sum stays
-  // close: Growth covers its own error.
-  if (acc.block > 0) return Growth((acc.block + 1) * Pow2(-acc.fraction) + Pow2(1 - acc.bits()), steps);
+  // Below 2^(emax-F), where 2^emax is at most the largest product or running sum of a block, each of n terms is cut once, and the running
+  // sum once in each of at most n steps, of which each rounds its result (at most 2^-23 of it, or 2^-F). A sum of parts begins with a
+  // zero, which is not cut, for each addition of one to another, to nearest in float32. A cut is counted against sum|t|, to which every
+  // running sum stays close: Growth covers its own error, and is largest where all steps err alike.
+  if (acc.block > 0)
+    return Growth(
+        Pow2(-acc.fraction) + std::max(Pow2(-acc.fraction), Pow2(-24)) + Pow2(1 - acc.bits()), steps);
   if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
   return Growth(UnitOf(acc), steps);

@@ -32,6 +32,9 @@ struct Trial {
   bool survived = true;
   size_t passed = 0;  ///< elements checked before it fell
   Fallen fallen;
+  /// Of those checked, the elements whose result hangs on the order, in the order of the classifier's; all of them unless `few_open`.
+  std::vector<int64_t> open = {};
+  bool few_open = true;
   LikelihoodResult match;
   int further = -1;  ///< the further order of its hypothesis that gives every result
   double probe = 0;  ///< the law on a few elements
@@ -39,6 +42,13 @@ struct Trial {
   double fit = 0;
   Residuals residuals;
 
+  void NoteOpen(int64_t element, size_t most) {
+    few_open = few_open && open.size() < most;
+    if (few_open)
+      open.push_back(element);
+    else
+      open = {};
+  }
   void Take(const LikelihoodResult& likelihood) {
     log_likelihood = likelihood.log_likelihood;
     fit = likelihood.fit;
@@ -181,6 +191,11 @@ class Classifier {
   /// Where one model gives every bit of more elements than the sample has, in one order, a rival each of whose orders misses
   /// many of them is set aside: a sum in float16 gives most of the bits that a float32 one leaves in bfloat16.
   void MatchMore(std::set<PrecisionModel>* likely);
+  /// Of `elements` those whose result hangs on the order under `trial`, and what is stored of them; all of them where that is not known.
+  /// What a model gives in every order no order misses: behind a narrow store nearly every result.
+  std::pair<std::vector<int64_t>, std::vector<double>> OpenOf(const Trial& trial,
+                                                              const std::vector<int64_t>& elements,
+                                                              const std::vector<double>& stored) const;
   /// The sample, and as many elements more as orders can be held against.
   std::pair<std::vector<int64_t>, std::vector<double>> AffordableElements() const;
   /// Where one set of roundings inside an op gives nearly every bit of a 16-bit result, those that give fewer are set aside.

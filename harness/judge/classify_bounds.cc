@@ -17,6 +17,8 @@ namespace {
 
 /// Elements that every model is held against, less where sums are long.
 constexpr int64_t kFirstElements = 512, kFirstTerms = int64_t{1} << 17, kRestTerms = int64_t{1} << 24;
+/// Where more than one in so many hang on the order, which ones is not kept.
+constexpr size_t kOpenShare = 2;
 
 }  // namespace
 
@@ -135,10 +137,15 @@ void Classifier::Try(Trial* trial, size_t first, size_t last) {
     const double again = hypothesis.Store(stored_[i]);
     return Fall(trial, {.how = Fallen::How::kStore, .at = i, .range = {.lo = again, .hi = again}, .why = {}});
   }
+  const size_t most_open = elements_.size() / kOpenShare;
   for (size_t i = first; i < last; ++i) {
-    if (!all_points_ && hypothesis.SurelyHolds(elements_[i], stored_[i])) continue;
+    if (!all_points_ && hypothesis.SurelyHolds(elements_[i], stored_[i])) {
+      trial->NoteOpen(elements_[i], most_open);
+      continue;
+    }
     const Interval range = hypothesis.Enclose(elements_[i]);
     if (range.lo != range.hi) all_points_ = false;
+    if (range.lo != range.hi || range.special) trial->NoteOpen(elements_[i], most_open);
     if (range.Holds(stored_[i])) {
       if (range.lo == range.hi || !std::isfinite(stored_[i]) || range.special) continue;
       const std::vector<double> possible = hypothesis.Possible(elements_[i]);

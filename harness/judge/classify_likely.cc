@@ -259,10 +259,23 @@ std::pair<std::vector<int64_t>, std::vector<double>> Classifier::AffordableEleme
   return {std::move(elements), std::move(stored)};
 }
 
+std::pair<std::vector<int64_t>, std::vector<double>> Classifier::OpenOf(
+    const Trial& trial, const std::vector<int64_t>& elements, const std::vector<double>& stored) const {
+  if (!trial.few_open || trial.passed < elements_.size()) return {elements, stored};
+  const std::unordered_set<int64_t> open(trial.open.begin(), trial.open.end());
+  std::pair<std::vector<int64_t>, std::vector<double>> left;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (!open.contains(elements[i])) continue;
+    left.first.push_back(elements[i]);
+    left.second.push_back(stored[i]);
+  }
+  return left;
+}
+
 void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
-  std::vector<const Trial*> rivals;
+  std::vector<Trial*> rivals;
   bool matched = false;
-  for (const Trial& trial : trials_) {
+  for (Trial& trial : trials_) {
     if (!trial.survived || !likely->contains(trial.hypothesis->model()) || trial.hypothesis->order_free())
       continue;
     rivals.push_back(&trial);
@@ -280,9 +293,16 @@ void Classifier::MatchMore(std::set<PrecisionModel>* likely) {
   bool whole = false;
   int order = rivals.front()->match.matching_order;  // what gave one sum's bits is near to those of others
   std::set<PrecisionModel> near;
-  for (const Trial* trial : rivals) {
+  const bool is_narrow = FormatOf(observed_.dtype)->precision <= Binary16().precision;
+  for (Trial* trial : rivals) {
+    if (is_narrow && trial->passed < elements_.size()) {
+      Try(trial, trial->passed, elements_.size());
+      trial->hypothesis->Forget();
+      if (!trial->survived) continue;
+    }
+    const auto [open, stored_of] = OpenOf(*trial, elements, stored);
     const size_t misses =
-        FewestMisses(*trial->hypothesis, elements, stored, most, whole ? most - 1 : 0, order);
+        FewestMisses(*trial->hypothesis, open, stored_of, most, whole ? most - 1 : 0, order);
     if (trial->match.matching_order >= 0) order = trial->match.matching_order;
     whole = whole || misses == 0;
     if (misses < most) near.insert(trial->hypothesis->model());

@@ -87,6 +87,45 @@ TEST_P(Accumulators, NoOrderEscapesTheBound) {
   EXPECT_GT(worst, 0.02) << GetParam();
 }
 
+class BlockUnits : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Words, BlockUnits,
+                         ::testing::Values("blockfma(4,23,rz)", "blockfma(8,25,rz)", "blockfma(16,26,rz)",
+                                           "blockfma(16,13,rz)", "blockfma(8,24,rne)",
+                                           "blockfma(8,24,rne_float16)"));
+
+TEST_P(BlockUnits, NoOrderEscapesTheBound) {
+  const AccSpec acc = *ParseAcc(GetParam());
+  std::mt19937_64 random(5);
+  const double quantum = std::ldexp(1.0, -acc.fraction);
+  int64_t sums = 0;
+  double worst = 0;
+  for (int round = 0; round < 900; ++round) {
+    constexpr std::array<size_t, 6> kCount{2, 3, 8, 17, 64, 200};
+    std::vector<SumTerm> terms;
+    TwoDoubles exact;
+    double magnitude = 0;
+    for (size_t k = 0; k < kCount[static_cast<size_t>(round) % kCount.size()]; ++k) {
+      const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
+      // Of any sign; all cut, to one side; or all but the first cut away whole.
+      const double tail = round % 3 == 0 ? uniform - 0.5 : 1 + (1 - uniform * 0x1p-10) * quantum;
+      terms.push_back(TermOf(round % 3 == 2 && k > 0 ? (1 - 0x1p-20) * quantum : tail, 1));
+      exact = Add(exact, terms.back().value);
+      magnitude += std::fabs(terms.back().value.hi);
+    }
+    const auto n = static_cast<int64_t>(terms.size());
+    const double bound = RelativeBound(acc, n) * magnitude + AbsoluteBound(acc, n);
+    for (const SumOrder& order : SumOrders(AddendOrders::kNone)) {
+      const TwoDoubles sum = EmulatedArithmetic::SumPasses(acc, order, {terms}, nullptr);
+      const double share = std::fabs((sum.hi - exact.hi) - exact.lo) / bound;
+      EXPECT_LE(share, 1) << order.name << " of " << n;
+      worst = std::max(worst, share);
+      ++sums;
+    }
+  }
+  EXPECT_GT(sums, 4000);
+  EXPECT_GT(worst, 0.2) << "a bound of a fifth of the size would have been caught";
+}
+
 /// layer_norm of one row in float32, in the algebraic forms that frameworks use.
 std::map<std::string, std::vector<float>> LayerNormForms(const std::vector<float>& x,
                                                          const std::vector<float>& w,
