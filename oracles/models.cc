@@ -42,8 +42,8 @@ double RelativeBound(const AccSpec& acc, int64_t n) {
   // zero, which is not cut, for each addition of one to another, to nearest in float32. A cut is counted against sum|t|, to which every
   // running sum stays close: Growth covers its own error, and is largest where all steps err alike.
   if (acc.block > 0)
-    return Growth(
-        Pow2(-acc.fraction) + std::max(Pow2(-acc.fraction), Pow2(-24)) + Pow2(1 - acc.bits()), steps);
+    return Growth(Pow2(-acc.fraction) + std::max(Pow2(-acc.fraction), Pow2(-24)) + Pow2(1 - acc.bits()),
+                  steps);
   if (acc.compensated) return 0x1p-24 + Growth(0x1p-24, steps) * Growth(0x1p-24, steps);
   if (acc.rounding == Rounding::kNearestEven && !acc.via_float32) return steps * UnitOf(acc) * (1 + 0x1p-40);
   return Growth(UnitOf(acc), steps);
