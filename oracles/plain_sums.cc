@@ -108,8 +108,13 @@ int RawMatrices::LowestBit(int64_t index) {
   return lowest[static_cast<size_t>(ColumnOf(index))];
 }
 
-bool RawMatrices::HasSubnormals(int64_t index) {
-  return Row(RowOf(index)).least < least_normal_[0] || Tile(TileOf(index)).least < least_normal_[1];
+bool RawMatrices::HasSubnormals(int64_t index, const std::array<RoundSpec, 2>& in) {
+  const auto least_normal = [&](size_t operand) {
+    const FloatFormat* rounded = in[operand].format;
+    const double least = rounded == nullptr ? 0 : std::ldexp(1.0, rounded->emin);
+    return std::max(least, least_normal_[operand]);
+  };
+  return Row(RowOf(index)).least < least_normal(0) || Tile(TileOf(index)).least < least_normal(1);
 }
 
 PlainSums::PlainSums(std::shared_ptr<RawMatrices> raw, const std::array<RoundSpec, 2>& in,
@@ -230,9 +235,7 @@ const PlainSums::Sum* PlainSums::At(int64_t index) {
 }
 
 bool PlainSums::IsExact(int64_t index, const AccSpec& acc) {
-  if (passes_.size() > 1) return false;
-  // What rounded operands are aligned by is not looked up.
-  if (acc.block > 0 && (!in_[0].none() || !in_[1].none() || raw_->HasSubnormals(index))) return false;
+  if (acc.block > 0 && raw_->HasSubnormals(index, in_)) return false;
   const Sum& sum = *At(index);
   // Sums of binary64, which has as many bits as any accumulator, are exact then too.
   const double most = (std::fabs(sum.sum) + sum.magnitude) / 2 * (1 + 2 * relative_);

@@ -51,8 +51,8 @@ class RawMatrices {
   int64_t LeastProducts(int64_t index);
   /// Every product of an element is a multiple of 2 to this power, one of rounded operands too: a rounding takes lowest bits away.
   int LowestBit(int64_t index);
-  /// One of the operands of an element is a subnormal number of its dtype.
-  bool HasSubnormals(int64_t index);
+  /// One of the operands of an element is a subnormal number of its dtype, or of what it is rounded to.
+  bool HasSubnormals(int64_t index, const std::array<RoundSpec, 2>& in);
   /// Significant bits of a product of two of their values.
   int bits() const { return bits_; }
 

@@ -141,6 +141,9 @@ WRONG_PROVED = {
 }
 # Proved to violate by a unit that no listed float32 sum is off by: honest ones that a class of sums holds all the same.
 NOT_PROOF = {("s35r", 14): ("l_linear_kahan_from_bias", 0)}
+# Products by logarithms, 2^-50 off: where whole numbers cancel to zero no sum of theirs is. It was told as operands in one of ten formats,
+# each of which holds these numbers, and as a violation.
+FITS_NOTHING = {("s40f", 148): ("m_logarithms_wide", 2)}
 # Kernel -> terms of its sums: few, and the further inputs of a contract tell all the same whether float32 was kept.
 TOLD = {"f32_halves": (1, 2), "out_rna": (1, ), "out_rz": (1, ), "mean_f32_sequential": (2, )}
 
@@ -171,6 +174,13 @@ class OnceWrong(unittest.TestCase):
             rows, _ = score.run_batch((seed, [cell], True, float("inf")))
             self.assertEqual([row["verdict"] for row in rows], ["UNMODELLED"], rows[0]["label"])
             self.assertIn("no listed sum gives the further input", rows[0]["label"])
+
+    def test_nothing_is_said_of_what_fits_nothing(self):
+        for (salt, seed), (kernel, number) in FITS_NOTHING.items():
+            cell = cell_list.cell(score.KERNELS[kernel], number, salt, 16384)
+            rows, _ = score.run_batch((seed, [cell], False, float("inf")))
+            self.assertEqual([row["verdict"] for row in rows], ["UNMODELLED"], rows[0]["label"])
+            self.assertFalse([gate for gate, bad in score.findings(rows).items() if bad], rows[0]["label"])
 
     def test_few_terms_are_enough_for_a_proof(self):
         asked = 0

@@ -302,8 +302,10 @@ class ShortSums : public ::testing::Test {
     ASSERT_TRUE(oracle);
     oracle_ = std::move(*oracle);
   }
-  bool Holds(const std::string& acc, double y) const {
-    const std::vector<Proposal> proposals{{.in = {}, .acc = acc}};
+  /// `in`: what both operands of a product are read as.
+  bool Holds(const std::string& acc, double y, const std::string& in = "as_is") const {
+    std::vector<Proposal> proposals{{.in = {}, .acc = acc}};
+    if (in != "as_is") proposals[0].in = {{"a", in}, {"b", in}};
     const auto found = oracle_->Propose("y", DType::kFloat32, proposals);
     EXPECT_FALSE(found.empty());
     return std::ranges::any_of(
@@ -317,17 +319,20 @@ class ShortSums : public ::testing::Test {
 
 TEST_F(ShortSums, OfProductsAreExactInEveryOrder) {
   Case c;
-  c.tensors = {testing::Tensor("a", DType::kBfloat16, {1, kTerms}),
-               testing::Tensor("b", DType::kBfloat16, {kTerms, 1})};
+  c.tensors = {testing::Tensor("a", DType::kFloat32, {1, kTerms}),
+               testing::Tensor("b", DType::kFloat32, {kTerms, 1})};
   c.program = {testing::MakeStep("matmul", {"a", "b"}, "y")};
   ASSERT_NO_FATAL_FAILURE(Open(c));
   const double y = exact_ * 1.25;
-  for (const char* acc : {"float32", "float32_rz", "blockfma(8,24,rz)", "p16", "compensated"}) {
-    EXPECT_TRUE(Holds(acc, y)) << acc;
-    // Errors of this size are usual in float32, of other terms.
-    EXPECT_FALSE(Holds(acc, y + 0x1p-19)) << acc;
+  // All these readings leave the operands as they are.
+  for (const char* in : {"as_is", "tf32_rna", "float16_rne", "bf16x3"}) {
+    for (const char* acc : {"float32", "float32_rz", "blockfma(8,24,rz)", "p16", "compensated"}) {
+      EXPECT_TRUE(Holds(acc, y, in)) << in << " " << acc;
+      // Errors of this size are usual in float32, of other terms.
+      EXPECT_FALSE(Holds(acc, y + 0x1p-19, in)) << in << " " << acc;
+    }
+    EXPECT_TRUE(Holds("p10", y + 0x1p-19, in)) << "there additions are rounded";
   }
-  EXPECT_TRUE(Holds("p10", y + 0x1p-19)) << "there additions are rounded";
 }
 
 TEST_F(ShortSums, AreExactBesideOneAnother) {
