@@ -5,7 +5,7 @@ usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT]
 
 Without --whole about 600 cells, in a minute or so; with it 10,000. --only '^h_' scores the held-out kernels, '^a_' a second
 such set, '^n_' a third, '^q_' a fourth, '^r_' a fifth, '^f_' a sixth, '^g_' a seventh, '^k_' an eighth, '^l_' a ninth, '^d_' a
-tenth, '^e_' an eleventh, '^m_' a twelfth; all are left out otherwise.
+tenth, '^e_' an eleventh, '^m_' a twelfth, '^o_' a thirteenth; all are left out otherwise.
 Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model that was excluded or a label that is false, 2 when nothing was checked
 or cells came to no verdict.
 --plant falsifies one verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else
