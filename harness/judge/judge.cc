@@ -13,6 +13,7 @@
 #include "harness/judge/expect.h"
 #include "harness/judge/sentence.h"
 #include "harness/judge/status.h"
+#include "harness/num/float_format.h"
 #include "harness/words/backend_name.h"
 #include "harness/words/environment_name.h"
 
@@ -93,6 +94,15 @@ std::string BrieflyLabelled(const Classification& classification) {
   if (label.size() <= kReadable) return label;
   return fmt::format("what any of {} models gives, some of them outside the contract (explain -v lists them)",
                      classification.models_proved.size());
+}
+
+/// "; sums in 19 bits or more would look the same", beside a label that is likely only.
+std::string LooksTheSame(const Classification& classification) {
+  const auto sums = classification.floors.find("acc");
+  if (!classification.rests_on_likelihood || sums == classification.floors.end() ||
+      sums->second >= Binary32().precision)
+    return "";
+  return fmt::format("; sums in {} bits or more would look the same", sums->second);
 }
 
 /// Roundings of a model that a plain sum in float32 does not have.
@@ -240,9 +250,10 @@ void AddValueFindings(const Case& test_case, const CaseResult& result, const Jud
         }
         facts->undetermined.push_back(
             {.value = name,
-             .sentence = fmt::format(
-                 "{}: the inputs cannot tell whether the contract holds ({}); observed {}; {}", name, wanted,
-                 BrieflyLabelled(value.classification), Advice(test_case, name, result, context))});
+             .sentence =
+                 fmt::format("{}: the inputs cannot tell whether the contract holds ({}); observed {}{}; {}",
+                             name, wanted, BrieflyLabelled(value.classification),
+                             LooksTheSame(value.classification), Advice(test_case, name, result, context))});
         break;
       default:
         break;

@@ -88,6 +88,8 @@ TEST_F(ProveCommand, DecidesAndItsInputsAreNoRows) {
   EXPECT_EQ(open.code, 1);
   EXPECT_THAT(open.out, HasSubstr("INCONCLUSIVE"));
   EXPECT_THAT(Flat(open.out), HasSubstr("add prove: true to the contract"));
+  // What is likely is told with what is as likely.
+  EXPECT_THAT(Flat(open.out), HasSubstr("; sums in 12 bits or more would look the same; "));
   const auto proved = Run("run mine.yaml -k proved -o r -v -b " + honest + "," + ShellQuote(kNarrowBackend));
   EXPECT_EQ(proved.code, 1) << proved.out << proved.err;
   EXPECT_THAT(proved.out, HasSubstr("1 PASS  1 FAIL"));
