@@ -371,19 +371,27 @@ std::vector<Choice> EnumerateKept(const Plan& plan, const ValuePath& path, DType
 std::vector<Choice> EnumerateFlushing(const Plan& plan, const ValuePath& path, DType observed) {
   std::vector<Choice> choices;
   if (!path.has_products) return choices;
-  std::map<std::string, std::string> dropped;
+  // Hardware's mode takes all operands; whether it took one that has no subnormals no result tells.
+  std::map<std::string, std::string> all;
+  std::vector<std::map<std::string, std::string>> dropped;
   for (const auto& [operand, dtype] : path.operands) {
-    if (FormatOf(dtype) != nullptr) dropped[operand] = "as_is+daz";
+    if (FormatOf(dtype) == nullptr) continue;
+    all[operand] = "as_is+daz";
+    dropped.push_back({{operand, "as_is+daz"}});
   }
+  if (dropped.size() != 1) dropped.insert(dropped.begin(), all);
   for (const Choice& plain : EnumerateChoices(plan, path, observed)) {
     const AccSpec acc = *ParseAcc(plain.acc);
     if (!plain.in.empty() || !acc.binary() || acc.format->precision < 24) continue;
-    Choice sums = plain, operands = plain;
+    Choice sums = plain;
     sums.acc += "+ftz";
-    operands.in = dropped;
-    Choice both = sums;
-    both.in = dropped;
-    for (Choice* choice : {&both, &sums, &operands}) choices.push_back(std::move(*choice));
+    for (const auto& in : dropped) {
+      Choice operands = plain, both = sums;
+      operands.in = both.in = in;
+      choices.push_back(std::move(both));
+      choices.push_back(std::move(operands));
+    }
+    choices.push_back(std::move(sums));
   }
   return choices;
 }

@@ -254,6 +254,7 @@ void Classifier::MeasureNearness(bool search) {
   const Nearness found = NearnessToFloat32(*plain->hypothesis);
   result_.within = found.ratio;
   result_.within_forms = found.of_forms;
+  result_.within_sums = found.of_sums;
 }
 
 /// Nothing explains the results, what the program asks for is not excluded, and nothing but their errors is said against it.

@@ -330,7 +330,7 @@ class Classifier {
   void MeasureBeyond(std::set<PrecisionModel>* likely);
   struct Nearness {
     double ratio = 0;  ///< 0 where it is more than kNearFloat32
-    bool of_forms = false;
+    bool of_forms = false, of_sums = false;
   };
   /// The errors in those of `plain` in the orders tried, and of a mean in those of its other forms where they are larger: of root mean
   /// squares and of largest ones the larger ratio.

@@ -1005,13 +1005,22 @@ Classifier::Nearness Classifier::NearnessToFloat32(const Hypothesis& plain) cons
   };
   const Errors own = errors_of(stored_);
   Errors float32;
+  // Far more than one rounding of the result errs by.
+  constexpr double kOfSums = 2;
+  constexpr size_t kFewest = 16;
+  std::vector<bool> of_sums(elements_.size());
   const auto orders = plain.Orders();
   for (const int order : orders) {
-    const Errors one = errors_of(plain.Stored(order, elements_));
+    const std::vector<double> results = plain.Stored(order, elements_);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (DistanceFrom(references_[i], results[i]) > kOfSums * Ulp(references_[i].hi, format))
+        of_sums[i] = true;
+    }
+    const Errors one = errors_of(results);
     float32.squares += one.squares / static_cast<double>(orders.size());
     float32.largest = std::max(float32.largest, one.largest);
   }
-  const Errors of_sums = float32;
+  const Errors plain_sums = float32;
   // A mean has other forms, which round where a sum of few bits is exact: as large as the errors of any of them.
   const size_t forms = shape_.is_mean ? plain.further_orders().size() : 0;
   for (size_t form = 0; form < forms; ++form) {
@@ -1019,11 +1028,14 @@ Classifier::Nearness Classifier::NearnessToFloat32(const Hypothesis& plain) cons
     float32.squares = std::max(float32.squares, one.squares);
     float32.largest = std::max(float32.largest, one.largest);
   }
-  const bool of_forms = float32.squares > of_sums.squares || float32.largest > of_sums.largest;
+  const bool of_forms = float32.squares > plain_sums.squares || float32.largest > plain_sums.largest;
   if (!(float32.squares > 0) || !std::isfinite(float32.squares)) return {};
   const double ratio = std::max(std::sqrt(own.squares / float32.squares), own.largest / float32.largest);
   if (ratio > kNearFloat32) return {};
-  return {.ratio = std::max(ratio, 0.01), .of_forms = of_forms};
+  return {.ratio = std::max(ratio, 0.01),
+          .of_forms = of_forms,
+          .of_sums = static_cast<size_t>(std::ranges::count(of_sums, true)) >=
+                     std::max(kFewest, (elements_.size() + 1) / 2)};
 }
 
 void Classifier::MeasureBeyond(std::set<PrecisionModel>* likely) {

@@ -126,6 +126,7 @@ struct Unlisted {
   std::vector<std::string> inputs;
   const Classification* largest = nullptr;  ///< what errs most of them, in errors of float32
   const Classification* own = nullptr;      ///< of the case's own data, where no listed sum gives it
+  bool shown = true;                        ///< all of these errors are seen through the store
 
   bool any() const { return own != nullptr || !inputs.empty(); }
   std::string Text() const {
@@ -219,7 +220,10 @@ Classification CombineWith(const std::string& value, const Classification& base,
     const Classification& one = *input.classification;
     if (HasNoModels(one)) continue;
     const std::set<PrecisionModel> here(one.models_proved.begin(), one.models_proved.end());
-    near_float32 = near_float32 && (std::ranges::any_of(here, SumsInFloat32) || IsNearFloat32(one));
+    // Behind a narrow store errors are mostly the store's, and only what is left tells.
+    near_float32 = near_float32 &&
+                   (shows || one.within_sums ? std::ranges::any_of(here, SumsInFloat32) || IsNearFloat32(one)
+                                             : std::ranges::any_of(here, SumsWide));
     std::set<PrecisionModel> wide;
     if (one.within > 0) std::ranges::copy_if(proved, std::inserter(wide, wide.end()), SumsWide);
     // What stores or adds otherwise and gives this input too is an explanation, where all that it gives is one value.
@@ -242,6 +246,7 @@ Classification CombineWith(const std::string& value, const Classification& base,
     const auto note_unlisted = [&] {
       unlisted.inputs.push_back(input.name);
       if (unlisted.largest == nullptr || one.within > unlisted.largest->within) unlisted.largest = &one;
+      unlisted.shown = unlisted.shown && (shows || one.within_sums);
     };
     if (unlisted_here) note_unlisted();
     std::set<PrecisionModel> before;
@@ -295,8 +300,8 @@ Classification CombineWith(const std::string& value, const Classification& base,
   // What lies between several sums is none of them: a demand for one alone is not met, nor is one of them more than the others that
   // further inputs exclude as they do it.
   const auto as_first = [&](const PrecisionModel& model) { return model.acc == proved.begin()->acc; };
-  if (unlisted.any() && near_float32 && shows && std::ranges::all_of(proved, as_first) &&
-      std::ranges::all_of(proved, SumsWide))
+  if (unlisted.any() && near_float32 && (unlisted.own == nullptr ? unlisted.shown : shows) &&
+      std::ranges::all_of(proved, as_first) && std::ranges::all_of(proved, SumsWide))
     std::ranges::copy_if(own, std::inserter(proved, proved.end()), SumsWide);
   if (unlisted.own != nullptr &&
       (!std::ranges::all_of(proved, SumsWide) || std::ranges::all_of(proved, as_first)))

@@ -181,8 +181,8 @@ std::string OpenFacets(const Classification& classification) {
 
 /// "; ..." where it was a companion that no model explains.
 std::string AmongFurtherInputs(const CaseResult& result, const ValueResult& value) {
-  const auto& notes = value.classification.notes;
-  return result.proved_on.empty() || notes.empty() ? "" : "; " + notes.back();
+  const auto& [notes, says] = std::tie(value.classification.notes, value.classification.says);
+  return result.proved_on.empty() || notes.empty() || Contains(says, notes.back()) ? "" : "; " + notes.back();
 }
 
 /// Nothing that the contract allows explains the value: what does, or else what the numbers say.

@@ -240,9 +240,12 @@ std::string LabelOf(const ValueShape& shape, DType observed, const Classificatio
     const bool step = operand.starts_with(shape.name + ".");
     const std::string who =
         step ? "the " + StepInside(operand, shape.name) + " inside" : "operand " + operand;
-    if (words == std::vector<std::string>{"as_is+daz"})
+    const auto is_dropped = [](const std::string& word) { return word == "as_is+daz"; };
+    // What has no subnormal numbers may be read either way.
+    const auto says_nothing = [&](const std::string& word) { return word == "as_is" || is_dropped(word); };
+    if (!words.empty() && std::ranges::all_of(words, is_dropped))
       parts.push_back("subnormals of " + who + " taken as zero");
-    else if (words != std::vector<std::string>{"as_is"})
+    else if (!std::ranges::all_of(words, says_nothing))
       parts.push_back(who + (words.size() == 1 ? " rounded to " : " one of ") + Or(words));
   }
   const auto& prod = classification.facets.at("prod");

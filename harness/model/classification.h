@@ -99,6 +99,8 @@ struct Classification {
   /// nothing but their errors is said: these in those of float32 sums in the orders tried, and of a mean's other forms, the larger of
   /// root mean squares and largest ones, where that is kNearFloat32 at most: guard bits, compensations, wide units. Else 0.
   double within = 0;
+  /// Half of the results, and sixteen, err in some float32 order by more than their store does: `within` tells of the sums.
+  bool within_sums = false;
   bool within_forms = false;  ///< a mean's other forms err by more than its sums do: `within` is in theirs
   int64_t models_tried = 0;
   std::string label;  ///< one plain phrase

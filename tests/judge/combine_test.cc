@@ -35,14 +35,13 @@ class Joining : public ::testing::Test {
  protected:
   void Add(const std::string& name, Classification one) {
     found_.push_back({{"result", std::move(one)}});
-    observations_.push_back(testing::Completed({{"result", Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, 4})}}));
+    observations_.push_back(testing::Completed({{"result", Tensor(stored_, {2, 2}, {1, 2, 3, 4})}}));
     names_.push_back(name);
   }
 
   /// The verdict of a case with this classification of its own.
   ContractVerdict Verdict(const Case& c, const Classification& own) {
-    const Observation observation =
-        testing::Completed({{"result", Tensor(DType::kFloat32, {2, 2}, {1, 2, 3, 4})}});
+    const Observation observation = testing::Completed({{"result", Tensor(stored_, {2, 2}, {1, 2, 3, 4})}});
     std::vector<CompanionRun> runs;
     for (size_t i = 0; i < names_.size(); ++i)
       runs.push_back(
@@ -54,6 +53,7 @@ class Joining : public ::testing::Test {
     return result_.values.at("result").contract;
   }
 
+  DType stored_ = DType::kFloat32;
   std::vector<std::string> names_;
   std::vector<Observation> observations_;
   std::vector<std::map<std::string, Classification>> found_;
@@ -146,6 +146,28 @@ TEST_F(Joining, WhatIsLeftBesideNoneOfTheListedSumsIsNoProofWhereErrorsAreFloat3
   EXPECT_EQ(Verdict(Demanding("at_least_float32"), Classify({kWide, kWider, kNarrow})),
             ContractVerdict::kViolates)
       << "larger errors: the listed orders are all that there is";
+}
+
+/// What hides in a narrow store errs as float32 does, whatever it is.
+TEST_F(Joining, BehindANarrowStoreErrorsTellWhereTheyShowThroughIt) {
+  stored_ = DType::kBfloat16;
+  const Case c = Demanding("at_least_float32");
+  const Classification own = Classify({kWide, kWider, kNarrow});
+  Classification finer = Classify({});
+  finer.kind = ClassificationKind::kUnmodelled;
+  finer.within = 0.75;
+  finer.within_sums = true;
+  Add("swamp", finer);
+  Classification hidden = Classify({kWider});
+  hidden.within = 1;
+  Add("wide", hidden);
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kConforms);
+  EXPECT_NE(Verdict(Demanding("float32"), own), ContractVerdict::kConforms);
+  found_[0].at("result").within_sums = false;
+  EXPECT_EQ(Verdict(c, own), ContractVerdict::kUnmodelled) << "the errors of swamp are its store's";
+  found_[0].at("result").within_sums = true;
+  found_[1].at("result").models = found_[1].at("result").models_proved = {kNarrow};
+  EXPECT_NE(Verdict(c, own), ContractVerdict::kConforms) << "a narrow sum alone gives the other input";
 }
 
 /// Nothing explains the case's own data; they err as float32 sums do, or less, and float32 is not excluded.

@@ -84,6 +84,40 @@ TEST(Flushing, ATellingProductNamesBoth) {
   EXPECT_THAT(found.label, HasSubstr("subnormals of operand a taken as zero"));
 }
 
+TEST(Flushing, NothingIsSaidOfAnOperandWithoutSubnormals) {
+  const Case c = FlushedProduct();
+  const auto inputs = FlushedInputs(c, kSubnormalOperands);
+  for (const char* truth :
+       {"in=a:as_is+daz,b:as_is+daz;prod=exact;acc=float32", "in=a:as_is+daz;prod=exact;acc=float32"}) {
+    const Classification found = Classify(c, inputs, std::string(truth) + kTail);
+    EXPECT_THAT(found.facets_in.at("a"), ElementsAre("as_is+daz")) << truth;
+    EXPECT_THAT(found.facets_in.at("b"), ::testing::UnorderedElementsAre("as_is", "as_is+daz")) << truth;
+    EXPECT_THAT(found.label, HasSubstr("subnormals of operand a taken as zero"));
+    EXPECT_THAT(found.label, Not(HasSubstr("operand b")));
+  }
+}
+
+TEST(Flushing, OneOperandsSubnormalsAreToldFromBoth) {
+  const Case c = FlushedProduct();
+  auto inputs = testing::NormalInputs(c, 7);
+  // By turns a term reads a subnormal number of a, one of b, and none; all are as large.
+  for (auto& [name, tensor] : inputs) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      const int64_t term = name == "a" ? i % 24 : i / 12;
+      const bool small = term % 3 == (name == "a" ? 0 : 1);
+      const int exponent = term % 3 == 2 ? -54 : small ? -128 : 20;
+      tensor.Set(i, RoundTo(std::ldexp(tensor.At(i), exponent), Bfloat16()));
+    }
+  }
+  const std::string end = std::string(";prod=exact;acc=float32") + kTail;
+  const Classification one = Classify(c, inputs, "in=b:as_is+daz" + end);
+  EXPECT_THAT(one.facets_in.at("a"), ElementsAre("as_is")) << one.label;
+  EXPECT_THAT(one.facets_in.at("b"), ElementsAre("as_is+daz")) << one.label;
+  const Classification both = Classify(c, inputs, "in=a:as_is+daz,b:as_is+daz" + end);
+  EXPECT_THAT(both.facets_in.at("a"), ElementsAre("as_is+daz")) << both.label;
+  EXPECT_THAT(both.facets_in.at("b"), ElementsAre("as_is+daz")) << both.label;
+}
+
 TEST(Flushing, NumbersThatKeepTheirSubnormalsAreNotSuspected) {
   const Case c = FlushedProduct();
   for (const Sizes sizes : {kSubnormalOperands, kSubnormalSums, kBoth, Sizes{.a = 0, .b = 0}}) {

@@ -398,6 +398,29 @@ TEST(Prove, SumsWithGuardBits) {
   }
 }
 
+/// Parts that are joined in more than float32, and less than float64: behind a narrow store too, where what such sums err by shows
+/// through it, of terms that cancel all but what the largest ones swallow.
+TEST(Prove, JoinedPartsBehindANarrowStore) {
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    const Prover prover(Matmul(dtype, 100, kDemand));
+    const auto joined_in = [&](const std::string& bits) {
+      return prover.Judge(
+          Model("in=as_is;prod=exact;acc=split_k(float32," + bits + ");mid=none;out=" + dtype + "_rne"),
+          "lanes8", "y");
+    };
+    for (const char* bits : {"p28", "p32"}) {
+      const auto verdicts = joined_in(bits);
+      EXPECT_EQ(verdicts.joined, ContractVerdict::kConforms)
+          << dtype << " " << bits << ": " << Survivors(verdicts.classification);
+    }
+    for (const char* bits : {"p22", "p20", "p16"}) {
+      const auto verdicts = joined_in(bits);
+      EXPECT_NE(verdicts.joined, ContractVerdict::kConforms)
+          << dtype << " " << bits << ": " << Survivors(verdicts.classification);
+    }
+  }
+}
+
 /// A rounding to so many bits before a 16-bit store errs as that store does: it is asked for on each further input.
 TEST(Prove, ARoundingToFourteenBitsBeforeAFloat16Store) {
   const Prover prover(Matmul("float16", 100, kDemand));
