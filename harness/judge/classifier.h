@@ -394,6 +394,9 @@ class Classifier {
   /// The share of its worst-case bound that a model's simulated orders use, with room for orders that are not simulated.
   double Reach(const Hypothesis& model) const;
 
+  /// Some order of `natural` gives every sampled element that is not odd.
+  bool AreOthersGiven(const Hypothesis& natural, const std::vector<int64_t>& odd) const;
+
   /// Says where the odd elements are, and how the parts were computed when each shares a model.
   void SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked,
                 const std::vector<int64_t>& odd);

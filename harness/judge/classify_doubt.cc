@@ -569,6 +569,20 @@ void Classifier::TryBitsByErrors(std::set<PrecisionModel>* likely) {
       proposals.push_back({.in = model.in, .acc = model.acc, .mid = model.mid, .prod = "float32"});
   }
   found.merge(Proposed(proposals));
+  // By errors alone an operand in so many bits is no less likely than products in as many, whichever way it was rounded.
+  int fewest = Binary32().precision;
+  for (const PrecisionModel& model : found) {
+    const auto prod = ParseProd(model.prod);
+    if (model.prod.starts_with('p') && prod) fewest = std::min(fewest, prod->bits());
+  }
+  for (const Trial& trial : trials_) {
+    const PrecisionModel& model = trial.hypothesis->model();
+    const bool as_few = !model.in.empty() && std::ranges::all_of(model.in, [&](const auto& in) {
+      const auto read = ParseIn(in.second);
+      return in.second.starts_with('p') && read && read->bits() >= fewest;
+    });
+    if (trial.survived && as_few && model.prod == "exact") found.insert(model);
+  }
   // Far likelier, it is the explanation; else one beside the others, however unlikely some of these are.
   const double keep = std::log(options_.keep_factor);
   if (best_of(found) > before + keep)

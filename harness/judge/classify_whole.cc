@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "harness/base/text.h"
 #include "harness/judge/classifier.h"
@@ -45,10 +46,16 @@ void Classifier::LookEverywhere(const Trial* natural, std::set<PrecisionModel>* 
       OddOf(*natural->hypothesis, likely->empty() ? 1 : Reach(*natural->hypothesis), looked);
   CountBits(*natural->hypothesis, looked, likely);
   if (!odd.empty()) {
-    // Another model may explain what the first one does not.
+    // Another model may explain what the first one does not. Sums that are cut, none of whose orders gives the bits, only have room for it.
+    const auto is_guess = [](const Trial& trial) {
+      const auto acc = ParseAcc(trial.hypothesis->model().acc);
+      return trial.match.matches == 0 && acc && (acc->block > 0 || acc->rounding == Rounding::kTowardZero);
+    };
     std::vector<const Trial*> rivals;
     for (const Trial& trial : trials_) {
-      if (trial.survived && likely->contains(trial.hypothesis->model())) rivals.push_back(&trial);
+      if (trial.survived && likely->contains(trial.hypothesis->model()) &&
+          (is_guess(*natural) || !is_guess(trial)))
+        rivals.push_back(&trial);
     }
     std::ranges::stable_sort(
         rivals, [](const Trial* a, const Trial* b) { return a->log_likelihood > b->log_likelihood; });
@@ -274,6 +281,18 @@ double Classifier::Reach(const Hypothesis& model) const {
   return std::min(1.0, largest * (4 + 6 / std::sqrt(static_cast<double>(sample_.size()))));
 }
 
+bool Classifier::AreOthersGiven(const Hypothesis& natural, const std::vector<int64_t>& odd) const {
+  const std::set<int64_t> out(odd.begin(), odd.end());
+  std::vector<int64_t> others;
+  std::vector<double> stored;
+  for (size_t i = 0; i < sample_.size(); ++i) {
+    if (out.contains(sample_[i])) continue;
+    others.push_back(sample_[i]);
+    stored.push_back(sample_stored_[i]);
+  }
+  return others.empty() || FewestMisses(natural, others, stored, 1) == 0;
+}
+
 void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>& looked,
                           const std::vector<int64_t>& odd) {
   // Results that all lack bits are wrong everywhere, and stand out where they happen to lose more.
@@ -295,11 +314,14 @@ void Classifier::SayWhere(const Hypothesis& natural, const std::vector<int64_t>&
                     odd.size(), looked.size(), example));
     return;
   }
-  const size_t inside = place->inside.size();
-  result_.says.push_back(
-      "wrong only in " + place->words +
-      (odd.size() < inside ? fmt::format(" ({} of these {} elements)", odd.size(), inside) : ""));
   constexpr size_t kLeast = 8;
+  const size_t inside = place->inside.size();
+  // Of a few that stand out the others may be off by less, where no order gives them.
+  const bool only =
+      inside >= kLeast || natural.order_free() || shape_.has_steps || AreOthersGiven(natural, odd);
+  result_.says.push_back(
+      (only ? "wrong only in " : "wrong in ") + place->words +
+      (odd.size() < inside ? fmt::format(" ({} of these {} elements)", odd.size(), inside) : ""));
   if (place->inside.size() < kLeast || place->outside.size() < kLeast) return;
   for (const auto* part : {&place->inside, &place->outside}) {
     std::vector<int64_t> elements;
