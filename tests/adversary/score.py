@@ -5,7 +5,7 @@ usage: score.py [--whole] [--cells N] [--longest K] [--only REGEX] [--salt TEXT]
 
 Without --whole about 600 cells, in a minute or so; with it 10,000. --only '^h_' scores the held-out kernels, '^a_' a second
 such set, '^n_' a third, '^q_' a fourth, '^r_' a fifth, '^f_' a sixth, '^g_' a seventh, '^k_' an eighth, '^l_' a ninth, '^d_' a
-tenth, '^e_' an eleventh, '^m_' a twelfth, '^o_' a thirteenth; all are left out otherwise.
+tenth, '^e_' an eleventh, '^m_' a twelfth, '^o_' a thirteenth, '^j_' a fourteenth; all are left out otherwise.
 Exits 1 on a wrong CONFORMS, a wrong VIOLATES, a true model that was excluded or a label that is false, 2 when nothing was checked
 or cells came to no verdict.
 --plant falsifies one verdict of each sort on its way to the score, which must then fail. ULPSCOPE_BIN: the program, else
@@ -229,9 +229,9 @@ def main():
     parser.add_argument("--whole", action="store_true", help="10,000 cells in place of 600")
     parser.add_argument("--cells", type=int, help="how many cells")
     parser.add_argument("--longest", type=int, help="the longest sum (64; 16,384 with --whole)")
-    parser.add_argument("--only", default="^(?![hanqrfgkldem]_)",
-                        help="kernels whose names match; ^h_, ^a_, ^n_, ^q_, ^r_, ^f_, ^g_, ^k_, ^l_, ^d_, ^e_, ^m_: those held out, "
-                        "and the sets that came after (default: all others)")
+    parser.add_argument("--only", default="^(?![hanqrfgkldemoj]_)",
+                        help="kernels whose names match; ^h_, ^a_, ^n_, ^q_, ^r_, ^f_, ^g_, ^k_, ^l_, ^d_, ^e_, ^m_, ^o_, ^j_: those "
+                        "held out, and the sets that came after (default: all others)")
     parser.add_argument("--salt", default="", help="other cells of the same kind")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=30, help="cells of one run of the harness")
