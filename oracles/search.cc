@@ -29,12 +29,27 @@ class SumSearch {
     if (found_.proposals.empty() && found_.says.empty()) TryScales();
     if (found_.proposals.empty() && found_.says.empty()) TryAbsolute();
     if (found_.proposals.empty() && found_.says.empty()) TryAddend();
+    // What is proposed is held against all results; a sentence has these alone.
+    if (!found_.says.empty() && IsByChance()) found_.says.clear();
     return std::move(found_);
   }
 
  private:
   static double Term(const SearchElement& element, size_t k) {
     return element.b.empty() ? element.a[k] : element.a[k] * element.b[k];
+  }
+
+  /// Among so many changes one brings results that are off by little as near as others are. A change of an element's own size comes so
+  /// near to what is seen with the chance that "near" is of that size.
+  bool IsByChance() const {
+    constexpr double kNoChance = 1e-6;
+    const auto changes = static_cast<double>(4 * elements_.front().a.size() + 32);
+    double evidence = 0;
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      const double off = deviates_(i, elements_[i].centre);
+      if (off > kNearby) evidence += std::log(off / kNearby);
+    }
+    return evidence < std::log(changes / kNoChance);
   }
 
   /// `sum(i)`: the changed sum of element i. The unchanged one rounds alike here, so only the difference counts.

@@ -151,6 +151,20 @@ void Classifier::TryBitsBeforeStore(std::set<PrecisionModel>* likely) {
     auto others = oracle_.Propose(value_, observed_.dtype, proposals);
     std::erase_if(others, [&](const auto& hypothesis) { return found.contains(hypothesis->model()); });
     likely->merge(KeepMatching(std::move(others), elements, stored, most));
+    // Sums of so many widths that some order of each gives what float32 does not, and a rounding of the total beside them: none of them
+    // is an explanation.
+    constexpr int64_t kManyWidths = 4;
+    const auto in_bits = [](const PrecisionModel& model) {
+      return model.acc.starts_with('p') && model.mid == "none" && model.prod == "exact";
+    };
+    const bool wide = std::ranges::any_of(*likely, [this](const auto& model) { return IsAsAsked(model); });
+    if (handful > 0 && !wide && std::ranges::count_if(*likely, in_bits) >= kManyWidths) {
+      result_.says.push_back(
+          fmt::format("one order of float32 sums gives all but {} of {} results, and nothing tells how the "
+                      "others were rounded",
+                      handful, elements.size()));
+      likely->clear();
+    }
     return;
   }
   double best = -kInf;

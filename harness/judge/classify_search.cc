@@ -70,7 +70,7 @@ std::set<PrecisionModel> Classifier::Search(const Trial& natural) {
       }
     }
   }
-  if (std::ssize(odd_) < looked_ || only_ != nullptr) Explain(model, &proposals);
+  Explain(model, &proposals);
   const std::set<PrecisionModel> likely = Proposed(proposals);
   if (!likely.empty() && odd_.empty()) {
     // What was said of bits is now said by a model.
@@ -89,8 +89,13 @@ void Classifier::MeasureFloors() {
   const PrecisionModel* plain = nullptr;
   for (const PrecisionModel& model : result_.models) {
     const auto acc = ParseAcc(model.acc);
-    const bool wide = model.mid == "none" && model.cuts.empty() && acc && acc->wide();
-    if (wide && (plain == nullptr || model.in.size() < plain->in.size())) plain = &model;
+    // Behind a rounding to so many bits sums in some bits more are not seen.
+    const bool rounded = model.mid.starts_with('p');
+    const bool wide = (model.mid == "none" || rounded) && model.cuts.empty() && acc && acc->wide();
+    const auto besides = [](const PrecisionModel& one) {
+      return std::pair(one.mid != "none", one.in.size());
+    };
+    if (wide && (plain == nullptr || besides(model) < besides(*plain))) plain = &model;
   }
   if (plain == nullptr) return;
   // What is as likely as one that is kept is not seen either, and its own order may be one that was not tried.
@@ -140,15 +145,18 @@ void Classifier::MeasureFloors() {
   const std::string products =
       prod && prod->bits() < Binary32().precision ? plain->prod : std::string("exact");
   if (plain->in.empty()) {
-    result_.floors["acc"] =
-        floor([&](const std::string& bits) { return Proposals{{.in = {}, .acc = bits, .prod = products}}; });
-    result_.floors["mid"] =
-        floor([&](const std::string& bits) { return Proposals{{.in = {}, .mid = bits, .prod = products}}; });
-    // Sums in so few bits leave totals of no more.
-    result_.floors["mid"] = std::min(result_.floors["mid"], result_.floors["acc"]);
+    result_.floors["acc"] = floor([&](const std::string& bits) {
+      return Proposals{{.in = {}, .acc = bits, .mid = plain->mid, .prod = products}};
+    });
+    if (plain->mid == "none") {
+      result_.floors["mid"] = floor(
+          [&](const std::string& bits) { return Proposals{{.in = {}, .mid = bits, .prod = products}}; });
+      // Sums in so few bits leave totals of no more.
+      result_.floors["mid"] = std::min(result_.floors["mid"], result_.floors["acc"]);
+    }
     if (shape_.has_products)
-      result_.floors["prod"] =
-          floor([](const std::string& bits) { return Proposals{{.in = {}, .prod = bits}}; });
+      result_.floors["prod"] = floor(
+          [&](const std::string& bits) { return Proposals{{.in = {}, .mid = plain->mid, .prod = bits}}; });
   }
   // Errors that lean to one side are those of operands that are cut as well.
   const bool lean = std::ranges::any_of(result_.models, [](const PrecisionModel& model) {
@@ -159,7 +167,7 @@ void Classifier::MeasureFloors() {
     result_.floors["in." + operand] = floor([&](const std::string& bits) {
       Proposals proposals;
       for (const char* mode : {"_rne", "_rz"}) {
-        proposals.push_back({.in = plain->in});
+        proposals.push_back({.in = plain->in, .mid = plain->mid});
         proposals.back().in[operand] = bits + mode;
         if (!lean) break;
       }
@@ -194,7 +202,9 @@ void Classifier::Explain(const Hypothesis& model, std::vector<Proposal>* proposa
     proposal.prod = "float32";
     proposals->push_back(std::move(proposal));
   }
-  for (std::string& sentence : found.says) result_.says.push_back(std::move(sentence));
+  for (std::string& sentence : found.says) {
+    if (!Contains(result_.says, sentence)) result_.says.push_back(std::move(sentence));
+  }
   if (!found.says.empty()) return;
   // A factor that all results share.
   double products = 0, squares = 0;

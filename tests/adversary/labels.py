@@ -148,7 +148,10 @@ def gives_model(model, kernel, call, y):
         block = re.fullmatch(r"blockfma\((\d+),\d+,rne_float16\)", words["acc"])
         if block and kernel.op == "matmul" and (inside, words["prod"], words["mid"]) == ({"as_is"}, "exact", "none"):
             return _gives_blocks(int(block[1]), call, y)
-        plain = words == {"prod": "exact", "acc": "float32", "mid": "none", "out": f"{call.dtype}_rne"}
+        # One term is added to nothing, and the name of such a sum is "exact".
+        single = kernel.op in PRODUCTS and PRODUCTS[kernel.op](call)[0].shape[-1] == 1
+        sums = ("float32", "exact") if single else ("float32", )
+        plain = words in [{"prod": "exact", "acc": acc, "mid": "none", "out": f"{call.dtype}_rne"} for acc in sums]
         other = kernel.others.get(inside.pop()) if plain and len(inside) == 1 else None
         if other is not None and same_bits(other(call), y):
             return True
