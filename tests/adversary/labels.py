@@ -136,7 +136,10 @@ def _contradictions(truth, models, op, recipe, floors):
         # So many bits it is; where ties go, or whether chance says it, is not said.
         if facet == "mid" and recipe is not None and recipe.mid in (f"{word}_rna", f"{word}_sr"):
             continue
-        if true is not None and word != true:
+        # A sum in a narrow format rounds each term that it adds first.
+        loaded = op in ("sum", "mean") and facet.startswith("in ") and word == "as_is" and all(
+            parse(model, op)["acc"].removesuffix("_via_float32") + "_rne" == true for model in models)
+        if true is not None and word != true and not loaded:
             yield facet, word, true
 
 

@@ -216,7 +216,8 @@ def show(rows, troubles, jobs, began):
 def _detail(gate, row):
     why = KERNELS[row["kernel"]].why
     if gate == "false label":
-        return "; ".join(f"{facet} said {said}, true {true}" for facet, said, true in row["false"])
+        unique = "the only one, " if row["classification"] == "identified" else ""
+        return unique + "; ".join(f"{facet} said {said}, true {true}" for facet, said, true in row["false"])
     if gate.startswith("truth excluded"):
         return f"true {tables.spelled(row['truth'])}, {len(row['proved'])} proved, e.g. {row['proved'][0]}"
     if "CONFORMS" in gate:
