@@ -44,7 +44,10 @@ class Literature(unittest.TestCase):
             value = classify(model, "float32" if "tf32" in model else "bfloat16")
             self.assertEqual(value["checked"], 144)
             if "daz" in model:
-                self.assertEqual(value["models"], [model], unit)
+                # b has no subnormal numbers: it may be read either way.
+                self.assertIn(model, value["models"], unit)
+                only = {each.replace(",b:as_is+daz", "") for each in value["models"]}
+                self.assertEqual(only, {model.replace(",b:as_is+daz", "")}, unit)
                 self.assertIn("taken as zero", value["label"])
                 named += 1
         self.assertEqual(named, 2)
